@@ -69,8 +69,8 @@ def test_a_panel_s_criteria_cost_no_further_key(name):
     found = panel(name)
     assert found.criteria is not None
     assert found.criteria.provider in {judge.provider for judge in found.judges}
-    assert found.criteria.options.temperature == 0.3
-    assert found.criteria.options.max_tokens == 150
+    options = found.criteria.options
+    assert (options.max_tokens == 150) if name == "paper" else (options.max_tokens >= 2000)
 
 
 def test_the_baseline_panel_needs_nothing_and_has_every_baseline():
@@ -158,7 +158,7 @@ def _uncommented(lines, start):
 def test_the_defaults_are_a_part_of_a_configuration():
     found = validate(Config, read_yaml(assets.path("configs", "defaults.yaml")))
     assert found.criteria.ref is not None
-    assert (found.criteria.options.temperature, found.criteria.options.max_tokens) == (0.3, 150)
+    assert found.criteria.options.max_tokens >= 2000  # a model that thinks needs the room
 
 
 def test_the_workflow_example_never_runs_without_a_cost_limit():
@@ -199,11 +199,13 @@ def test_no_successor_retires_itself():
 
 
 def test_only_the_published_panel_has_judges_that_retire():
-    """And of the others, only the criteria model that the paper prescribes."""
+    """And only its criteria model does: what is used by default lasts."""
     gone = {spelled(name) for entry in retiring()["retiring"] for name in entry["models"]}
     for name in PANELS:
         found = panel(name)
         ageing = {judge.id for judge in found.judges if spelled(judge.model) in gone}
+        if found.criteria is not None and name != "paper":
+            assert spelled(found.criteria.model) not in gone, name
         assert ageing == ({"claude", "gemini"} if name == "paper" else set()), name
 
 

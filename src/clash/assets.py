@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from clash.errors import ConfigError
+from clash.errors import ConfigError, one_of
 
 _WHEEL_ROOT = Path(__file__).parent / "_assets"
 _CHECKOUT_ROOT = Path(__file__).parents[2]
@@ -50,5 +50,5 @@ def panel(name_or_path: str) -> Path:
     raise ConfigError(
         f"no panel {name_or_path!r}",
         field="panel",
-        hint=f"one of {', '.join(shipped_panels)}, or the path of a panel file",
+        hint=one_of(name_or_path, shipped_panels, beside="or the path of a panel file"),
     )

@@ -6,9 +6,9 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from clash.errors import ConfigError, InputError, field_path
+from clash.errors import ConfigError, InputError, field_path, nearest
 from clash.files.inputs import MAX_DEPTH, MAX_WHOLE, byte_lines, open_bytes, read_bytes
 
 if TYPE_CHECKING:
@@ -220,24 +220,66 @@ def validate(
     try:
         return model.model_validate(document.value, context=context)
     except ValidationError as invalid:
-        raise _explain(invalid, document, error) from None
+        raise _explain(invalid, model, document, error) from None
 
 
-def _explain(invalid: ValidationError, document: Document, error: type[InputError]) -> InputError:
+def _explain(
+    invalid: ValidationError,
+    model: type[BaseModel],
+    document: Document,
+    error: type[InputError],
+) -> InputError:
     errors = invalid.errors(include_url=False)
     # Where either a name or a section is allowed, a wrong section is reported as "no name" too.
-    first, *remaining = [e for e in errors if not _is_no_name(e["type"], e.get("input"))] or errors
+    errors = [e for e in errors if not _is_no_name(e["type"], e.get("input"))] or errors
+    # A misspelt key is missing under its right name too: the misspelling is the one to mend.
+    first, *remaining = sorted(errors, key=lambda e: e["type"] != "extra_forbidden")
     loc = tuple(step for step in first["loc"] if not _is_variant(step, document, first["loc"]))
+    place = loc
     message = first["msg"].removeprefix("Value error, ")
+    hint = None
     if first["type"] == "extra_forbidden":
-        message = "is not a key that clash knows"
+        message = f'unknown key "{loc[-1]}"'
+        loc, hint = loc[:-1], _nearest_key(model, loc)
     elif first["type"] != "missing" and not isinstance(first.get("input"), dict | list):
         message += _quote_value(first["input"], loc)
     if remaining:
         message += f" (and {len(remaining)} more)"
     return error(
-        message, path=document.path, line=document.line(loc), field=field_path(loc) or None
+        message,
+        path=document.path,
+        line=document.line(place),
+        field=field_path(loc) or None,
+        hint=hint,
     )
+
+
+def _nearest_key(model: type[BaseModel], loc: Loc) -> str | None:
+    """The hint for an unknown key at ``loc``: the nearest key that may stand there."""
+    keys = _keys_at(model, loc[:-1])
+    match = nearest(str(loc[-1]), keys)
+    return f'did you mean "{match}"?' if match else f"one of {', '.join(keys)}" if keys else None
+
+
+def _keys_at(model: type[BaseModel], loc: Loc) -> list[str]:
+    """The keys of the section at ``loc``, where the models along the way are plain to see."""
+    from pydantic import BaseModel
+
+    models: list[type[BaseModel]] = [model]
+    for step in loc:
+        if isinstance(step, int):
+            continue
+        annotations = [m.model_fields[step].annotation for m in models if step in m.model_fields]
+        models = [m for a in annotations for m in _models_in(a) if issubclass(m, BaseModel)]
+    return list(dict.fromkeys(key for m in models for key in m.model_fields))
+
+
+def _models_in(annotation: object) -> Iterator[type]:
+    """The classes in an annotation such as ``list[Annotated[Judge, …]] | None``."""
+    if isinstance(annotation, type) and not get_args(annotation):
+        yield annotation
+    for part in get_args(annotation):
+        yield from _models_in(part)
 
 
 def _is_no_name(kind: str, value: object) -> bool:

@@ -20,11 +20,18 @@ code. A failed call is a row in ``calls.jsonl``; only a bug ends in a traceback.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
+
+_NEAR = 0.6
+"""Similarity from which one name counts as a misspelling of another (difflib's ratio)."""
+_LONGEST_NAME = 200
+"""Characters of a name that are compared: comparing takes the square of its length."""
 
 
 class ClashError(Exception):
@@ -71,6 +78,27 @@ def field_path(loc: Sequence[object]) -> str:
     for step in loc:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
     return text
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """The choice that a name is most likely a misspelling of; null where none is near."""
+    spellings = {choice.lower(): choice for choice in choices}
+    matches = get_close_matches(name.lower()[:_LONGEST_NAME], spellings, n=1, cutoff=_NEAR)
+    return spellings[matches[0]] if matches else None
+
+
+def one_of(name: str, choices: Iterable[str], *, beside: str = "") -> str:
+    """The hint for a name that does not exist: the nearest one, and all that exist.
+
+    Args:
+        name: what was written.
+        choices: what could have been.
+        beside: what is possible beside the choices, as ``or a path``.
+    """
+    names = list(choices)
+    match = nearest(name, names)
+    listing = ", ".join(names) + (f", {beside}" if beside else "")
+    return f'did you mean "{match}"? Choices: {listing}' if match else f"one of {listing}"
 
 
 class ConfigError(InputError):

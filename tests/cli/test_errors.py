@@ -62,8 +62,8 @@ EVAL = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
         (
             "  - id: a\n",
             "  - id: a\n    wieght: 2\n",
-            "panel.yaml:4: judges[0].wieght",
-            "not a key",
+            'panel.yaml:4: judges[0]: unknown key "wieght"',
+            'did you mean "weight"?',
         ),
         ("openai/b", "opnai/b", "panel.yaml:7: judges[1].model", "provider of openai, anthropic"),
         ("id: b", "id: a", "panel.yaml", "two judges have the id 'a'"),
@@ -103,7 +103,7 @@ def test_a_literal_key_is_refused_and_not_repeated(capsys, key):
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ("api_key: KEY", "judges[1].api_key: is not a key that clash knows"),
+        ("api_key: KEY", 'judges[1]: unknown key "api_key"'),
         ("options: {headers: {Authorization: Bearer KEY}}", "options.headers"),
         ("options: {headers: {x-api-key: KEY}}", "options.headers"),
         ("base_url: 'https://example.org/v1?api_key=KEY'", "base_url"),
@@ -134,7 +134,7 @@ def test_an_address_that_is_missing_is_asked_for(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("text", "where", "what"),
     [
-        ("- prompt: Hi\n  respnses: {}\n", "prompts.yaml:2: respnses", "not a key"),
+        ("- prompt: Hi\n  respnses: {}\n", 'prompts.yaml:2: unknown key "respnses"', "responses"),
         ("- prompt: ''\n  responses: {a: x, b: y}\n", "prompts.yaml", "the prompt is empty"),
         ("- {id: x, prompt: Hi, responses: {a: x, b: y}}\n" * 2, "prompts.yaml:2: id", "twice"),
         ("- prompt: Hi\n  responses: {a: x}\n", "prompts.yaml: responses", "--models a,b"),
@@ -199,7 +199,8 @@ def test_with_json_an_error_is_one_object_too(capsys, words):
     found = json.loads(said.out)
     assert set(found) == {"clash", "error"}
     assert found["error"]["exit_code"] == 2
-    assert found["error"]["message"] in re.sub(r"^error: ", "", said.err)
+    shown = re.sub(r"^error: ", "", said.err).replace("\nfix: ", "\n  fix: ")
+    assert found["error"]["message"] in shown
 
 
 def test_a_run_id_that_is_taken_is_refused_and_the_run_left_alone(capsys):

@@ -102,7 +102,7 @@ def test_every_judge_judged_every_item_and_the_candidates_watched(whole):
     voting = [j for j in run.judgments() if j["role"] == "voting"]
     watching = [j for j in run.judgments() if j["role"] == "observer"]
     assert len(voting) == 5 * 3
-    assert {j["judge"] for j in watching} == {"self:openai/gpt-ada", "self:anthropic/claude-bob"}
+    assert {j["judge"] for j in watching} == {"self:gpt-ada", "self:claude-bob"}
     assert len(watching) == 2 * 3
     assert {j["weight"] for j in watching} == {0.0}
     assert {j["parse"] for j in voting + watching} == {"clean"}
@@ -254,7 +254,7 @@ def test_the_ends_of_a_file_are_part_of_it(altered, name, change):
         ("manifest.json", b'"judges": [', b'"jugdes": ['),
         ("judgments.jsonl", b'"Accuracy":5', b'"Accuracy":1'),
         ("judgments.jsonl", b'[["A0"],["A1"]]', b'[["A1"],["A0"]]'),
-        ("verdicts.jsonl", b'"winner":"openai', b'"winner":"openbi'),
+        ("verdicts.jsonl", b'"winner":"gpt-', b'"winner":"gpt_'),
         ("calls.jsonl", b'"cost_usd":0.0001', b'"cost_usd":0.0002'),
         ("report.json", b'"status": "', b'"status":  "'),
         ("report.md", b"won", b"own"),
@@ -277,9 +277,9 @@ def test_a_file_that_is_gone_is_missed(altered, name):
 def test_a_forged_verdict_is_found_even_where_every_seal_was_made_anew(altered):
     """Hashes prove nothing against who can write the manifest; recomputing does."""
     verdicts = (altered.path / "verdicts.jsonl").read_bytes()
-    for old, new in ((b'"openai/gpt-ada"', b"@"), (b'"anthropic/claude-bob"', b'"openai/gpt-ada"')):
+    for old, new in ((b'"gpt-ada"', b"@"), (b'"claude-bob"', b'"gpt-ada"')):
         verdicts = verdicts.replace(old, new)
-    forged = verdicts.replace(b"@", b'"anthropic/claude-bob"')
+    forged = verdicts.replace(b"@", b'"claude-bob"')
     (altered.path / "verdicts.jsonl").write_bytes(forged)
     with RunFolder(altered.path).write() as writer:
         writer.seal(writer.manifest())

@@ -190,14 +190,14 @@ def vain(lab):
 def test_candidates_watch_and_are_not_counted(vain):
     run = vain.judged(*PLAIN, *MODELS)
     watching = {j["judge"]: j for j in run.judgments() if j["role"] == "observer"}
-    assert set(watching) == {"self:compatible/ada", "self:compatible/roberta"}
+    assert set(watching) == {"self:ada", "self:roberta"}
     for verdict in run.lines("verdicts"):
-        assert verdict["winner"] == "compatible/ada"
+        assert verdict["winner"] == "ada"
         assert sum(verdict["scores"].values()) == 1
         assert (verdict["split"], verdict["unanimous"]) == ("1-0", True)
     found = {row["candidate"]: row for row in run.report["self_evaluation"]}
-    assert found["compatible/roberta"]["own_first"]["estimate"] == 1
-    assert found["compatible/roberta"]["panel_first"]["estimate"] == 0
+    assert found["roberta"]["own_first"]["estimate"] == 1
+    assert found["roberta"]["panel_first"]["estimate"] == 0
 
 
 def test_without_observers_nobody_watches(vain):
@@ -210,9 +210,9 @@ def test_candidates_may_vote_at_1_against_the_panels_2(vain):
     vain.write("clash.yaml", {"observers": {"judges": "candidates", "role": "voting"}})
     run = vain.judged(*PLAIN, *MODELS)
     weights = {j["judge"]: j["weight"] for j in run.judgments()}
-    assert weights == {"sober": 2, "self:compatible/ada": 1, "self:compatible/roberta": 1}
+    assert weights == {"sober": 2, "self:ada": 1, "self:roberta": 1}
     for verdict in run.lines("verdicts"):
-        assert verdict["scores"] == {"compatible/ada": 3, "compatible/roberta": 1}
+        assert verdict["scores"] == {"ada": 3, "roberta": 1}
         assert verdict["split"] == "2-1"
 
 

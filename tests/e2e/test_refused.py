@@ -120,15 +120,13 @@ def test_what_a_candidate_says_is_its_response_even_a_refusal_and_silence_is_non
         assert made[item]["text"] is None
         assert reason in made[item]["error"]
     shown = {page["item_id"]: set(page["labels"].values()) for page in run.lines("blinding")}
-    assert shown == {item: {"ready", "compatible/ada"} for item in ("q0", "q1")}
+    assert shown == {item: {"ready", "ada"} for item in ("q0", "q1")}
     reasons = {v["item_id"]: v["abstained"] for v in run.lines("verdicts") if v["abstained"]}
     assert set(reasons) == {"q2", "q3", "q4"}
-    assert all(
-        why.startswith("fewer than two responses: compatible/ada") for why in reasons.values()
-    )
-    assert run.report["coverage"]["responses_failed"] == {"compatible/ada": 3}
+    assert all(why.startswith("fewer than two responses: ada") for why in reasons.values())
+    assert run.report["coverage"]["responses_failed"] == {"ada": 3}
     board = {row["candidate"]: row for row in run.report["leaderboard"]}
-    assert (board["compatible/ada"]["items"], board["compatible/ada"]["judged"]) == (5, 2)
+    assert (board["ada"]["items"], board["ada"]["judged"]) == (5, 2)
 
 
 def test_two_of_three_responses_are_judged_and_the_third_candidate_was_not_judged(lab):
@@ -141,7 +139,7 @@ def test_two_of_three_responses_are_judged_and_the_third_candidate_was_not_judge
     )
     (verdict,) = run.lines("verdicts")
     assert {name for group in verdict["ranking"] for name in group} == {"x", "y"}
-    row = next(r for r in run.report["leaderboard"] if r["candidate"] == "compatible/ada")
+    row = next(r for r in run.report["leaderboard"] if r["candidate"] == "ada")
     assert (row["items"], row["judged"], row["losses"], row["points"]) == (1, 0, 0, None)
 
 
@@ -177,7 +175,7 @@ def test_what_was_sealed_with_two_responses_is_not_shown_a_third_later(lab):
     run = lab.resumed(code=3)
     assert lab.server.count(model="ada") == 0
     assert run.lines("blinding") == pages
-    assert run.report["coverage"]["responses_failed"] == {"compatible/ada": 2}
+    assert run.report["coverage"]["responses_failed"] == {"ada": 2}
     assert lab.here("verify", "runs/run").code == 0
 
 

@@ -340,7 +340,7 @@ def test_regenerating_needs_candidates_and_gets_fresh_responses(
     assert done.json["variance"] is not None
     # The candidates observe in a rerun as they did in the run.
     judges = {judge["judge"] for judge in done.json["judges"]}
-    assert {"self:compatible/ada", "self:compatible/bob"} <= judges
+    assert {"self:ada", "self:bob"} <= judges
 
 
 def _generator_or_judge() -> Any:

@@ -156,7 +156,8 @@ def test_unknown(clash):
 """)
     result.assert_outcomes(failed=2)
     assert "the test made no run" in result.stdout.str()
-    assert "not a figure of this run (near: win_rate.mine" in result.stdout.str()
+    assert "no figure is called 'win_rate:mine'" in result.stdout.str()
+    assert 'did you mean "win_rate.mine"?' in result.stdout.str()
 
 
 def test_a_marked_test_that_fails_by_itself_shows_its_own_failure(suite):

@@ -16,6 +16,53 @@ if TYPE_CHECKING:
     NamedFigures = Iterator[tuple[str, "Figure"]]
 
 
+FIXED_NAMES = frozenset(
+    [
+        "agreement.lowest",
+        "alpha",
+        "concordance",
+        "concordance.judged",
+        "concordance.wilson",
+        "confidence",
+        "contrast.chi_square",
+        "contrast.chi_square.corrected",
+        "contrast.chi_square.p",
+        "contrast.fisher.p",
+        "contrast.odds_ratio",
+        "cost",
+        "cost.correct",
+        "cost.evaluation",
+        "cost.item",
+        "cost.labelled_run",
+        "coverage",
+        "decided",
+        "disagreements",
+        "first_shown",
+        "items",
+        "judgments.failed",
+        "judgments.repaired",
+        "judgments.usable",
+        "people",
+        "seconds",
+        "seconds.item",
+        "tied",
+        "unanimity",
+    ]
+)
+"""Figures that a run may have, whatever its candidates and judges are called."""
+FAMILIES = (
+    *("agreement.", "ahead.", "concordance.wilson.", "direction.", "family.", "first_wins."),
+    *("flips.", "kappa", "labelled.", "longer_wins.", "method.", "missed.", "points.", "self."),
+    *("split.", "tag.", "tier.", "unanimous.", "win_rate.", "winner."),
+)
+"""Beginnings of figures whose names go on with that of a candidate, a judge or a group."""
+
+
+def is_figure_name(name: str) -> bool:
+    """Whether some run has a figure of this name; a given run need not have it."""
+    return name in FIXED_NAMES or name.startswith(FAMILIES)
+
+
 @dataclass(frozen=True)
 class Figure:
     """A number, and its interval where it is an estimate."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from clash.baselines.scorers import BASELINES, Baseline, BaselineTask, Mark, Marks
-from clash.errors import ConfigError
+from clash.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -68,13 +68,11 @@ def find(name: str) -> Baseline:
     """
     if name not in BASELINES:
         raise ConfigError(
-            f"no baseline {name!r}", field="model", hint=f"one of {_baseline_names()}"
+            f"no baseline {name!r}",
+            field="model",
+            hint=one_of(f"baseline/{name}", (f"baseline/{known}" for known in BASELINES)),
         )
     return BASELINES[name]
-
-
-def _baseline_names() -> str:
-    return ", ".join(f"baseline/{name}" for name in BASELINES)
 
 
 def judge(name: str, task: BaselineTask) -> BaselineJudgment:

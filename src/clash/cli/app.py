@@ -60,6 +60,9 @@ _CONTRADICTIONS = (
     AssertionError,
 )
 
+_FIX = "\n  fix: "
+"""What stands between the problem and its fix in the text of an error."""
+
 app = typer.Typer(
     name="clash",
     no_args_is_help=True,
@@ -217,5 +220,8 @@ def _print_error(message: str, code: int, *, as_json: bool) -> None:
         print_json({"error": {"message": message, "exit_code": code}})
     from rich.text import Text
 
-    line = Text.assemble(("error: ", "bold red"), for_terminal(message))
-    stderr().print(line, soft_wrap=True)
+    problem, fix, hint = message.partition(_FIX)
+    lines = Text.assemble(("error: ", "bold red"), for_terminal(problem))
+    if fix:
+        lines.append_text(Text.assemble(("\nfix: ", "bold"), for_terminal(hint)))
+    stderr().print(lines, soft_wrap=True)

@@ -265,13 +265,13 @@ def convert_(
 ) -> None:
     """Convert other tools' runs into run folders, or labelled pairs into a prompts file."""
     from clash.cli.common import print_json, stdout
-    from clash.errors import ConfigError
+    from clash.errors import ConfigError, one_of
     from clash.pipeline.foreign_runs import write_conversion
     from clash.reproduction.conversion import FORMATS, convert
 
     format_ = next((name for name in FORMATS if name == form), None)
     if form is not None and format_ is None:
-        raise ConfigError(f"no form {form!r}", field="--from", hint=f"one of {', '.join(FORMATS)}")
+        raise ConfigError(f"no form {form!r}", field="--from", hint=one_of(str(form), FORMATS))
     conversion = convert(path, format_)
     lines = list(write_conversion(conversion, path, out))
     if as_json:

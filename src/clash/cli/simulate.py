@@ -86,7 +86,7 @@ def _panels(files: list[Path], judges: str | None) -> list[Votes]:
 
 def _choose(name: str | None, names: list[str], votes: list[Path] | None) -> list[str]:
     """What to run: of ``all``, those on votes only where there are votes."""
-    from clash.errors import ConfigError
+    from clash.errors import ConfigError, one_of
     from clash.reproduction.simulations import ON_VOTES
 
     if name == "all":
@@ -95,7 +95,7 @@ def _choose(name: str | None, names: list[str], votes: list[Path] | None) -> lis
         raise ConfigError(
             "name a simulation" if name is None else f"there is no simulation {name!r}",
             field="NAME",
-            hint=f"one of {', '.join(names)}, or all",
+            hint=one_of(name or "", names, beside="or all"),
         )
     if name in ON_VOTES and not votes:
         raise ConfigError(

@@ -85,8 +85,13 @@ def check_setup(
     panels = _panels(config)
     has_panel = config.panel is not None
     for panel_config in panels:
-        yield _panel(panel_config, environ, is_needed=has_panel)
-    needed_refs = [*_refs_beside_panel(config, models), *(_refs_of(panels) if has_panel else [])]
+        members = _refs_of([panel_config])
+        if all(has_key(member, environ) for member in members):
+            says = f"{len(members)} models, no key missing"
+            yield CheckupFinding("ok", f"panel {panel_config.name}", says)
+    beside = _refs_beside_panel(config, models)
+    needed_refs = [*beside, *(_refs_of(panels) if has_panel else [])]
+    yield from _missing_keys(panels, beside, environ, is_panel_needed=has_panel)
     entries = _entries([*needed_refs, *_refs_of(panels)], environ)
     needed_entries = set(_entries(needed_refs, environ))
     retirements = read_retirements()
@@ -168,16 +173,32 @@ def _disk() -> Iterator[CheckupFinding]:
     )
 
 
-def _panel(panel: Panel, environ: Mapping[str, str], *, is_needed: bool) -> CheckupFinding:
-    members = _refs_of([panel])
-    missing = sorted({str(key_variable(m, environ)) for m in members if not has_key(m, environ)})
-    subject = f"panel {panel.name}"
-    if not missing:
-        return CheckupFinding("ok", subject, f"{len(members)} models, no key missing")
-    hint = f"export {missing[0]}=…"
-    return CheckupFinding(
-        "bad" if is_needed else "note", subject, f"needs {', '.join(missing)}", hint
-    )
+def _missing_keys(
+    panels: Iterable[Panel],
+    beside: Iterable[ModelRef],
+    environ: Mapping[str, str],
+    *,
+    is_panel_needed: bool,
+) -> Iterator[CheckupFinding]:
+    """One finding for each variable that is not set, however many models need it."""
+    users: dict[str, dict[str, None]] = {}
+    needed: set[str] = set()
+    members = [(f"panel {panel.name}", ref) for panel in panels for ref in _refs_of([panel])]
+    named = [(ref.model, ref) for ref in beside]
+    for who, ref in (*named, *members):
+        variable = key_variable(ref, environ)
+        if variable is None or has_key(ref, environ):
+            continue
+        users.setdefault(variable, {})[who] = None
+        if is_panel_needed or (who, ref) in named:
+            needed.add(variable)
+    for variable, names in users.items():
+        yield CheckupFinding(
+            "bad" if variable in needed else "note",
+            variable,
+            f"is not set; needed by {', '.join(names)}",
+            f"export {variable}=… or put it into .env",
+        )
 
 
 def _model(
@@ -188,7 +209,7 @@ def _model(
     *,
     is_needed: bool,
 ) -> Iterator[CheckupFinding]:
-    if is_needed:
+    if is_needed and has_key(ref, environ):
         yield _destination(name, ref, environ)
     if not prices.has_price(ref):
         hint = "price: {input: …, output: …} in dollars per million tokens"

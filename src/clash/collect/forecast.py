@@ -203,9 +203,10 @@ def _criteria_calls(plan: Plan) -> list[_ModelTotal]:
     if ref is None:
         return []
     total = _ModelTotal("criteria", "criteria", ref, plan.config.limits.batch)
+    thinking = answer_length.REASONING_TOKENS if ref.options.reasoning else 0
     for item in plan.items:
         if criteria_stage.ready_criteria(item, plan) is None:
-            total.add(criteria_stage.criteria_request(item, plan, ref), CRITERIA_TOKENS)
+            total.add(criteria_stage.criteria_request(item, plan, ref), CRITERIA_TOKENS + thinking)
     return [total]
 
 

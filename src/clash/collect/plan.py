@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from clash.config import PROVIDERS, Candidate, Config, Judge, ModelRef, Panel
-from clash.errors import ConfigError, InputError
+from clash.errors import ConfigError, InputError, one_of
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
 
 if TYPE_CHECKING:
@@ -434,5 +434,5 @@ def _check(plan: Plan, prompts: Prompts) -> None:
                 f"item {item.item_id!r} has the label {item.label!r}, which is no candidate of it",
                 path=prompts.path,
                 field="label",
-                hint=f"one of {', '.join(sorted(candidates))}, tie",
+                hint=one_of(item.label, [*sorted(candidates), "tie"]),
             )

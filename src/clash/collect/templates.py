@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clash import assets
 from clash.documents import read_text
-from clash.errors import ConfigError
+from clash.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Templates:
         for file in _files_of(folder):
             if file.stem not in NAMES:
                 raise ConfigError(
-                    "is not the name of a template", path=file, hint=f"one of {', '.join(NAMES)}"
+                    "is not the name of a template", path=file, hint=one_of(file.stem, NAMES)
                 )
             texts[file.stem] = read_text(file)
         return cls(texts)

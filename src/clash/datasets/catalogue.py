@@ -9,7 +9,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from clash.documents import read_yaml, validate
-from clash.errors import InputError
+from clash.errors import InputError, one_of
 
 _FILE = Path(__file__).with_name("catalogue.yaml")
 
@@ -92,7 +92,8 @@ def find(name: str) -> CatalogueEntry:
     for entry in entries():
         if name in (entry.name, *entry.aliases):
             return entry
-    names = ", ".join(entry.name for entry in entries())
+    names = [entry.name for entry in entries()]
     raise InputError(
-        f"no file and no data set is called {name!r}", hint=f"one of {names}, or the path of a file"
+        f"no file and no data set is called {name!r}",
+        hint=one_of(name, names, beside="or the path of a file"),
     )

@@ -23,7 +23,7 @@ from clash import assets
 from clash.analysis.serialize import to_dict
 from clash.collect.resolve import KEYLESS_PANEL, load_environ
 from clash.config import PROVIDERS
-from clash.errors import ClashError, ConfigError, RunFolderError
+from clash.errors import ClashError, ConfigError, RunFolderError, one_of
 from clash.escape import clip, for_terminal
 from clash.secrets.redaction import Redactor
 from clash.store.folder import check_run_id, manifests, new_run_id
@@ -259,7 +259,7 @@ class AgentTools:
             raise ConfigError(
                 f"no panel {panel!r}",
                 field="panel",
-                hint=f"one of {', '.join(panels)}, or a list of provider/model",
+                hint=one_of(panel, panels, beside="or a list of provider/model"),
             )
         providers = {model.partition("/")[0] for model in (*judges, *candidates)}
         if _LOCAL & providers:

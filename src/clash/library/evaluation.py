@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from clash.errors import ConfigError
+from clash.errors import ConfigError, one_of
 from clash.library.arguments import (
     EvaluateArguments,
     ProgressCallback,
@@ -459,7 +459,7 @@ def _config(
             raise ConfigError(
                 f"no argument {name!r}",
                 field=name,
-                hint=f"one of {', '.join(RunArguments.__annotations__)}",
+                hint=one_of(name, RunArguments.__annotations__),
             )
     paths = ("out", "calibrator", "criteria_from")
     values = {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
 
 from clash.analysis.serialize import to_plain
-from clash.errors import ConfigError, RunFolderError
+from clash.errors import ConfigError, RunFolderError, one_of
 from clash.extras import require
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Result(Generic[F]):
         titles = [t.title for t in self.tables]
         if isinstance(table, str):
             if table not in titles:
-                raise ConfigError(f"no table {table!r}", hint=f"one of {'; '.join(titles)}")
+                raise ConfigError(f"no table {table!r}", hint=one_of(table, titles))
             table = titles.index(table)
         if not -len(titles) <= table < len(titles):
             raise ConfigError(f"no table {table}", hint=f"there are {len(titles)}")

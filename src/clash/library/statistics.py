@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from clash.analysis.serialize import to_dict
-from clash.errors import ConfigError
+from clash.errors import ConfigError, one_of
 from clash.library.arguments import VoteFilters, speaks_python
 from clash.library.notebook_inputs import as_file, run_path
 from clash.library.results import GateResult, Records, Result, Run
@@ -334,7 +334,7 @@ def power(
     from clash.report import power as report
 
     if question not in QUESTIONS:
-        raise ConfigError(f"no question {question!r}", hint=f"one of {', '.join(QUESTIONS)}")
+        raise ConfigError(f"no question {question!r}", hint=one_of(str(question), QUESTIONS))
     assumption_set = PowerQuestion(question, effect=effect, n=n, **assumptions)
     designs = [
         PanelDesign(tuple(rates), float(len(rates)) if ballots is None else ballots)

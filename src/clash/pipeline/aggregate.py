@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from clash.errors import ConfigError, InputError
+from clash.errors import ConfigError, InputError, one_of
 from clash.pipeline.options import AGGREGATE_METHODS
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class MethodChoice:
         for name in names:
             if name not in (*verdicts, *rankings):
                 choices = dict.fromkeys((*GROUPS, *verdicts, *rankings))
-                hint = f"one of {', '.join(choices)}"
+                hint = one_of(name, choices)
                 raise ConfigError(f"no method {name!r}", field="--method", hint=hint)
         ranks = any(name not in verdicts or name == "borda" for name in names)
         decides = not ranks or any(name not in rankings for name in names)

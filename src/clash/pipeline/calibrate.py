@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.errors import ConfigError, InputError
+from clash.errors import ConfigError, InputError, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ def _names(text: str | None, choices: tuple[str, ...], option: str) -> tuple[str
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     wrong = [name for name in names if name not in choices]
     if wrong or not names:
-        hint = f"one of {', '.join(choices)}"
+        hint = one_of(wrong[0] if wrong else "", choices)
         raise ConfigError(f"no {wrong[0] if wrong else 'name'!r}", field=option, hint=hint)
     return names
 

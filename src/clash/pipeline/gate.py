@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis import gate as gates
+from clash.analysis.figures import FIXED_NAMES, is_figure_name
 from clash.analysis.findings import compute_findings, figures
 from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
-from clash.errors import ConfigError
+from clash.errors import ConfigError, nearest
 from clash.pipeline.options import DEFAULT_DROP
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clash.analysis.figures import Figure
     from clash.analysis.gate import GateCheck, On, ThresholdRule, Way
     from clash.store.folder import RunFolder
 
@@ -100,13 +102,14 @@ def check_run(
     """Check a run against thresholds and, where there is one, a baseline.
 
     Raises:
-        ConfigError: there is nothing to check.
+        ConfigError: there is nothing to check, or a rule names a figure that no run has.
     """
     if on not in ("bound", "point"):
         raise ConfigError(f"no way {on!r}", field="on", hint="bound or point")
     _check_usable(rules, changes, has_baseline=baseline is not None)
     run = RunData.load(folder)
     now = figures(compute_findings(run))
+    _check_names([*rules, *changes], now)
     checks = [] if allow_partial else [gates.complete(run.manifest.status)]
     checks += gates.check(rules, now, on)
     if baseline is not None:
@@ -129,3 +132,17 @@ def _check_usable(
         )
     if changes and not has_baseline:
         raise ConfigError("against which run?", field="--max-drop", hint="--baseline RUN")
+
+
+def _check_names(rules: Sequence[ThresholdRule], now: Mapping[str, Figure]) -> None:
+    """A figure that this run lacks fails its rule; one that no run has is a misspelling."""
+    for rule in rules:
+        if rule.figure in now or is_figure_name(rule.figure):
+            continue
+        match = nearest(rule.figure, [*now, *FIXED_NAMES])
+        suggestion = f'did you mean "{match}"? ' if match else ""
+        raise ConfigError(
+            f"no figure is called {rule.figure!r}",
+            field=f"--{rule.way}",
+            hint=f"{suggestion}`clash gate RUN --list` names the figures",
+        )

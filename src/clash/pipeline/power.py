@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from clash.analysis.serialize import to_dict, to_plain
-from clash.errors import ConfigError, StatisticsError
+from clash.errors import ConfigError, StatisticsError, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -208,9 +208,7 @@ def check_question(text: str) -> Any:  # noqa: ANN401 - a Literal
     from clash.analysis.power.scenarios import QUESTIONS
 
     if text not in QUESTIONS:
-        raise ConfigError(
-            f"no question {text!r}", field="--for", hint=f"one of {', '.join(QUESTIONS)}"
-        )
+        raise ConfigError(f"no question {text!r}", field="--for", hint=one_of(text, QUESTIONS))
     return text
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from clash.errors import ConfigError, InputError
+from clash.errors import ConfigError, InputError, one_of
 from clash.files import run_files
 from clash.pipeline.prepare import prepare
 from clash.pipeline.stopping import parse_rule
@@ -117,7 +117,7 @@ def _registration(
         raise ConfigError(
             f"no candidate {study.primary!r}",
             field="--primary",
-            hint=f"one of {', '.join(sorted(candidates))}",
+            hint=one_of(study.primary, sorted(candidates)),
         )
     return Registration(
         **asdict(study),

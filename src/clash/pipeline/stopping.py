@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from clash.analysis.serialize import to_plain
-from clash.errors import ConfigError
+from clash.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -90,7 +90,7 @@ def parse_rule(text: str, sequential: str, looks: int = LOOKS) -> StoppingRule:
         raise ConfigError(
             f"no way {sequential!r} to pay for looks",
             field="--sequential",
-            hint=f"one of {', '.join(SEQUENTIAL)}",
+            hint=one_of(sequential, SEQUENTIAL),
         )
     return StoppingRule(text.strip(), float(match.group(1)), sequential, looks)
 

@@ -16,7 +16,7 @@ from clash.analysis.aggregation.methods import (
     method_names,
     method_runner,
 )
-from clash.errors import ConfigError, StatisticsError
+from clash.errors import ConfigError, StatisticsError, one_of
 from clash.stats import scoring
 from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.latent.fit import vote_share
@@ -243,7 +243,7 @@ def aggregate_outcomes(
 def _check_methods(names: Sequence[str]) -> None:
     unknown = [name for name in names if name not in method_names()]
     if unknown:
-        hint = f"one of {', '.join(method_names())}"
+        hint = one_of(unknown[0], method_names())
         raise ConfigError(f"no method {unknown[0]!r}", field="--method", hint=hint)
 
 

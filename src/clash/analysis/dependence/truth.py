@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.dependence.dependence_findings import TruthSource
-from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
+from clash.errors import ConfigError, NotIdentifiedError, StatisticsError, one_of
 from clash.stats.latent.dawid_skene import dawid_skene, one_coin
 from clash.stats.latent.factor import factor, factor_family
 from clash.stats.latent.ising import ising_class, ising_family, ising_shared
@@ -77,9 +77,7 @@ def estimate(rows: MethodTable, method: str) -> TruthEstimate:
         StatisticsError: the model was refused, or there are not two judges.
     """
     if method not in METHODS:
-        raise ConfigError(
-            f"no method {method!r}", field="--method", hint=f"one of {', '.join(METHODS)}"
-        )
+        raise ConfigError(f"no method {method!r}", field="--method", hint=one_of(method, METHODS))
     _require_judges(rows)
     available, read = int(rows.decisive.sum()), len(rows.items)
     if rows.uses_labels and available >= ENOUGH:

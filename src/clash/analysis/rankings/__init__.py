@@ -14,7 +14,7 @@ from clash.analysis.rankings.candidate_rankings import (
     MethodRanking,
 )
 from clash.analysis.rankings.weights import judge_weights
-from clash.errors import ConfigError, StatisticsError
+from clash.errors import ConfigError, StatisticsError, one_of
 from clash.stats.voting.bootstrap import TWINS, RuleReplicates, draw, replicate
 from clash.stats.voting.bradley_terry import linked_sets
 from clash.stats.voting.condorcet import condorcet_winner, majority_cycle, places, smith_set
@@ -77,7 +77,7 @@ def rank_candidates(
         raise ConfigError(
             f"no ranking {unknown[0]!r}",
             field="--method",
-            hint=f"one of {', '.join(RANKING_RULES)}",
+            hint=one_of(unknown[0], RANKING_RULES),
         )
     study = _Study.of(rankings, seed, replicates, weights or "panel")
     methods_ranked = tuple(study.method(name, weights) for name in dict.fromkeys(methods))
