@@ -53,7 +53,7 @@ FIXED_NAMES = frozenset(
 FAMILIES = (
     *("agreement.", "ahead.", "concordance.wilson.", "direction.", "family.", "first_wins."),
     *("flips.", "kappa", "labelled.", "longer_wins.", "method.", "missed.", "points.", "self."),
-    *("split.", "tag.", "tier.", "unanimous.", "win_rate.", "winner."),
+    *("split.", "tag.", "tier.", "unanimous.", "win_rate.", "win_rate_ties_half.", "winner."),
 )
 """Beginnings of figures whose names go on with that of a candidate, a judge or a group."""
 
