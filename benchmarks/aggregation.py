@@ -32,8 +32,8 @@ from clash.errors import StatisticsError
 from clash.stats.latent.dawid_skene import dawid_skene, one_coin, refits
 from clash.stats.latent.factor import factor
 from clash.stats.latent.ising import ising_class, ising_shared
-from clash.stats.latent.majority import majority
 from clash.stats.latent.patterns import MISSING, TIE, collapse
+from clash.stats.latent.vote_counting import majority
 from clash.stats.simulate import IndependentPanel
 
 OURS = {

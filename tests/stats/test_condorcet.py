@@ -12,12 +12,12 @@ from clash.errors import StatisticsError
 from clash.stats.voting.condorcet import (
     condorcet_winner,
     copeland_scores,
+    kemeny_scores,
     majority_cycle,
     places,
     schulze_scores,
     smith_set,
 )
-from clash.stats.voting.kemeny import kemeny_scores
 from clash.stats.voting.rankings import ranking_array
 from clash.stats.voting.rules import PairwiseTable
 

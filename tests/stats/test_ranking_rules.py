@@ -9,8 +9,7 @@ from hypothesis.extra import numpy as hnp
 from clash.errors import StatisticsError
 from clash.stats.voting.borda import borda
 from clash.stats.voting.bradley_terry import bradley_terry, count_comparisons
-from clash.stats.voting.condorcet import copeland_scores, places, schulze_scores
-from clash.stats.voting.kemeny import kemeny_scores
+from clash.stats.voting.condorcet import copeland_scores, kemeny_scores, places, schulze_scores
 from clash.stats.voting.majority import majority
 from clash.stats.voting.plackett_luce import ChoiceCounts, plackett_luce, ranking_choices
 from clash.stats.voting.rankings import pairwise_outcomes, ranking_array, with_twins

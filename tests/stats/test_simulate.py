@@ -16,8 +16,7 @@ from clash.stats.simulate import (
     LatentFactor,
     pairwise_interactions,
 )
-from clash.stats.simulate.exchangeable import CountLaw
-from clash.stats.simulate.sample import all_votes
+from clash.stats.simulate.panels import CountLaw, all_votes
 
 FIGURE_4 = [CurieWeiss((0.5, 2.0), -0.5, 1.5, 0.7), CurieWeiss((0.5, 5.0), -0.5, 1.0, 0.7)]
 

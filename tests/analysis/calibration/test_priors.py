@@ -16,8 +16,7 @@ from clash.cli.calibrate import calibrate
 from clash.errors import InputError
 from clash.stats.selection import blocks
 from clash.stats.selection.candidate_methods import SelectionSettings
-from clash.stats.selection.model_averaging import prior_weights
-from clash.stats.selection.model_choice import choose
+from clash.stats.selection.model_choice import choose, prior_weights
 from clash.stats.selection.panel import PanelVotes
 
 if TYPE_CHECKING:

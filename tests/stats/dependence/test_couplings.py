@@ -7,14 +7,13 @@ import pytest
 
 from clash.errors import StatisticsError
 from clash.stats.dependence import couplings, off_diagonal
-from clash.stats.dependence.ising_information import law_covariance
 from clash.stats.dependence.restricted_ising import (
     RestrictedLikelihood,
     Restriction,
     fit_restricted,
     likelihood_given_truth,
 )
-from clash.stats.latent.ising_states import features
+from clash.stats.latent.ising_states import features, law_covariance
 from clash.stats.latent.patterns import MISSING, collapse
 from stats.dependence import panels
 

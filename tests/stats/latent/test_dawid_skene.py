@@ -13,8 +13,8 @@ from clash.stats.latent.dawid_skene import (
     position_bias,
     refits,
 )
-from clash.stats.latent.majority import majority, weighted_majority
 from clash.stats.latent.patterns import collapse
+from clash.stats.latent.vote_counting import majority, weighted_majority
 from clash.stats.logistic import sigmoid
 
 SENSITIVITY = np.array([0.9, 0.8, 0.7, 0.65, 0.85])

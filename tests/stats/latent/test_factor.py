@@ -16,9 +16,9 @@ from clash.stats.latent.factor import (
     product_rule,
     trait,
 )
-from clash.stats.latent.majority import majority
 from clash.stats.latent.marginal_likelihood import objective
 from clash.stats.latent.patterns import collapse
+from clash.stats.latent.vote_counting import majority
 from stats.latent.simulated import accuracy, independent, moved
 
 

@@ -17,9 +17,9 @@ from clash.stats.latent.ising import (
     ising_shared,
 )
 from clash.stats.latent.ising_states import VoteBlock, energies, features, log_normaliser, moments
-from clash.stats.latent.majority import majority
 from clash.stats.latent.marginal_likelihood import objective
 from clash.stats.latent.patterns import collapse
+from clash.stats.latent.vote_counting import majority
 from stats.latent.simulated import accuracy, coupled, independent
 
 COUNTEREXAMPLES = [

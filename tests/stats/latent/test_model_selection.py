@@ -16,7 +16,6 @@ from clash.stats.latent.cross_validation import HeldOutScores, folds, paired_z, 
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.factor import factor
 from clash.stats.latent.fit import vote_share
-from clash.stats.latent.majority import majority
 from clash.stats.latent.model_selection import select
 from clash.stats.latent.patterns import collapse
 from clash.stats.latent.temperature_scaling import blend, leave_one_judge_out, temper
@@ -26,6 +25,7 @@ from clash.stats.latent.vote_correlations import (
     correlated_blocs,
     mean_correlation,
 )
+from clash.stats.latent.vote_counting import majority
 from stats.latent.simulated import accuracy, independent, moved
 
 VOTES = Path(__file__).resolve().parents[3] / "../shared/data/votes"

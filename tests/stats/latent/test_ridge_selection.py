@@ -5,8 +5,8 @@ import pytest
 
 from clash.errors import StatisticsError
 from clash.stats.latent.ising import ising_shared
+from clash.stats.latent.ising_pseudo import choose_ridge
 from clash.stats.latent.patterns import collapse
-from clash.stats.latent.ridge_selection import choose_ridge
 from stats.latent.simulated import coupled, independent
 
 

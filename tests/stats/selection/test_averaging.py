@@ -9,7 +9,7 @@ from clash.stats.selection import blocks
 from clash.stats.selection.anchored import anchored_logistic
 from clash.stats.selection.candidate_methods import CandidateMethod, SelectionSettings
 from clash.stats.selection.families import FAMILIES, fit_family
-from clash.stats.selection.model_averaging import DEPLOYED_SHARE, posterior_weights, prior_weights
+from clash.stats.selection.model_choice import DEPLOYED_SHARE, posterior_weights, prior_weights
 from clash.stats.selection.panel import PanelVotes
 from clash.stats.selection.penalised_regression import binary_regression, softmax_regression
 from clash.stats.selection.selector import evaluate

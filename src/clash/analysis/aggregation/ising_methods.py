@@ -15,8 +15,7 @@ from clash.stats.latent.ising import (
     ising_family,
     ising_shared,
 )
-from clash.stats.latent.ising_pseudo import ising_pseudo
-from clash.stats.latent.ridge_selection import choose_ridge
+from clash.stats.latent.ising_pseudo import choose_ridge, ising_pseudo
 from clash.stats.latent.temperature_scaling import temper, temperature
 
 if TYPE_CHECKING:

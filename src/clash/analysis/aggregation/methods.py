@@ -15,10 +15,10 @@ from clash.stats.latent.dawid_skene import DawidSkene, dawid_skene, one_coin, po
 from clash.stats.latent.factor import factor, factor_family
 from clash.stats.latent.factor_laplace import factor_laplace
 from clash.stats.latent.fit import LatentFit
-from clash.stats.latent.majority import majority, weighted_majority
 from clash.stats.latent.model_selection import select
 from clash.stats.latent.patterns import TIE, Patterns
 from clash.stats.latent.temperature_scaling import blend, temper, temperature
+from clash.stats.latent.vote_counting import majority, weighted_majority
 from clash.stats.logistic import log_odds, sigmoid
 
 if TYPE_CHECKING:

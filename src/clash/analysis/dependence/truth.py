@@ -13,8 +13,8 @@ from clash.errors import ConfigError, NotIdentifiedError, StatisticsError, one_o
 from clash.stats.latent.dawid_skene import dawid_skene, one_coin
 from clash.stats.latent.factor import factor, factor_family
 from clash.stats.latent.ising import ising_class, ising_family, ising_shared
-from clash.stats.latent.majority import majority
 from clash.stats.latent.patterns import MISSING, Patterns
+from clash.stats.latent.vote_counting import majority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from clash.reproduction.simulations.experiment import PaperComparison, RiskCurve, SampleMean
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.ising import ising_class, ising_shared
-from clash.stats.latent.majority import majority
 from clash.stats.latent.patterns import collapse
+from clash.stats.latent.vote_counting import majority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.patterns import Patterns
     from clash.stats.simulate import SimulatedSample
-    from clash.stats.simulate.exchangeable import CountLaw
+    from clash.stats.simulate.panels import CountLaw
     from clash.stats.typing import Bools
 
 N_ITEMS = 1000

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from clash.stats.selection.panel import Cells, Evidence, LabelledRows
     from clash.stats.simulate.interactions import ResampledVotes
-    from clash.stats.simulate.sample import SimulatedSample
+    from clash.stats.simulate.panels import SimulatedSample
     from clash.stats.typing import Floats
 
     Draw = Callable[[int, np.random.Generator], SimulatedSample | ResampledVotes]

@@ -15,14 +15,6 @@ from clash.stats.dependence.contribution import (
     redundancy,
 )
 from clash.stats.dependence.couplings import Couplings, couplings, pseudo_couplings
-from clash.stats.dependence.effective import (
-    EffectiveNumbers,
-    PanelAccuracies,
-    accuracies,
-    effective_number,
-    jury_accuracy,
-    jury_size,
-)
 from clash.stats.dependence.hypotheses import (
     CouplingHypothesis,
     classes_alike,
@@ -39,7 +31,13 @@ from clash.stats.dependence.independence import (
 from clash.stats.dependence.model_comparison import ModelScore, cluster_folds, compare_models
 from clash.stats.dependence.pseudolikelihood import pseudo_score_test
 from clash.stats.dependence.residual_correlation import (
+    EffectiveNumbers,
+    PanelAccuracies,
     ResidualCorrelations,
+    accuracies,
+    effective_number,
+    jury_accuracy,
+    jury_size,
     off_diagonal,
     pooled_replicates,
     resampled_counts,

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.stats.dependence.ising_information import class_information, pattern_statistics
 from clash.stats.latent.fit import observe
 from clash.stats.latent.ising import CLASSES, IsingLaw, IsingModel, IsingPriors
-from clash.stats.latent.ising_states import spin_states
+from clash.stats.latent.ising_states import class_information, pattern_statistics, spin_states
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
 from clash.stats.logistic import sigmoid
 

@@ -40,11 +40,11 @@ from clash.stats.latent.dawid_skene import DawidSkene
 from clash.stats.latent.fit import observe, posterior, share_decided_apart
 from clash.stats.latent.identifiability import has_labels, require_votes
 from clash.stats.latent.ising import ising_family
-from clash.stats.latent.majority import majority
 from clash.stats.latent.marginal_likelihood import CLEARLY
 from clash.stats.latent.patterns import Patterns, Ties, collapse
 from clash.stats.latent.temperature_scaling import blend, temper
 from clash.stats.latent.vote_correlations import are_near_copies, class_carriers, mean_correlation
+from clash.stats.latent.vote_counting import majority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -148,7 +148,7 @@ def majority_classes(patterns: ClassPatterns, *, smoothing: float = 1.0) -> Clas
     """Plurality of the votes among the classes, its smoothed share as its probability.
 
     A vote for an outcome that cannot be the truth (a tie, where the truth is decisive) is a vote
-    for none. Fails as :func:`~clash.stats.latent.majority.majority` does.
+    for none. Fails as :func:`~clash.stats.latent.vote_counting.majority` does.
     """
     p = _observe(shares(patterns, smoothing), patterns.labels)
     n_judges, n_classes = patterns.votes.shape[1], len(patterns.classes)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.latent.fit import LatentFit, VoteLaw, observe, posterior, vote_share
-from clash.stats.latent.majority import collapse_rows
 from clash.stats.latent.patterns import MISSING, TIE, Patterns
 from clash.stats.latent.vote_correlations import correlation_with
+from clash.stats.latent.vote_counting import collapse_rows
 from clash.stats.logistic import log_odds, sigmoid
 
 if TYPE_CHECKING:

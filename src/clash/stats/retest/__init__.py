@@ -1,25 +1,30 @@
 """Test-retest agreement: of runs, of both orders of a pair, of ranking cycles."""
 
-from clash.stats.retest.orders import FlipRate, flip_rate, self_consistency
-from clash.stats.retest.ranking_stability import RankingStability, kendall_tau, ranking_stability
-from clash.stats.retest.runs import (
+from clash.stats.retest.ranking_stability import (
+    Decomposition,
+    RankingStability,
+    decompose,
+    kendall_tau,
+    ranking_stability,
+)
+from clash.stats.retest.repeats import (
     Category,
+    Confirmation,
+    FlipRate,
     InterRun,
     MatchTable,
     Stability,
-    inter_run,
-    majority_over_runs,
-    match_table,
-    stability,
-)
-from clash.stats.retest.targets import (
-    Confirmation,
     Targets,
     confirm,
+    flip_rate,
+    inter_run,
     low_confidence_first,
+    majority_over_runs,
+    match_table,
     select_targets,
+    self_consistency,
+    stability,
 )
-from clash.stats.retest.variance import Decomposition, decompose
 
 __all__ = [
     "Category",

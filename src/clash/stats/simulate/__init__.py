@@ -6,11 +6,13 @@
 assuming independence costs accuracy whatever the number of judges.
 """
 
-from clash.stats.simulate.curie_weiss import CurieWeiss
-from clash.stats.simulate.independent import IndependentPanel
-from clash.stats.simulate.ising import IsingPanel
-from clash.stats.simulate.latent_factor import LatentFactor, pairwise_interactions
-from clash.stats.simulate.sample import SimulatedSample
+from clash.stats.simulate.panels import (
+    IndependentPanel,
+    LatentFactor,
+    SimulatedSample,
+    pairwise_interactions,
+)
+from clash.stats.simulate.spins import CurieWeiss, IsingPanel
 
 __all__ = [
     "CurieWeiss",

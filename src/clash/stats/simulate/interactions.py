@@ -20,7 +20,7 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.logistic import sigmoid
-from clash.stats.simulate.sample import SimulatedSample
+from clash.stats.simulate.panels import SimulatedSample
 
 if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats, VoteCodes

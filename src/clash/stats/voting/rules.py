@@ -18,8 +18,12 @@ from clash.stats.voting.bradley_terry import (
     is_separated,
     refit_strengths,
 )
-from clash.stats.voting.condorcet import copeland_scores, schulze_scores
-from clash.stats.voting.kemeny import MOST_CANDIDATES, kemeny_scores
+from clash.stats.voting.condorcet import (
+    MOST_CANDIDATES,
+    copeland_scores,
+    kemeny_scores,
+    schulze_scores,
+)
 from clash.stats.voting.majority import share_among_best
 from clash.stats.voting.plackett_luce import (
     ChoiceCounts,
