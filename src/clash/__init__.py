@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from clash.library.statistics import compare as compare
     from clash.library.statistics import dependence as dependence
     from clash.library.statistics import diagnose as diagnose
+    from clash.library.statistics import explain as explain
     from clash.library.statistics import gate as gate
     from clash.library.statistics import power as power
     from clash.library.statistics import read_votes as read_votes
@@ -49,8 +50,8 @@ _HOMES = {
         "validate", "validate_async",
     ),
     "clash.library.statistics": (
-        "aggregate", "apply_calibrator", "calibrate", "compare", "dependence", "diagnose", "gate",
-        "power", "read_votes",
+        "aggregate", "apply_calibrator", "calibrate", "compare", "dependence", "diagnose",
+        "explain", "gate", "power", "read_votes",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

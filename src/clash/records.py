@@ -248,6 +248,7 @@ class CallSummary(msgspec.Struct, frozen=True):
     attempt: int
     purpose: Purpose
     outcome: Outcome
+    item_id: str = ""
     model: str = ""
     served_model: str | None = None
     judge: str | None = None

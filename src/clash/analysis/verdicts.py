@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clash.records import Verdict
-from clash.stats.voting.borda import BordaResult, borda, borda_pairwise
+from clash.stats.voting.borda import BordaResult, borda, borda_pairwise, borda_points
 from clash.votes.from_run import (
     BlindingIndex,
     count_presentations,
@@ -184,6 +184,36 @@ def _rows(rankings: ItemRankings, present: Sequence[Panelist]) -> tuple[Floats, 
         for p in present
     ]
     return np.concatenate(rows), np.concatenate(weights)
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What one voting judge adds to the scores of a verdict: its weight times its points.
+
+    Attributes:
+        weight: the judge's own, or the part of its seat's weight that it has.
+        points: mean Borda points by candidate over the presentations that it ranked; null for one
+            that it was not shown, for whom the panel's scores are counted pair by pair.
+    """
+
+    judge: str
+    weight: float
+    points: dict[str, float | None]
+
+
+def contributions(rankings: ItemRankings, rules: VerdictRules) -> list[Contribution]:
+    """What each judge that ranked an item adds to its verdict, in the order of the panel."""
+    present = _present(rankings, rules.eligible(rankings.candidates), rules)
+    parts = _parts(rankings, present)
+    lines = []
+    for p in present:
+        points = borda_points(rankings.ranks[p.id]).mean(axis=0).tolist()
+        by_candidate = {
+            name: None if np.isnan(value) else value
+            for name, value in zip(rankings.candidates, points, strict=True)
+        }
+        lines.append(Contribution(p.id, p.weight * parts[p.id], by_candidate))
+    return lines
 
 
 def _groups(places: Floats | NDArray[np.intp], candidates: Sequence[str]) -> list[list[str]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from clash.errors import InputError
+from clash.analysis.verdicts import Contribution, contributions
+from clash.errors import InputError, did_you_mean
 from clash.records import Blinding, Judgment, Response
 from clash.votes.from_run import unblind, weighted_score
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from clash.analysis.rundata import RunData
-    from clash.records import Criteria, Groups, Item, Verdict
+    from clash.records import CallSummary, Criteria, Groups, Item, Verdict
 
 R = TypeVar("R", Blinding, Judgment, Response)
 
@@ -45,8 +46,49 @@ class JudgmentStep:
 
 
 @dataclass(frozen=True)
+class ItemCall:
+    """One attempt of one call that was made for an item.
+
+    Attributes:
+        who: the judge or the candidate; ``criteria`` for the criteria.
+        error: the class of the error; null where the call was answered.
+        cost_usd: null is unknown, never free.
+    """
+
+    purpose: str
+    who: str
+    model: str
+    attempt: int
+    error: str | None
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    latency_s: float | None
+
+    @classmethod
+    def of(cls, call: CallSummary) -> ItemCall:
+        """From what is counted of a call."""
+        return cls(
+            purpose=call.purpose,
+            who=call.judge or call.candidate or "criteria",
+            model=call.served_model or call.model,
+            attempt=call.attempt,
+            error=(call.error_class or "error") if call.outcome == "error" else None,
+            tokens_in=None if call.tokens is None else call.tokens.input,
+            tokens_out=None if call.tokens is None else call.tokens.output,
+            cost_usd=call.cost_usd,
+            latency_s=call.latency_s,
+        )
+
+
+@dataclass(frozen=True)
 class Walk:
-    """Every step of one item."""
+    """Every step of one item.
+
+    Attributes:
+        contributions: what each judge adds to the scores of the verdict.
+        calls: every attempt of every call for the item; empty where they were not read.
+    """
 
     json_keys: ClassVar[Mapping[str, str]] = {"judgments": "said", "scrubs": "scrubbed"}
 
@@ -59,21 +101,32 @@ class Walk:
     labels: Mapping[str, str]
     scrubs: list[str]
     label: str | None
+    contributions: list[Contribution] = field(default_factory=list)
+    calls: list[ItemCall] = field(default_factory=list)
 
 
-def walk(run: RunData, item_id: str) -> Walk:
+def walk(run: RunData, item_id: str, calls: Iterable[CallSummary] = ()) -> Walk:
     """Collect the steps of an item.
+
+    Args:
+        run: the run.
+        item_id: the item.
+        calls: the calls of the run, of which those for the item are kept.
 
     Raises:
         InputError: the run has no such item.
     """
     item = next((i for i in run.items if i.item_id == item_id), None)
     if item is None:
-        examples = ", ".join(i.item_id for i in run.items[:5])
-        raise InputError(
-            f"no item {item_id!r} in {run.manifest.run}", field="--item", hint=f"such as {examples}"
-        )
-    return next(walks(run, [item]))
+        ids = [i.item_id for i in run.items]
+        hint = did_you_mean(item_id, ids) or f"such as {', '.join(ids[:5])}"
+        raise InputError(f"no item {item_id!r} in {run.manifest.run}", field="--item", hint=hint)
+    rankings = run.ballots.get(item_id)
+    return replace(
+        next(walks(run, [item])),
+        contributions=[] if rankings is None else contributions(rankings, run.rules),
+        calls=[ItemCall.of(call) for call in calls if call.item_id == item_id],
+    )
 
 
 def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:

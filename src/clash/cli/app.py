@@ -20,6 +20,7 @@ from clash.cli import (
     diagnose,
     doctor,
     evaluate,
+    explain,
     export,
     gate,
     init,
@@ -101,6 +102,7 @@ app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
 app.command("redteam", rich_help_panel=_RUNS)(redteam.redteam)
 app.command("resume", rich_help_panel=_RUNS)(resume.resume)
 app.command("report", rich_help_panel=_RUNS)(report.report)
+app.command("explain", rich_help_panel=_RUNS)(explain.explain)
 app.command("review", rich_help_panel=_RUNS)(review.review)
 app.command("compare", rich_help_panel=_RUNS)(compare.compare)
 app.command("gate", rich_help_panel=_RUNS)(gate.gate)

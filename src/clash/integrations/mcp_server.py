@@ -20,7 +20,6 @@ from pydantic import Field
 
 import clash
 from clash import assets
-from clash.analysis.serialize import to_dict
 from clash.collect.resolve import KEYLESS_PANEL, load_environ
 from clash.config import PROVIDERS
 from clash.errors import ClashError, ConfigError, RunFolderError, one_of
@@ -73,6 +72,8 @@ _LONGEST = 8_000
 """Characters of one text in a result."""
 _LOCAL = frozenset({"replay", "python"})
 """Providers that answer from files or functions of this machine, which an agent may not name."""
+_MOST_DISAGREEMENTS = 20
+"""Disagreements of a run that go out with its explanation."""
 _KEYLESS_CAP = 1e-9
 """US dollars. A cap is positive; this one is below the price of any call."""
 
@@ -210,15 +211,23 @@ class AgentTools:
             return self._result({**clash.compare(*runs).to_dict(), "folders": [first, second]})
 
     def explain_verdict(
-        self, run: RunId, item: Annotated[str, Field(description="The id of an item of the run.")]
+        self,
+        run: RunId,
+        item: Annotated[
+            str | None, Field(description="The id of an item of the run; none: the whole decision.")
+        ] = None,
     ) -> dict[str, Any]:
-        """Walk through one item of a run: responses, blinding, criteria, judgments, verdict."""
-        from clash.analysis.rundata import RunData
-        from clash.analysis.walk import walk
+        """Explain a decision: what it rests on, and what would change it; or one item of it.
 
+        Without an item: how many verdicts would have to change, the decision without each judge,
+        category or a candidate's best items, and the most telling disagreements. Of an item:
+        responses, blinding, criteria, judgments, verdict, calls.
+        """
         with self._tool_errors(run):
-            steps = walk(RunData.load(self._run(run).folder), item)
-            return self._result({"run": run, "item": to_dict(steps)})
+            explanation = clash.explain(self._run(run), item).to_dict()
+            if item is None:
+                explanation["disagreements"] = explanation["disagreements"][:_MOST_DISAGREEMENTS]
+            return self._result({**explanation, "run": run})
 
     def list_runs(
         self, newest: Annotated[int, Field(ge=1, le=1000, description="How many.")] = 50

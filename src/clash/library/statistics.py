@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError, one_of
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
     from clash.analysis.compare import RunComparison
     from clash.analysis.dependence import Dependence
     from clash.analysis.diagnosis import Diagnosis
+    from clash.analysis.explanation import Explanation
     from clash.analysis.power.scenarios import Scenario
     from clash.analysis.retest import Retest
     from clash.analysis.rundata import RunData
+    from clash.analysis.walk import Walk
     from clash.library.notebook_inputs import VotesSource
     from clash.pipeline.aggregate import AggregateFindings
     from clash.pipeline.sources import VoteSelection
@@ -367,6 +369,55 @@ def compare(
     findings = compute([_load(folder) for folder in folders], every_record=every_record)
     record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
     return Result(findings, tuple(tables(findings)), (), (), record)
+
+
+@overload
+def explain(
+    run: str | Path | Run, item: None = None, *, out: str | Path = _RUNS
+) -> Result[Explanation]: ...
+
+
+@overload
+def explain(run: str | Path | Run, item: str, *, out: str | Path = _RUNS) -> Result[Walk]: ...
+
+
+def explain(
+    run: str | Path | Run, item: str | None = None, *, out: str | Path = _RUNS
+) -> Result[Explanation] | Result[Walk]:
+    """Explain a decision: which items and judges it rests on, and what would change it.
+
+    Args:
+        run: the run.
+        item: explain this item instead: blinding, judgments, reasons, verdict, calls.
+        out: the folder that run ids are looked up in.
+
+    Returns:
+        ``findings.flips`` counts the verdicts that would have to change, ``findings.judges`` is
+        the decision without each judge, ``findings.disagreements`` has the judges' reasons. Of an
+        item, ``findings.judgments``, ``findings.verdict`` and ``findings.calls``.
+
+    Raises:
+        InputError: the run has no such item.
+        RunFolderError: there is no such run.
+    """
+    from clash.pipeline.explain import explain_item, explain_run
+    from clash.report import explanation as report
+    from clash.report.item_walk import headline, walk_tables
+
+    folder = _folder(run, out)
+    path = str(folder.path)
+    if item is not None:
+        steps = explain_item(folder, item)
+        record = {"run": path, "item": to_dict(steps)}
+        return Result(steps, tuple(walk_tables(steps)), (headline(steps),), (), record)
+    findings = explain_run(folder)
+    return Result(
+        findings,
+        tuple(report.tables(findings)),
+        tuple(report.headlines(findings)),
+        (),
+        {**to_dict(findings), "run": path},
+    )
 
 
 def retest_result(folders: Sequence[RunFolder], notes: tuple[str, ...] = ()) -> Result[Retest]:

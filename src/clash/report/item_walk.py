@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from rich.padding import Padding
 from rich.text import Text
 
 from clash.escape import for_terminal
+from clash.report.formats import money, number, seconds
+from clash.report.tables import Table, with_rows
+from clash.report.terminal import print_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.console import Console
 
     from clash.analysis.walk import JudgmentStep, Walk
@@ -36,9 +42,46 @@ def print_walk(console: Console, walk: Walk) -> None:
     _criteria(console, walk)
     _step(console, 4, "Judgments")
     for judgment in walk.judgments:
-        _judgment(console, judgment)
+        _judgment(console, judgment, walk.labels)
     _step(console, 5, f"Verdict ({walk.verdict.method})")
     _verdict(console, walk)
+    if walk.calls:
+        print_table(console, _calls(walk))
+
+
+def headline(walk: Walk) -> str:
+    """The verdict of the item and what people say of it, in one line."""
+    return ". ".join([f"{walk.item.item_id}: {_outcome(walk)}", *_label(walk)])
+
+
+def walk_tables(walk: Walk) -> list[Table]:
+    """The verdict, what each judge scored and why, and the calls, as tables."""
+    rows = [
+        [judgment.judge, judgment.labels.get(label, label), criterion, str(score), reason]
+        for judgment in walk.judgments
+        for label, scores in judgment.scores.items()
+        for criterion, score in scores.items()
+        for reason in [judgment.reasons.get(label, {}).get(criterion, "")]
+    ]
+    columns = ["judge", "response", "criterion", "score", "reason"]
+    scores = Table("Scores and reasons", columns, rows, frozenset({3}))
+    return with_rows([_contributions(walk), scores, _calls(walk)])
+
+
+def _outcome(walk: Walk) -> str:
+    verdict = walk.verdict
+    if verdict.ranking is None:
+        return f"no verdict: {verdict.abstained}"
+    winner = verdict.winner or "tie of " + ", ".join(verdict.ranking[0])
+    how = "unanimous" if verdict.unanimous else "split"
+    return f"{winner} ({how}, {verdict.split}, confidence {verdict.confidence:.2f})"
+
+
+def _label(walk: Walk) -> list[str]:
+    if walk.label is None:
+        return []
+    is_same = walk.verdict.ranking and walk.label == (walk.verdict.winner or "tie")
+    return [f"label: {walk.label} ({'says the same' if is_same else 'disagrees'})"]
 
 
 def _step(console: Console, number: int, title: str) -> None:
@@ -59,16 +102,19 @@ def _text(console: Console, text: str, *, style: str = "", indent: int = 3) -> N
 def _criteria(console: Console, walk: Walk) -> None:
     if walk.criteria is None:
         return
-    for number, criterion in enumerate(walk.criteria.criteria, start=1):
+    for index, criterion in enumerate(walk.criteria.criteria, start=1):
         description = f": {criterion.description}" if criterion.description else ""
-        _text(console, f"C{number}. {criterion.name} ({criterion.weight:.0%}){description}")
+        _text(console, f"C{index}. {criterion.name} ({criterion.weight:.0%}){description}")
     if walk.criteria.error:
         _text(console, f"fallback because: {walk.criteria.error}", style="yellow")
 
 
-def _judgment(console: Console, judgment: JudgmentStep) -> None:
+def _judgment(console: Console, judgment: JudgmentStep, labels: Mapping[str, str]) -> None:
     where = f", presentation {judgment.presentation}" if judgment.presentation else ""
     head = f"{judgment.judge} ({judgment.role}, weight {judgment.weight:g}{where})"
+    if judgment.labels and judgment.labels != labels:
+        pairs = ", ".join(f"{label} = {name}" for label, name in judgment.labels.items())
+        head += f", shown as {pairs}"
     if judgment.ranking is None or judgment.unblinded is None:
         _text(console, f"{head}: failed, no vote. {judgment.error}", style="red")
         return
@@ -81,28 +127,58 @@ def _judgment(console: Console, judgment: JudgmentStep) -> None:
             reason = judgment.reasons.get(label, {}).get(criterion)
             why = f'  → "{reason}"' if reason else ""
             _text(console, f"{label} {criterion}: {score}/5{why}", indent=6)
+    if judgment.parse == "repaired" and not judgment.repairs:
+        _text(console, "note: the answer was repaired", style="yellow", indent=6)
     for note in (*judgment.repairs, *judgment.flags):
         _text(console, f"note: {note}", style="yellow", indent=6)
 
 
+def _contributions(walk: Walk) -> Table:
+    """How the judges' points add up to the scores of the verdict."""
+    candidates = sorted(walk.verdict.scores, key=lambda name: -walk.verdict.scores[name])
+    columns = ["judge", "weight", *candidates]
+    rows = [
+        [line.judge, f"{line.weight:g}", *(number(line.points.get(c), "g") for c in candidates)]
+        for line in walk.contributions
+    ]
+    if not rows:
+        return Table("", columns, [])
+    total = ["weight x points", "", *(f"{walk.verdict.scores[c]:g}" for c in candidates)]
+    is_partial = any(None in line.points.values() for line in walk.contributions)
+    notes = ["points: candidates ranked below, a tie counts half"]
+    if is_partial:
+        notes.append("a judge left out its own response, so scores are counted pair by pair")
+    numeric = frozenset(range(1, len(columns)))
+    return Table("How the scores add up", columns, [*rows, total], numeric, notes)
+
+
+def _calls(walk: Walk) -> Table:
+    """Every attempt of every call for the item, and what it cost."""
+    rows = [
+        [
+            call.purpose,
+            call.who,
+            call.model,
+            str(call.attempt),
+            call.error or "answered",
+            number(call.tokens_in, ",d"),
+            number(call.tokens_out, ",d"),
+            money(call.cost_usd),
+            seconds(call.latency_s),
+        ]
+        for call in walk.calls
+    ]
+    usd = math.fsum(call.cost_usd or 0.0 for call in walk.calls)
+    unknown = sum(call.cost_usd is None for call in walk.calls)
+    notes = [f"together {money(usd)}" + (f", {unknown} of unknown cost" if unknown else "")]
+    columns = ["purpose", "who", "model", "try", "outcome", "tokens in", "out", "cost", "time"]
+    return Table("Calls", columns, rows, frozenset({3, 5, 6, 7, 8}), notes)
+
+
 def _verdict(console: Console, walk: Walk) -> None:
-    verdict = walk.verdict
-    if verdict.ranking is None:
-        _text(console, f"no verdict: {verdict.abstained}", style="red")
-    else:
-        for candidate, score in sorted(verdict.scores.items(), key=lambda pair: -pair[1]):
-            _text(console, f"S({candidate}) = {score:g}")
-        winner = verdict.winner or "tie of " + ", ".join(verdict.ranking[0])
-        how = "unanimous" if verdict.unanimous else "split"
-        _text(
-            console,
-            f"{winner}  ({how}, {verdict.split}, confidence {verdict.confidence:.2f})",
-            style="bold green" if verdict.winner else "bold yellow",
-        )
-    if walk.label is not None:
-        agreement = (
-            "says the same"
-            if walk.label == (verdict.winner or "tie") and verdict.ranking
-            else "disagrees"
-        )
-        _text(console, f"label: {walk.label} ({agreement})")
+    if walk.verdict.ranking is not None:
+        print_table(console, _contributions(walk))
+    style = "red" if walk.verdict.ranking is None else "yellow"
+    _text(console, _outcome(walk), style=f"bold {'green' if walk.verdict.winner else style}")
+    for line in _label(walk):
+        _text(console, line)

@@ -1,0 +1,117 @@
+"""``clash explain`` answers on one screen, for every kind of run, and for one item step by step."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import clash
+from clash.cli.app import run
+
+TIDES = "The moon pulls the water of the sea towards it. Tides follow every day."
+PROMPTS = [
+    {
+        "id": f"q{i}",
+        "prompt": f"Question {i} about tides?",
+        "tags": ["even" if i % 2 == 0 else "odd"],
+        "label": "long" if i < 4 else "short",
+        "responses": {"long": f"{TIDES} Day {i}.", "short": f"Ask {i}."},
+    }
+    for i in range(6)
+]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs")
+    return clash.evaluate(PROMPTS, panel="baseline", criteria="none", out=out, run_id="made")
+
+
+def explain(judged, capsys, *options):
+    code = run(["explain", judged.path.name, "--out", str(judged.path.parent), *options])
+    return code, capsys.readouterr()
+
+
+def test_the_first_screen_answers_first_and_is_short(judged, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    code, printed = explain(judged, capsys)
+    lines = [line for line in printed.out.splitlines() if line.strip()]
+    assert code == 0
+    assert lines[0] == "long wins; closest is short: 6 won, 0 lost; p = 0.031."
+    assert lines[1].startswith(
+        "Changed verdicts on 1 of 6 items would make it insignificant; on 3,"
+    )
+    assert len(lines) <= 20
+    assert max(map(len, lines)) <= 80
+    assert "--item" in lines[-1]
+    _, quiet = explain(judged, capsys, "-q")
+    assert len(quiet.out.splitlines()) <= 2
+
+
+def test_the_library_returns_what_the_command_prints(judged, capsys):
+    result = clash.explain(judged)
+    code, printed = explain(judged, capsys, "--json")
+    document = json.loads(printed.out)
+    assert code == 0
+    assert document.pop("clash") == clash.__version__
+    assert document == json.loads(json.dumps(result.to_dict()))
+    assert document["leader"] == "long"
+    assert [flip["conclusion"] for flip in document["flips"]][:2] == ["level", "level"]
+    assert {line["name"] for line in document["categories"]} == {"even", "odd"}
+    assert document["agreement"]["n"] == 6
+    assert list(result.to_frame("Without one judge")["judge"]) == [
+        line["name"] for line in document["judges"]
+    ]
+    assert "insignificant" in result._repr_html_()
+
+
+def test_an_item_is_explained_from_prompt_to_cost(judged, capsys):
+    code, printed = explain(judged, capsys, "--item", "q5")
+    assert code == 0
+    for text in (
+        "Question 5 about",
+        "A0 = ",
+        "label: short (disagrees)",
+        "weight x points",
+        "$0.00",
+    ):
+        assert text in printed.out
+    steps = clash.explain(judged, "q5")
+    scores = steps.findings.verdict.scores
+    for candidate, score in scores.items():
+        parts = (line.weight * line.points[candidate] for line in steps.findings.contributions)
+        assert sum(parts) == pytest.approx(score)
+    assert {call.who for call in steps.findings.calls} == {
+        judgment.judge for judgment in steps.findings.judgments
+    }
+    assert all(call.cost_usd == 0 for call in steps.findings.calls)
+
+
+def test_a_mistyped_item_is_refused_with_the_nearest(judged, capsys):
+    code, printed = explain(judged, capsys, "--item", "Q55")
+    assert code == 2
+    assert "did you mean q5?" in printed.err
+
+
+def test_validate_and_rerun_are_explained(judged, tmp_path):
+    file = tmp_path / "pairs.jsonl"
+    file.write_text("".join(json.dumps(prompt) + "\n" for prompt in PROMPTS), encoding="utf-8")
+    checked = clash.validate(file, panel="baseline", criteria="none", out=tmp_path)
+    assert clash.explain(checked).headlines[0].startswith("The panel agrees with people on 4 of 6")
+    clash.rerun(judged)
+    (again,) = (path for path in judged.path.parent.iterdir() if path.name != judged.path.name)
+    assert clash.explain(again).findings.kind == "rerun"
+
+
+def test_a_run_cut_short_is_explained_by_what_it_has(judged, tmp_path):
+    path = tmp_path / "cut"
+    shutil.copytree(judged.path, path)
+    judgments = path / "judgments.jsonl"
+    lines = judgments.read_text(encoding="utf-8").splitlines(keepends=True)
+    judgments.write_text("".join(lines[: len(lines) // 2]), encoding="utf-8")
+    found = clash.explain(path).findings
+    assert 0 < found.n_items < 6
+    assert found.flip("change", "level").items == (found.wins - found.losses + 1) // 2
+    assert clash.explain(path, "q5").headlines[0].startswith("q5: no verdict")
