@@ -187,7 +187,7 @@ def _rows(rankings: ItemRankings, present: Sequence[Panelist]) -> tuple[Floats, 
 
 
 @dataclass(frozen=True)
-class Contribution:
+class JudgePoints:
     """What one voting judge adds to the scores of a verdict: its weight times its points.
 
     Attributes:
@@ -201,7 +201,7 @@ class Contribution:
     points: dict[str, float | None]
 
 
-def contributions(rankings: ItemRankings, rules: VerdictRules) -> list[Contribution]:
+def contributions(rankings: ItemRankings, rules: VerdictRules) -> list[JudgePoints]:
     """What each judge that ranked an item adds to its verdict, in the order of the panel."""
     present = _present(rankings, rules.eligible(rankings.candidates), rules)
     parts = _parts(rankings, present)
@@ -212,7 +212,7 @@ def contributions(rankings: ItemRankings, rules: VerdictRules) -> list[Contribut
             name: None if np.isnan(value) else value
             for name, value in zip(rankings.candidates, points, strict=True)
         }
-        lines.append(Contribution(p.id, p.weight * parts[p.id], by_candidate))
+        lines.append(JudgePoints(p.id, p.weight * parts[p.id], by_candidate))
     return lines
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from clash.analysis.verdicts import Contribution, contributions
+from clash.analysis.verdicts import JudgePoints, contributions
 from clash.errors import InputError, did_you_mean
 from clash.records import Blinding, Judgment, Response
 from clash.votes.from_run import unblind, weighted_score
@@ -101,7 +101,7 @@ class Walk:
     labels: Mapping[str, str]
     scrubs: list[str]
     label: str | None
-    contributions: list[Contribution] = field(default_factory=list)
+    contributions: list[JudgePoints] = field(default_factory=list)
     calls: list[ItemCall] = field(default_factory=list)
 
 

@@ -24,6 +24,7 @@ def explain(
     from clash.cli.sources import open_run
     from clash.pipeline.explain import explain_item, explain_run
     from clash.report import explanation as report
+    from clash.report.headline import run_headline
     from clash.report.item_walk import print_walk
 
     folder = open_run(run, out)
@@ -34,11 +35,12 @@ def explain(
         else:
             print_walk(stdout(), steps)
         return
-    explanation = explain_run(folder)
+    result = explain_run(folder)
+    explanation = result.explanation
     if as_json:
         print_json({**to_dict(explanation), "run": str(folder.path)})
         return
-    lines = report.headlines(explanation)
+    lines = report.headlines(explanation, run_headline(result.findings, run))
     print_lines(lines[:1] if quiet else lines)
     if quiet:
         return

@@ -402,6 +402,7 @@ def explain(
     """
     from clash.pipeline.explain import explain_item, explain_run
     from clash.report import explanation as report
+    from clash.report.headline import run_headline
     from clash.report.item_walk import headline, walk_tables
 
     folder = _folder(run, out)
@@ -410,11 +411,12 @@ def explain(
         steps = explain_item(folder, item)
         record = {"run": path, "item": to_dict(steps)}
         return Result(steps, tuple(walk_tables(steps)), (headline(steps),), (), record)
-    findings = explain_run(folder)
+    result = explain_run(folder)
+    findings = result.explanation
     return Result(
         findings,
         tuple(report.tables(findings)),
-        tuple(report.headlines(findings)),
+        tuple(report.headlines(findings, run_headline(result.findings))),
         (),
         {**to_dict(findings), "run": path},
     )

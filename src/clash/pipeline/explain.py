@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.analysis.explanation import explain
+from clash.analysis.findings import compute_findings
 from clash.analysis.rundata import RunData
 from clash.analysis.walk import walk
 
 if TYPE_CHECKING:
     from clash.analysis.explanation import Explanation
+    from clash.analysis.findings import Findings
     from clash.analysis.walk import Walk
     from clash.store.folder import RunFolder
 
 
-def explain_run(folder: RunFolder) -> Explanation:
+@dataclass(frozen=True)
+class RunExplanation:
+    """Why a run decides as it does, and what its report says."""
+
+    explanation: Explanation
+    findings: Findings
+
+
+def explain_run(folder: RunFolder) -> RunExplanation:
     """Why a run decides as it does.
 
     Raises:
         RunFolderError: the folder cannot be read.
     """
-    return explain(RunData.load(folder))
+    run = RunData.load(folder)
+    return RunExplanation(explain(run), compute_findings(run))
 
 
 def explain_item(folder: RunFolder, item_id: str) -> Walk:

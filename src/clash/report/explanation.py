@@ -4,62 +4,68 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.formats import DASH, first_names, number, p_at_least, percent
+from clash.escape import clip
+from clash.report.formats import DASH, first_names, number, p_cell, percent, plural
+from clash.report.names import short_names
 from clash.report.tables import MOST_ROWS, Table, cut_note, with_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.analysis.explanation import Explanation, Flip
-    from clash.analysis.explanation.disagreements import Disagreement, Opinion
+    from clash.analysis.explanation.disagreements import Opinion, TellingDisagreement
     from clash.analysis.explanation.without import Omission
+    from clash.report.headline import Headline
 
 _BRIEF_DISAGREEMENTS = 3
-_MOST_DISAGREEMENTS = 20
+_MOST_DISAGREEMENTS = 10
 _FEW_NAMES = 3
+_NAME_WIDTH = 22
 _REASON_LENGTH = 70
-_KIND = {"judge": "judge", "category": "category", "best items": "tenth of best items"}
 _ITEMS_FILE = "`clash explain RUN --json`"
 
 
-def headlines(explanation: Explanation) -> list[str]:
-    """The answer, then how many verdicts would change it."""
-    if explanation.leader is None:
-        lines = [explanation.decision.headline]
-    else:
-        lines = [_decision(explanation), *_flip_sentences(explanation)]
-    if explanation.kind != "validate" or explanation.agreement is None:
-        return lines
-    # A run that holds a panel against people asks about the panel, not about the candidates.
-    return [f"The panel agrees with people on {_agreement(explanation)}.", *lines]
+def headlines(explanation: Explanation, headline: Headline) -> list[str]:
+    """The answer of the run, what labels say against it, and how many verdicts would change it."""
+    lines = [headline.text, headline.contradiction or headline.evidence]
+    if explanation.leader is not None:
+        lines += _flip_sentences(explanation)
+    return [line for line in lines if line]
 
 
-def _decision(explanation: Explanation) -> str:
-    leader, rival = explanation.leader, explanation.rival
-    share, p = explanation.share, explanation.decision.p
-    ties = f", {explanation.ties} tied" if explanation.ties else ""
-    p_text = "" if p is None else f"; p {p_at_least(p) if p < 0.001 else f'= {p:.3f}'}"
-    record = f"{explanation.wins} won, {explanation.losses} lost{ties}{p_text}"
-    if explanation.decision.status == "decided":
-        return f"{leader} wins; closest is {rival}: {record}."
-    if explanation.decision.status == "tied":
-        return f"{leader} and {rival} are level: {record}."
-    if share is not None and share.estimate > 0.5:
-        return f"{leader} leads, but is not significantly ahead of {rival}: {record}."
-    return f"{leader} leads overall, but is not ahead of {rival}: {record}."
+class _ShortNames(dict[str, str]):
+    """Candidates and judges of an explanation as they are shown; other words stay as they are."""
+
+    def __missing__(self, name: str) -> str:
+        return name
+
+    @classmethod
+    def of(cls, explanation: Explanation) -> _ShortNames:
+        candidates = [explanation.leader, explanation.rival]
+        candidates += [line.name for line in explanation.best_items]
+        judges = [line.name for line in explanation.judges]
+        for line in explanation.disagreements:
+            judges += [opinion.judge for opinion in line.opinions]
+            candidates += [o.reason.candidate for o in line.opinions if o.reason is not None]
+        return cls(
+            short_names([name for name in candidates if name], _NAME_WIDTH)
+            | short_names(judges, _NAME_WIDTH)
+        )
 
 
 def _flip_sentences(explanation: Explanation) -> list[str]:
+    names = _ShortNames.of(explanation)
     level = explanation.flip("change", "level")
     significance = explanation.flip("change", "significant", "not significant")
     changes: list[tuple[Flip, str]] = []
     if level is not None and level.items:
-        other = "" if level.rival == explanation.rival else f" over {level.rival}"
+        other = "" if level.rival == explanation.rival else f" over {names[level.rival or DASH]}"
         changes.append((level, f"end the lead{other}"))
     if significance is not None and significance.items is not None:
         is_decided = significance.conclusion == "not significant"
-        consequence = f"make {explanation.leader} the clear winner"
-        changes.append((significance, "make it insignificant" if is_decided else consequence))
+        consequence = f"make {names[explanation.leader or DASH]} the clear winner"
+        undone = "make the difference insignificant"
+        changes.append((significance, undone if is_decided else consequence))
     if not changes:
         return [f"No change of verdicts can decide it: {explanation.n_items} items are too few."]
     (first, consequence), *rest = sorted(changes, key=lambda change: change[0].items or 0)
@@ -105,16 +111,17 @@ def tables(explanation: Explanation) -> list[Table]:
 
 
 def _facts(explanation: Explanation) -> Table:
+    names = _ShortNames.of(explanation)
     rows = [
-        ("Without one judge", _changes(explanation.judges)),
-        ("Without one category", _changes(explanation.categories)),
-        ("Without best items", _changes(explanation.best_items)),
+        ("Without one judge", _changes(explanation.judges, names)),
+        ("Without one category", _changes(explanation.categories, names)),
+        ("Without best items", _changes(explanation.best_items, names)),
         ("One judge decides", _hanging(explanation)),
     ]
     if explanation.agreement is not None and explanation.kind != "validate":
         rows.append(("Panel and people", f"agree on {_agreement(explanation)}"))
     if explanation.agreement is not None and explanation.judges:
-        rates = (f"{line.name} {_percent(line)}" for line in explanation.judges)
+        rates = (f"{names[line.name]} {_percent(line)}" for line in explanation.judges)
         rows.append(("Agreement without", ", ".join(rates)))
     return Table("", ("", ""), [(name, text) for name, text in rows if text], brief=True)
 
@@ -123,28 +130,28 @@ def _percent(line: Omission) -> str:
     return DASH if line.agreement is None else f"{line.agreement.estimate:.0%}"
 
 
-def _changes(lines: Sequence[Omission]) -> str:
+def _changes(lines: Sequence[Omission], names: Mapping[str, str]) -> str:
     """Which omissions change the decision, and to what."""
     if not lines:
         return ""
     by_outcome: dict[str, list[str]] = {}
     for line in lines:
         if line.changes is not None:
-            by_outcome.setdefault(_outcome(line), []).append(line.name)
+            by_outcome.setdefault(_outcome(line, names), []).append(names[line.name])
     if not by_outcome:
         return f"the decision stays, whichever of the {len(lines)} is left out"
     return "; ".join(
-        f"{outcome} without {first_names(names, _FEW_NAMES)}"
-        for outcome, names in by_outcome.items()
+        f"{outcome} without {first_names(parts, _FEW_NAMES)}"
+        for outcome, parts in by_outcome.items()
     )
 
 
-def _outcome(line: Omission) -> str:
+def _outcome(line: Omission, names: Mapping[str, str]) -> str:
     if line.changes == "significance":
         return "significant" if line.status == "decided" else "not significant"
     if line.leader is None:
         return "nobody leads" if line.status == "tied" else "no decision"
-    return f"{line.leader} {'wins' if line.status == 'decided' else 'leads'}"
+    return f"{names[line.leader]} {'wins' if line.status == 'decided' else 'leads'}"
 
 
 def _hanging(explanation: Explanation) -> str:
@@ -158,17 +165,18 @@ def _hanging(explanation: Explanation) -> str:
 def _omissions(
     title: str, column: str, lines: Sequence[Omission], explanation: Explanation
 ) -> Table:
+    names = _ShortNames.of(explanation)
     has_inside = any(line.inside is not None for line in lines)
     has_labels = any(line.agreement is not None for line in lines)
     has_items = any(line.items for line in lines)
     rows = [
         [
-            line.name,
+            names[line.name],
             *([str(line.items)] if has_items else []),
-            "" if line.changes is None else _outcome(line),
-            line.leader or DASH,
+            "" if line.changes is None else _outcome(line, names),
+            names[line.leader or DASH],
             percent(line.share),
-            p_at_least(line.p),
+            p_cell(line.p),
             *([percent(line.inside)] if has_inside else []),
             *([percent(line.agreement)] if has_labels else []),
         ]
@@ -184,7 +192,10 @@ def _omissions(
         *(["in it alone"] if has_inside else []),
         *(["agrees with people"] if has_labels else []),
     ]
-    notes = [f"win rate of {explanation.leader} against {explanation.rival}, ties count half; 95%"]
+    notes = [
+        f"win rate of {names[explanation.leader or DASH]} against"
+        f" {names[explanation.rival or DASH]}, ties count half; 95%"
+    ]
     if column == "judge":
         notes.append("the judges that are left decide by a majority of their weight")
     numeric = frozenset(
@@ -194,6 +205,7 @@ def _omissions(
 
 
 def _flips(explanation: Explanation) -> Table:
+    names = _ShortNames.of(explanation)
     words = {
         "level": "the lead ends",
         "significant": "the difference becomes significant",
@@ -202,7 +214,7 @@ def _flips(explanation: Explanation) -> Table:
     verbs = {"change": "verdicts change", "drop": "best items are left out"}
     rows = [
         [
-            words[flip.conclusion] + (f" (over {flip.rival})" if flip.rival else ""),
+            words[flip.conclusion] + (f" (over {names[flip.rival]})" if flip.rival else ""),
             verbs[flip.by],
             DASH if flip.items is None else str(flip.items),
             "exact" if flip.exact else "at most (greedy)",
@@ -223,23 +235,25 @@ def _flips(explanation: Explanation) -> Table:
 
 
 def _pivotal(explanation: Explanation) -> Table:
+    names = _ShortNames.of(explanation)
+    leader, rival = names[explanation.leader or DASH], names[explanation.rival or DASH]
     rows = [
         [
             item.item_id,
             item.outcome,
             number(item.lead, "+.2f"),
             item.split or "",
-            ", ".join(item.judges),
+            ", ".join(names[judge] for judge in item.judges),
         ]
         for item in explanation.pivotal[:MOST_ROWS]
     ]
     return Table(
         "Items that hang on one judge",
-        ["item", f"{explanation.leader}", "lead", "split", "any one of"],
+        ["item", leader, "lead", "split", "any one of"],
         rows,
         frozenset({2}),
         [
-            f"lead: share of the points of {explanation.leader} minus {explanation.rival}'s, the"
+            f"lead: share of the points of {leader} minus {rival}'s, the"
             " narrowest first; any one of these judges, ranking the other way round, changes it",
             *cut_note(len(explanation.pivotal), file=_ITEMS_FILE),
         ],
@@ -247,69 +261,66 @@ def _pivotal(explanation: Explanation) -> Table:
 
 
 def _telling(explanation: Explanation) -> Table:
-    lines = explanation.disagreements
+    lines, names = explanation.disagreements, _ShortNames.of(explanation)
     rows = [
-        (line.item_id, f"{_sides(line)}. {_best_reason(line)}".strip())
+        (line.item_id, f"{_sides(line, names)}. {_best_reason(line, names)}".strip())
         for line in lines[:_BRIEF_DISAGREEMENTS]
     ]
-    return Table(f"Most telling of {_plural(len(lines), 'disagreement')}", ("", ""), rows)
+    return Table(f"Most telling of {plural(len(lines), 'disagreement')}", ("", ""), rows)
 
 
-def _plural(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
-
-
-def _sides(line: Disagreement) -> str:
+def _sides(line: TellingDisagreement, names: Mapping[str, str]) -> str:
     split = "unanimous" if line.unanimous else line.split
-    panel = "a tie" if line.panel == "tie" else line.panel
+    panel = "a tie" if line.panel == "tie" else names[line.panel]
     if line.kind == "judges":
         return f"judges split {split}, panel {panel}"
-    people = "a tie" if line.people == "tie" else line.people
+    people = "a tie" if line.people == "tie" else names[line.people or DASH]
     return f"people {people}, panel {panel} ({split})"
 
 
-def _best_reason(line: Disagreement) -> str:
+def _best_reason(line: TellingDisagreement, names: Mapping[str, str]) -> str:
     """What a judge of the panel's mind holds against the other side."""
     reasons = [opinion for opinion in line.opinions if opinion.reason is not None]
     with_panel = [o for o in reasons if o.first == line.panel and _is_against(o, line)]
     chosen = (with_panel or [o for o in reasons if o.first == line.panel] or reasons)[:1]
-    return "".join(_opinion(opinion, _REASON_LENGTH) for opinion in chosen)
+    return "".join(
+        f"{names[opinion.judge]} on {_reason(opinion, names, _REASON_LENGTH)}" for opinion in chosen
+    )
 
 
-def _is_against(opinion: Opinion, line: Disagreement) -> bool:
+def _is_against(opinion: Opinion, line: TellingDisagreement) -> bool:
     return opinion.reason is not None and opinion.reason.candidate == line.people
 
 
-def _opinion(opinion: Opinion, most: int | None = None) -> str:
+def _reason(opinion: Opinion, names: Mapping[str, str], most: int | None = None) -> str:
+    """Whom a judge's reason is about, its words, and the score."""
     reason = opinion.reason
     if reason is None:
-        return opinion.judge
-    text = reason.text if most is None or len(reason.text) <= most else f"{reason.text[:most]}…"
+        return ""
+    text = reason.text if most is None else clip(reason.text, most)
     score = "" if reason.score is None else f", {reason.score}/5"
-    return f"{opinion.judge} on {reason.candidate}: “{text}” ({reason.criterion}{score})"
+    return f"{names[reason.candidate]}: “{text}” ({reason.criterion}{score})"
 
 
 def _disagreements(explanation: Explanation) -> Table:
-    lines = explanation.disagreements
-    rows = []
-    for line in lines[:_MOST_DISAGREEMENTS]:
-        first = True
-        for opinion in line.opinions:
-            reason = _opinion(opinion).removeprefix(opinion.judge).removeprefix(" on ")
-            rows.append(
-                [
-                    line.item_id if first else "",
-                    _sides(line) if first else "",
-                    opinion.judge,
-                    opinion.first or "failed",
-                    reason,
-                ]
-            )
-            first = False
+    lines, names = explanation.disagreements, _ShortNames.of(explanation)
+    rows = [
+        [
+            "" if index else line.item_id,
+            "" if index else _sides(line, names),
+            f"{names[opinion.judge]}: {names[opinion.first or 'failed']}",
+            _reason(opinion, names),
+        ]
+        for line in lines[:_MOST_DISAGREEMENTS]
+        for index, opinion in enumerate(line.opinions)
+    ]
     return Table(
         f"Most telling disagreements ({min(len(lines), _MOST_DISAGREEMENTS)} of {len(lines)})",
-        ["item", "", "judge", "puts first", "against"],
+        ["item", "", "judge: first place", "reason against"],
         rows,
         frozenset(),
-        [f"order: {explanation.disagreement_order}"],
+        [
+            f"order: {explanation.disagreement_order}",
+            *cut_note(len(lines), _MOST_DISAGREEMENTS, _ITEMS_FILE),
+        ],
     )

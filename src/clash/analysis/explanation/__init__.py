@@ -9,7 +9,7 @@ import numpy as np
 
 from clash.analysis.explanation.disagreements import (
     ORDER,
-    Disagreement,
+    TellingDisagreement,
     telling_disagreements,
 )
 from clash.analysis.explanation.flips import (
@@ -110,7 +110,7 @@ class Explanation:
     judges: list[Omission]
     categories: list[Omission]
     best_items: list[Omission]
-    disagreements: list[Disagreement]
+    disagreements: list[TellingDisagreement]
     agreement: Interval | None
     n_labelled: int
     disagreement_order: str = ORDER
@@ -224,8 +224,10 @@ def _pivotal(run: RunData, leader: str, rival: str) -> list[PivotalItem]:
     lead = _lead(run, leader, rival)
     judges: dict[int, list[str]] = {}
     for panelist in run.rules.voting:
-        other = _lead(with_reversed_judge(run, panelist.id), leader, rival)
-        has_changed = ~np.isnan(lead) & ~np.isnan(other) & (np.sign(lead) != np.sign(other))
+        reversed_lead = _lead(with_reversed_judge(run, panelist.id), leader, rival)
+        has_changed = (
+            ~np.isnan(lead) & ~np.isnan(reversed_lead) & (np.sign(lead) != np.sign(reversed_lead))
+        )
         for row in np.flatnonzero(has_changed).tolist():
             judges.setdefault(row, []).append(panelist.id)
     words: dict[float, Literal["won", "tied", "lost"]] = {1.0: "won", 0.0: "tied", -1.0: "lost"}

@@ -54,7 +54,7 @@ class Opinion:
 
 
 @dataclass(frozen=True)
-class Disagreement:
+class TellingDisagreement:
     """An item on which people and the panel, or the judges among themselves, disagree.
 
     Attributes:
@@ -74,7 +74,7 @@ class Disagreement:
     opinions: tuple[Opinion, ...]
 
 
-def telling_disagreements(run: RunData, most: int | None = None) -> list[Disagreement]:
+def telling_disagreements(run: RunData, most: int | None = None) -> list[TellingDisagreement]:
     """Items with a verdict that a label or some voting judges contradict, in the :data:`ORDER`.
 
     Args:
@@ -125,8 +125,8 @@ def _disagreement(
     verdict: Verdict,
     kind: Literal["people", "judges"],
     judgments: Mapping[str, list[Judgment]],
-) -> Disagreement:
-    return Disagreement(
+) -> TellingDisagreement:
+    return TellingDisagreement(
         kind=kind,
         item_id=item.item_id,
         prompt=item.turns[-1].content,

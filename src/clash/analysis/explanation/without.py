@@ -85,9 +85,13 @@ def conclude(run: RunData, also: Collection[str] = ()) -> Conclusion:
     """
     board = standings(run)
     order = [row.candidate for row in board]
-    estimates = {row.candidate: row.points.estimate for row in board if row.points is not None}
-    top = max(estimates.values(), default=0.0)
-    leaders = {name for name, value in estimates.items() if np.isclose(value, top)}
+    rates = {
+        row.candidate: row.win_rate_ties_half.estimate
+        for row in board
+        if row.win_rate_ties_half is not None
+    }
+    top = max(rates.values(), default=0.0)
+    leaders = {name for name, rate in rates.items() if np.isclose(rate, top)}
     pairs = duels(run, order, of=leaders | set(also))
     return Conclusion(decide(board, pairs, coverage(run)), pairs)
 
@@ -133,22 +137,22 @@ def with_reversed_judge(run: RunData, judge: str) -> RunData:
 
 
 def omissions(
-    run: RunData, whole: Decision, leader: str, rival: str
+    run: RunData, decision: Decision, leader: str, rival: str
 ) -> tuple[list[Omission], list[Omission], list[Omission]]:
     """The decision without each judge, each category, and each candidate's best items."""
 
     def omission(part: RunData, kind: str, name: str, items: int = 0) -> Omission:
         conclusion = conclude(part, {leader})
-        duel, decision = conclusion.duel(leader, rival), conclusion.decision
+        duel, without = conclusion.duel(leader, rival), conclusion.decision
         return Omission(
             kind=kind,  # type: ignore[arg-type]
             name=name,
             items=items,
-            leader=decision.winner,
-            status=decision.status,
+            leader=without.winner,
+            status=without.status,
             share=None if duel is None else duel.share,
-            p=decision.p,
-            changes=_changes(whole, decision),
+            p=without.p,
+            changes=_changes(decision, without),
             agreement=agreement(part),
         )
 
