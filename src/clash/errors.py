@@ -211,12 +211,3 @@ class ProviderError(ClashError):
         self.request_id = request_id
         self.maybe_billed = maybe_billed
         self.latency_s = latency_s
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str | None:
-    """A hint that names the nearest of ``names``; null where none is near."""
-    from difflib import get_close_matches
-
-    by_lower = {known.lower(): known for known in names}
-    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f"did you mean {by_lower[near[0]]}?" if near else None

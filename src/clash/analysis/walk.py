@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from clash.analysis.verdicts import JudgePoints, contributions
-from clash.errors import InputError, did_you_mean
+from clash.errors import InputError, nearest
 from clash.records import Blinding, Judgment, Response
 from clash.votes.from_run import unblind, weighted_score
 
@@ -50,13 +50,13 @@ class ItemCall:
     """One attempt of one call that was made for an item.
 
     Attributes:
-        who: the judge or the candidate; ``criteria`` for the criteria.
+        actor: the judge or the candidate; ``criteria`` for the criteria.
         error: the class of the error; null where the call was answered.
         cost_usd: null is unknown, never free.
     """
 
     purpose: str
-    who: str
+    actor: str
     model: str
     attempt: int
     error: str | None
@@ -70,7 +70,7 @@ class ItemCall:
         """From what is counted of a call."""
         return cls(
             purpose=call.purpose,
-            who=call.judge or call.candidate or "criteria",
+            actor=call.judge or call.candidate or "criteria",
             model=call.served_model or call.model,
             attempt=call.attempt,
             error=(call.error_class or "error") if call.outcome == "error" else None,
@@ -119,7 +119,8 @@ def walk(run: RunData, item_id: str, calls: Iterable[CallSummary] = ()) -> Walk:
     item = next((i for i in run.items if i.item_id == item_id), None)
     if item is None:
         ids = [i.item_id for i in run.items]
-        hint = did_you_mean(item_id, ids) or f"such as {', '.join(ids[:5])}"
+        match = nearest(item_id, ids)
+        hint = f'did you mean "{match}"?' if match else f"such as {', '.join(ids[:5])}"
         raise InputError(f"no item {item_id!r} in {run.manifest.run}", field="--item", hint=hint)
     rankings = run.ballots.get(item_id)
     return replace(

@@ -157,7 +157,7 @@ def _calls(walk: Walk) -> Table:
     rows = [
         [
             call.purpose,
-            call.who,
+            call.actor,
             call.model,
             str(call.attempt),
             call.error or "answered",
