@@ -90,7 +90,7 @@ def test_an_item_is_explained_from_prompt_to_cost(judged, capsys):
 def test_a_mistyped_item_is_refused_with_the_nearest(judged, capsys):
     code, printed = explain(judged, capsys, "--item", "Q55")
     assert code == 2
-    assert "did you mean "q5"?" in printed.err
+    assert 'did you mean "q5"?' in printed.err
 
 
 def test_validate_and_rerun_are_explained(judged, tmp_path):

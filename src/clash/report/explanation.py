@@ -59,8 +59,8 @@ def _flip_sentences(explanation: Explanation) -> list[str]:
     significance = explanation.flip("change", "significant", "not significant")
     changes: list[tuple[Flip, str]] = []
     if level is not None and level.items:
-        other = "" if level.rival == explanation.rival else f" over {names[level.rival or DASH]}"
-        changes.append((level, f"end the lead{other}"))
+        target = "" if level.rival == explanation.rival else f" over {names[level.rival or DASH]}"
+        changes.append((level, f"end the lead{target}"))
     if significance is not None and significance.items is not None:
         is_decided = significance.conclusion == "not significant"
         consequence = f"make {names[explanation.leader or DASH]} the clear winner"
@@ -68,11 +68,11 @@ def _flip_sentences(explanation: Explanation) -> list[str]:
         changes.append((significance, undone if is_decided else consequence))
     if not changes:
         return [f"No change of verdicts can decide it: {explanation.n_items} items are too few."]
-    (first, consequence), *rest = sorted(changes, key=lambda change: change[0].items or 0)
+    (first, consequence), *others = sorted(changes, key=lambda change: change[0].items or 0)
     start = (
         f"Changed verdicts on {_count(first)} of {explanation.n_items} items would {consequence}"
     )
-    return ["; ".join([start, *(f"on {_count(flip)}, {then}" for flip, then in rest)]) + "."]
+    return ["; ".join([start, *(f"on {_count(flip)}, {then}" for flip, then in others)]) + "."]
 
 
 def _count(flip: Flip) -> str:
@@ -282,9 +282,10 @@ def _best_reason(line: TellingDisagreement, names: Mapping[str, str]) -> str:
     """What a judge of the panel's mind holds against the other side."""
     reasons = [opinion for opinion in line.opinions if opinion.reason is not None]
     with_panel = [o for o in reasons if o.first == line.panel and _is_against(o, line)]
-    chosen = (with_panel or [o for o in reasons if o.first == line.panel] or reasons)[:1]
+    opinions = (with_panel or [o for o in reasons if o.first == line.panel] or reasons)[:1]
     return "".join(
-        f"{names[opinion.judge]} on {_reason(opinion, names, _REASON_LENGTH)}" for opinion in chosen
+        f"{names[opinion.judge]} on {_reason(opinion, names, _REASON_LENGTH)}"
+        for opinion in opinions
     )
 
 
