@@ -24,7 +24,7 @@ import pytest
 
 import clash
 from clash.collect.authorship import claims
-from clash.collect.defusing import appeals, defuse, defuse_delimiters
+from clash.collect.defusing import defuse, defuse_delimiters
 from clash.collect.jsontext import Unreadable
 from clash.collect.looks import offsets, read
 from clash.collect.normalise import normalise
@@ -334,7 +334,6 @@ READERS: dict[str, Callable[[str], object]] = {
     "read": read,
     "offsets": offsets,
     "claims": claims,
-    "appeals": appeals,
     "defuse": lambda text: defuse(text, "0123456789ab", "A0", []),
     "delimiters": defuse_delimiters,
     "parse": parsed,

@@ -83,3 +83,10 @@ def test_labels_contradict_the_panel_only_where_they_do_so_clearly(n_bob, contra
     assert (found.contradiction is not None) == contradicts
     if contradicts:
         assert (found.contradiction.panel_first, found.contradiction.people_first) == ("ada", "bob")
+
+
+@pytest.mark.parametrize("n_candidates", [0, 1, 3])
+def test_without_a_comparison_there_is_no_rate(n_candidates):
+    """A run that ended before its first verdict has a report all the same."""
+    empty = np.zeros((0, n_candidates))
+    assert rates(empty, same_items=False).rates == [None] * n_candidates

@@ -28,7 +28,6 @@ from clash.analysis.pareto import Economy, Trade, economies, trades
 from clash.analysis.preference import Preference, preference
 from clash.analysis.prereg import Conformity, conformity
 from clash.analysis.redteam import Redteam, redteam
-from clash.analysis.rundata import RunData
 from clash.analysis.spending import Spending, UsageDoubt, spending
 from clash.datasets.controls import SOUND, WORSE
 from clash.version import __version__
@@ -37,8 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clash.analysis.figures import NamedFigures
+    from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
-    from clash.store.folder import RunFolder
 
 SELF = "self:"
 
@@ -95,11 +94,6 @@ class Findings:
     spending: Spending
     usage_doubts: list[UsageDoubt]
     preference: Preference | None = None
-
-
-def read_findings(folder: RunFolder) -> Findings:
-    """Compute the report of a run."""
-    return compute_findings(RunData.load(folder))
 
 
 def compute_findings(run: RunData) -> Findings:

@@ -85,7 +85,7 @@ def win_rates(
     if n_candidates == 2:
         return WinRates(_two(pairs, clusters), by_strengths=False)
     counts = _Counts.of(pairs, n_candidates)
-    if not same_items:
+    if not same_items and pairs:
         comparisons = Comparisons(counts.wins, np.zeros_like(counts.wins))
         strengths = bradley_terry(comparisons, prior=PRIOR, ties="half")
         if strengths.converged and not strengths.linked_set.any():

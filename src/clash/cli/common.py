@@ -38,11 +38,6 @@ def stderr() -> Console:
     return console(stderr=True)
 
 
-def person_here() -> bool:
-    """Whether somebody can be asked."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
 def say(text: str, style: str = "dim") -> None:
     """A line for people, on stderr."""
     from rich.text import Text

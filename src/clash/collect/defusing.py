@@ -64,12 +64,8 @@ def defuse_delimiters(text: str) -> str:
     return _replace_brackets(visible, _delimiters(visible, read(visible)))
 
 
-def appeals(text: str) -> list[Span]:
-    """Spans of ``text`` that are possible prompt injections: whole sentences, and rankings in the judge's form."""
-    return _appeals(text, read(text))
-
-
 def _appeals(text: str, looks: str) -> list[Span]:
+    """Possible prompt injections: whole sentences, and rankings in the judge's form."""
     spans = [match.span() for match in _FORGED_RANKING.finditer(looks)]
     spans += [
         span for span, languages in _candidates(looks) if _speaks(looks[slice(*span)], languages)

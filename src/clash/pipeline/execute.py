@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
@@ -123,8 +121,3 @@ def _expected_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(first, BaseExceptionGroup) and (bugs is None or len(first.exceptions) == 1):
         first = first.exceptions[0]
     return first
-
-
-def out_folder(setup: RunSetup, options: RunOptions) -> RunOptions:
-    """The options with the folder that the configuration names, where they name none."""
-    return replace(options, out=options.out or Path(setup.plan.config.out))

@@ -26,7 +26,7 @@ __all__ = ["RunComparison", "compare", "figures"]
 
 
 @dataclass(frozen=True)
-class RunSummary:
+class ComparedRun:
     """One run in a line.
 
     Attributes:
@@ -57,7 +57,7 @@ class RunComparison:
 
     json_keys: ClassVar[Mapping[str, str]] = {"pool": "pooled", "published_claims": "published"}
 
-    runs: list[RunSummary]
+    runs: list[ComparedRun]
     pairs: list[RunAgainstRun]
     pool: PooledRuns | None
     published_claims: list[Claim]
@@ -92,11 +92,11 @@ def compare(runs: Sequence[RunData], *, every_record: bool = False) -> RunCompar
     return replace(comparison, published_claims=claims(entries, figures(comparison)))
 
 
-def _summary(run: RunData) -> RunSummary:
+def _summary(run: RunData) -> ComparedRun:
     agreement = concordance(run)
     counts = coverage(run)
     cost = run.manifest.cost_usd
-    return RunSummary(
+    return ComparedRun(
         run=run.manifest.run,
         kind=run.manifest.kind,
         panel=run.manifest.panel["name"],
