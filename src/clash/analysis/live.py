@@ -69,18 +69,18 @@ class LiveFindings:
     duel: Interval | None
 
 
-def live_findings(run: RunData, planned: int | None = None) -> LiveFindings:
+def live_findings(run: RunData, n_prompts: int | None = None) -> LiveFindings:
     """What a run that goes on shows.
 
     Args:
         run: the run, as far as it is.
-        planned: prompts that it may come to; by default those that it has.
+        n_prompts: prompts that it may come to; by default those that it has.
     """
     verdicts = [verdict for verdict in run.verdicts if verdict.ranking is not None]
-    done = _finished_items(run)
-    verdicts = [verdict for verdict in verdicts if verdict.item_id in done]
+    finished_items = _finished_items(run)
+    verdicts = [verdict for verdict in verdicts if verdict.item_id in finished_items]
     clusters = np.array([run.clusters[verdict.item_id] for verdict in verdicts], dtype=np.intp)
-    half = max(1, (planned or len(set(run.clusters.values()))) // 2)
+    half = max(1, (n_prompts or len(set(run.clusters.values()))) // 2)
     rates = {
         name: _interval([_rate(v, name) for v in verdicts], clusters, 1 - ALPHA, half)
         for name in run.candidates
@@ -90,7 +90,7 @@ def live_findings(run: RunData, planned: int | None = None) -> LiveFindings:
     return LiveFindings(
         _state(order, duels, len(set(clusters.tolist()))),
         len(run.items),
-        len(done),
+        len(finished_items),
         tuple(LiveStanding(name, rates[name]) for name in order),
         duels.get((order[0], order[1])) if len(order) > 1 else None,
     )
@@ -112,12 +112,14 @@ def _finished_items(run: RunData) -> set[str]:
 
 def _rate(verdict: Verdict, candidate: str) -> float:
     """The mean over its opponents of 1 for a win and one half for a tie; NaN where it was not there."""
-    places = {name: place for place, group in enumerate(verdict.ranking or ()) for name in group}
-    if candidate not in places or len(places) < 2:
+    ranks = {name: rank for rank, group in enumerate(verdict.ranking or ()) for name in group}
+    if candidate not in ranks or len(ranks) < 2:
         return float("nan")
-    own = places.pop(candidate)
-    points = (1.0 if own < place else 0.5 if own == place else 0.0 for place in places.values())
-    return sum(points) / len(places)
+    own_rank = ranks.pop(candidate)
+    points = (
+        1.0 if own_rank < rank else 0.5 if own_rank == rank else 0.0 for rank in ranks.values()
+    )
+    return sum(points) / len(ranks)
 
 
 def _interval(
@@ -150,10 +152,10 @@ def _duels(
 
 
 def _duel(verdict: Verdict, first: str, second: str) -> float:
-    places = {name: place for place, group in enumerate(verdict.ranking or ()) for name in group}
-    if first not in places or second not in places:
+    ranks = {name: rank for rank, group in enumerate(verdict.ranking or ()) for name in group}
+    if first not in ranks or second not in ranks:
         return float("nan")
-    return 0.5 + 0.5 * float(np.sign(places[second] - places[first]))
+    return 0.5 + 0.5 * float(np.sign(ranks[second] - ranks[first]))
 
 
 def _state(

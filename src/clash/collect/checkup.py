@@ -182,19 +182,19 @@ def _missing_keys(
 ) -> Iterator[CheckupFinding]:
     """One finding for each variable that is not set, however many models need it."""
     users: dict[str, dict[str, None]] = {}
-    needed: set[str] = set()
+    missing_variables: set[str] = set()
     members = [(f"panel {panel.name}", ref) for panel in panels for ref in _refs_of([panel])]
-    named = [(ref.model, ref) for ref in beside]
-    for who, ref in (*named, *members):
+    models = [(ref.model, ref) for ref in beside]
+    for user, ref in (*models, *members):
         variable = key_variable(ref, environ)
         if variable is None or has_key(ref, environ):
             continue
-        users.setdefault(variable, {})[who] = None
-        if is_panel_needed or (who, ref) in named:
-            needed.add(variable)
+        users.setdefault(variable, {})[user] = None
+        if is_panel_needed or (user, ref) in models:
+            missing_variables.add(variable)
     for variable, names in users.items():
         yield CheckupFinding(
-            "bad" if variable in needed else "note",
+            "bad" if variable in missing_variables else "note",
             variable,
             f"is not set; needed by {', '.join(names)}",
             f"export {variable}=… or put it into .env",

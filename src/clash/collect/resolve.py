@@ -79,8 +79,11 @@ def read_config(
         document = Document(file, {})
     if not isinstance(document.value, dict):
         raise ConfigError("expected keys and values", path=file, line=1)
-    own = validate(Config, document).candidates
-    overrides = {**overrides, "candidates": _selected(overrides.get("candidates"), own, document)}
+    own_candidates = validate(Config, document).candidates
+    overrides = {
+        **overrides,
+        "candidates": _select_candidates(overrides.get("candidates"), own_candidates, document),
+    }
     source: Source = "auto" if path is None else "file"
     overlaid = Document(Path("command line"), _with_overrides(document.value, overrides))
     config = _relative(validate(Config, overlaid, context={"source": source}), file)
@@ -90,23 +93,25 @@ def read_config(
     return config.model_copy(update={"panel": panel})
 
 
-def _selected(
-    models: Sequence[Any] | None, own: Sequence[Candidate], document: Document
+def _select_candidates(
+    models: Sequence[Any] | None, own_candidates: Sequence[Candidate], document: Document
 ) -> list[Any] | None:
     """Candidates of the command line: those that the file describes are taken as it has them.
 
     Args:
         models: what the command line names; null where it names none.
-        own: the candidates of the file, by their id or model.
-        document: the file, with the entries of ``own`` in the same order.
+        own_candidates: the candidates of the file, by their id or model.
+        document: the file, with the entries of ``own_candidates`` in the same order.
     """
     if models is None:
         return None
     entries: dict[str, Any] = {}
-    for candidate, entry in zip(own, document.value.get("candidates") or (), strict=True):
-        written = {"model": entry} if isinstance(entry, str) else entry
+    for candidate, entry in zip(
+        own_candidates, document.value.get("candidates") or (), strict=True
+    ):
+        fields = {"model": entry} if isinstance(entry, str) else entry
         for name in (candidate.model, candidate.id):
-            entries[name] = {**written, "id": candidate.id}
+            entries[name] = {**fields, "id": candidate.id}
     return [entries.get(model, model) if isinstance(model, str) else model for model in models]
 
 

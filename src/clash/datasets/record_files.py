@@ -224,10 +224,10 @@ def _text_size(value: object) -> int:
     return sum(map(_text_size, parts))
 
 
-def _check_bound(what: str, count: int, bound: int, path: Path) -> None:
+def _check_bound(unit: str, count: int, bound: int, path: Path) -> None:
     if not 0 <= count <= bound:
         raise InputError(
-            f"holds {count:,} {what}; {bound:,} are read at most",
+            f"holds {count:,} {unit}; {bound:,} are read at most",
             path=path,
             hint="if you trust it, write it as JSON Lines (.jsonl), which is read line by line",
         )

@@ -39,13 +39,13 @@ def live_words(findings: LiveFindings) -> LiveWords:
     """The words of what is known so far."""
     names = short_names([row.candidate for row in findings.standings], 24)
     first, second, *_ = [*(names[row.candidate] for row in findings.standings), "", ""]
-    others = "every other candidate" if len(findings.standings) > 2 else second
+    rivals = "every other candidate" if len(findings.standings) > 2 else second
     against = f"{first} against {second}: {percent(findings.duel)}" if findings.duel else ""
     hint = "You can stop the run with Ctrl-C, or let it finish: nothing paid is lost."
     match findings.state:
         case "winner":
             return LiveWords(
-                f"Enough is known: {first} is ahead of {others}.",
+                f"Enough is known: {first} is ahead of {rivals}.",
                 f"{against}, always valid over all looks and pairs.",
                 hint,
             )

@@ -219,7 +219,7 @@ class VoteTable:
         first = np.empty(n_rows, dtype=np.intp)
         first[rows[::-1]] = np.arange(len(rows))[::-1]
         labels = self._labels(first)
-        failed = np.bincount(judge_of[np.isnan(values)], minlength=len(judges))
+        n_failed = np.bincount(judge_of[np.isnan(values)], minlength=len(judges))
         return Votes(
             items=cast("tuple[str, ...]", self._text("item", first)),
             judges=judges,
@@ -232,7 +232,7 @@ class VoteTable:
             subsets=self._text("subset", first),
             presentations=self._text("presentation", first),
             repeats=self._text("repeat", first),
-            failed=failed.astype(np.intp),
+            failed=n_failed.astype(np.intp),
             source="" if self.file is None else str(self.file),
         )
 

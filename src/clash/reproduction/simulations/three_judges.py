@@ -80,18 +80,18 @@ def _state(example: PublishedTable) -> int:
 def _rows(example: PublishedTable) -> list[PaperComparison]:
     panel, state = example.panel, _state(example)
     at = f"at votes {example.votes}, {example.couplings}"
-    zero, one = panel.pmf()[:, state]
+    p_zero, p_one = panel.pmf()[:, state]
     bayes, independent = panel.posterior(), panel.posterior_if_independent()
     figures = {
         "P(votes | 0)": (
-            zero,
+            p_zero,
             example.pmf[0],
-            PARAMETER_ROUNDING * zero + _half_unit(example.pmf[0]),
+            PARAMETER_ROUNDING * p_zero + _half_unit(example.pmf[0]),
         ),
         "P(votes | 1)": (
-            one,
+            p_one,
             example.pmf[1],
-            PARAMETER_ROUNDING * one + _half_unit(example.pmf[1]),
+            PARAMETER_ROUNDING * p_one + _half_unit(example.pmf[1]),
         ),
         "P(1 | votes), Bayes": (bayes[state], example.bayes, HALF_DIGIT),
         "P(1 | votes), independence": (independent[state], example.independent, HALF_DIGIT),
