@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import clash
 from analysis.made import NAMES, decided, grouped, records, rules
-from clash.analysis.verdicts import verdict
+from clash.analysis.verdicts import VerdictRules, decide_verdicts, verdict, verdicts
 from clash.errors import RunFolderError
-from clash.records import Blinding, Criteria, Criterion
+from clash.records import Blinding, Criteria, Criterion, Item, Response
 from clash.stats.voting.borda import borda
-from clash.votes.from_run import BlindingIndex, unblind_rankings, weighted_score
+from clash.votes.from_run import BlindingIndex, Panelist, unblind_rankings, weighted_score
 
 WEIGHTS = (0.5, 1.0, 2.0, 3.0)
 
@@ -383,3 +384,177 @@ def test_an_abstention_names_the_judges_that_it_lacks():
     twice = rules({"a": 1.0, "b": 1.0}, quorum=2, presentations=2)
     half = decided({"a": [FOR, FOR], "b": [FOR, None]}, twice)
     assert half.abstained == "below the quorum: nothing usable of some"
+
+
+def test_an_exclusion_names_every_candidate_without_a_judge():
+    by = replace(rules({"a": 1.0}), exclusions={"a": frozenset({"ada", "cyd"})})
+    by = replace(by, panelists=(*by.panelists, Panelist("o", "observer", 0.0, "o", "o")))
+    names = [["ada"], ["bob"], ["cyd"], ["dan"]]
+    found = decided({"a": names[1::2], "o": names}, by)
+    assert found.abstained == "excluded: no voting judge may judge ada, cyd"
+
+
+def test_a_tie_is_broken_by_scores_only_where_the_rules_say_so():
+    marks = {"a": {"ada": 5, "bob": 1}, "b": {"ada": 5, "bob": 1}}
+    weights = {"a": 1.0, "b": 1.0}
+    tie, broken = (
+        decided({"a": FOR, "b": AGAINST}, rules(weights, tie_break=how), scores=marks).winner
+        for how in ("none", "scores")
+    )
+    assert (tie, broken) == (None, "ada")
+
+
+def test_a_judge_that_misses_a_presentation_leaves_no_unanimous_verdict():
+    """All three seats are there and all that was said is for ada; one page was not answered."""
+    by = rules({"a": 1.0, "b": 1.0, "c": 1.0}, quorum=2, presentations=2)
+    said = {"a": [FOR, None], "b": [FOR, FOR], "c": [FOR, FOR]}
+    assert not decided(said, by).unanimous
+    assert decided({**said, "a": [FOR, FOR]}, by).unanimous
+
+
+@pytest.mark.parametrize(
+    ("said", "weights", "split"),
+    [
+        ({"a": FOR, "b": AGAINST, "c": AGAINST}, {"a": 2.0, "b": 1.0, "c": 1.0}, "2-1"),
+        (
+            # Borda: 2 + 2, 1 + 1 + 2, and 1 + 2 + 1 points: three level, of whom ada leads twice.
+            {
+                "a": [["ada"], ["cyd"], ["bob"]],
+                "b": [["ada"], ["bob"], ["cyd"]],
+                "c": [["bob"], ["cyd"], ["ada"]],
+                "d": [["cyd"], ["bob"], ["ada"]],
+            },
+            dict.fromkeys("abcd", 1.0),
+            "2-1-1",
+        ),
+        ({"a": [["ada", "bob"]], "b": FOR, "c": AGAINST}, dict.fromkeys("abc", 1.0), "1-1-1"),
+        ({"a": [["ada", "bob"]]}, {"a": 1.0}, "1"),
+    ],
+)
+def test_the_split_of_a_tie_counts_the_most_first(said, weights, split):
+    found = decided(said, rules(weights))
+    assert (found.winner, found.split) == (None, split)
+
+
+# -- stand-ins --------------------------------------------------------------------------------------
+
+
+def _with_stand_in(weight: float = 1.0, presentations: int = 2) -> VerdictRules:
+    by = rules({"a": weight, "b": 1.0}, presentations=presentations)
+    stand_in = Panelist("a~2", "voting", weight, "a2", "a2", stands_in_for="a")
+    return replace(by, panelists=(*by.panelists, stand_in))
+
+
+def test_a_judge_and_its_stand_in_share_one_vote():
+    """a answered the first page and its stand-in the second: half of a's weight of 3 each."""
+    said = {"a": [FOR, None], "a~2": [None, AGAINST], "b": [FOR, FOR]}
+    found = decided(said, _with_stand_in(weight=3.0))
+    assert found.scores == {"ada": 2.5, "bob": 1.5}
+    assert found.winner == "ada"
+    assert decided({**said, "a~2": [None, FOR]}, _with_stand_in(3.0)).scores == {"ada": 4, "bob": 0}
+
+
+def test_a_stand_in_has_the_whole_vote_of_a_judge_that_said_nothing():
+    said = {"a": [None, None], "a~2": [AGAINST, AGAINST], "b": [FOR, FOR]}
+    found = decided(said, _with_stand_in(weight=3.0))
+    assert found.scores == {"ada": 1, "bob": 3}
+    assert found.abstained is None
+    assert decided({**said, "b": [AGAINST, AGAINST]}, _with_stand_in()).unanimous
+
+
+# -- a whole run ------------------------------------------------------------------------------------
+
+
+def test_why_an_item_has_no_verdict():
+    """Of one item each judge failed, of one a response is missing, of one nobody may judge it."""
+    judgments, pages = records("all failed", {"a": None, "b": None})
+    more, more_pages = records("judged", {"a": FOR, "b": FOR})
+    items = ("judged", "all failed", "one response", "own", "open")
+    texts = dict.fromkeys(items, ("ada", "bob")) | {"one response": ("ada",), "own": ("x", "y")}
+    responses = [
+        Response(item_id=item, candidate=name, text="t", source="generated")
+        for item, names in texts.items()
+        for name in names
+    ]
+    for name, error in (("bob", "timeout: 60 s"), ("cyd", "refusal: no")):
+        responses.append(
+            Response(item_id="one response", candidate=name, error=error, source="generated")
+        )
+    own = frozenset({"x", "y"})
+    by = replace(rules({"a": 1.0, "b": 1.0}), exclusions={"a": own, "b": own})
+    rankings = unblind_rankings(
+        [*judgments, *more], BlindingIndex.of([*pages, *more_pages]), by.presentations
+    )
+    found = decide_verdicts(
+        by,
+        [Item(item_id=name, prompt="?") for name in items],
+        responses,
+        [*judgments, *more],
+        rankings,
+    )
+    assert [v.item_id for v in found] == list(items)
+    assert found[0].winner == "ada"
+    assert [v.abstained for v in found] == [
+        None,
+        "every judge failed: a: refusal: no; b: refusal: no",
+        "fewer than two responses: bob: timeout: 60 s; cyd: refusal: no",
+        "excluded: every voting judge wrote one of the responses",
+        "not judged: the run is incomplete",
+    ]
+
+
+@pytest.mark.parametrize("kind", ["judgment", "response"])
+def test_the_errors_of_an_item_without_a_verdict_are_cut_to_300_characters(kind):
+    judgments, _ = records("q", {"a": None})
+    judgments = [j.model_copy(update={"error": "e" * 400}) for j in judgments]
+    response = Response(item_id="q", candidate="ada", error="e" * 400, source="generated")
+    found = decide_verdicts(
+        rules({"a": 1.0}),
+        [Item(item_id="q", prompt="?")],
+        [response],
+        judgments if kind == "judgment" else [],
+        {},
+    )
+    reason = (found[0].abstained or "").partition(": ")[2]
+    assert reason == {"judgment": "a: ", "response": "ada: "}[kind].ljust(300, "e")
+
+
+def test_the_rules_of_a_run_are_those_of_its_manifest(tmp_path, monkeypatch):
+    """Two judges over both orders: the one by length for bob, the one by place for nobody."""
+    run = clash.evaluate(
+        [{"prompt": "Why?", "responses": {"ada": "Because.", "bob": "Because it is so."}}],
+        None,
+        {
+            "long": lambda _, responses: max(responses, key=lambda label: len(responses[label])),
+            "first": lambda _, responses: min(responses),
+        },
+        out=tmp_path,
+        both_orders=True,
+    )
+    (found,) = verdicts(run.folder)
+    assert found == run.verdicts[0]
+    assert (found.winner, found.scores, found.split) == ("bob", {"ada": 0.5, "bob": 1.5}, "1-0-1")
+    config = {"tie_break": "scores", "method": "borda", "max_risk": 0.1}
+    manifest = run.manifest.model_copy(
+        update={
+            "panel": {**run.manifest.panel, "quorum": 1.5, "excluded": {"long": ["ada", "cyd"]}},
+            "config": {**run.manifest.config, "aggregate": config},
+            "calibrator": {"kind": "a calibrator"},
+        }
+    )
+    monkeypatch.setattr(type(run.folder), "manifest", lambda _: manifest)
+    by = VerdictRules.of(run.folder)
+    assert [(p.id, p.role, p.weight) for p in by.panelists] == [
+        ("long", "voting", 1.0),
+        ("first", "voting", 1.0),
+    ]
+    assert replace(by, panelists=()) == VerdictRules(
+        panelists=(),
+        quorum=1.5,
+        tie_break="scores",
+        method="borda",
+        presentations=2,
+        calibrator={"kind": "a calibrator"},
+        max_risk=0.1,
+        exclusions={"long": frozenset({"ada", "cyd"})},
+    )
