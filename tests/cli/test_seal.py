@@ -70,6 +70,46 @@ def test_a_seal_takes_in_labels_and_leaves_what_was_whole_as_it_was(folder, caps
     assert verified(folder, capsys) == (0, None, {})
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        (layout.RESPONSES, b"Blue", b"Mauve"),
+        (layout.MANIFEST, b'"prompts": "prompts.jsonl"', b'"prompts": "others.jsonl"'),
+        (layout.LABELS, b"south", b"north"),
+    ],
+)
+def test_a_report_of_changed_records_says_so_and_seals_nothing(folder, capsys, name, old, new):
+    with Journal(folder.path / layout.LABELS) as labels:
+        labels.append(Label(item_id="q1", annotator="ann", winner="south"))
+    assert run(["seal", str(folder.path)]) == 0
+    path = folder.path / name
+    path.write_bytes(path.read_bytes().replace(old, new))
+    before = {entry.name: entry.read_bytes() for entry in folder.path.iterdir()}
+    for options in ([], ["--no-write"], ["--json"]):
+        capsys.readouterr()
+        assert run(["report", str(folder.path), *options]) == 0
+        assert f"warning: {name} was changed after it was sealed" in capsys.readouterr().err
+        assert {entry.name: entry.read_bytes() for entry in folder.path.iterdir()} == before
+    assert run(["report", str(folder.path), "--write"]) == 0
+    assert f"{name} was changed after it was sealed" in capsys.readouterr().err
+    # Nobody can seal changed records by writing their report, but for the labels, which are told.
+    assert verified(folder, capsys)[0] == (5 if name == layout.RESPONSES else 0)
+
+
+def test_a_report_that_was_changed_is_written_anew_and_it_says_so(folder, capsys):
+    page = folder.path / layout.REPORT_MD
+    before = page.read_bytes()
+    page.write_bytes(before + b"south is better\n")
+    assert run(["report", str(folder.path), "--no-write"]) == 0
+    assert "report.md was changed after it was sealed" in capsys.readouterr().err
+    assert page.read_bytes() != before
+    assert run(["report", str(folder.path)]) == 0
+    assert "report.md was changed after it was sealed" in capsys.readouterr().err
+    assert page.read_bytes() == before
+    assert run(["report", str(folder.path)]) == 0
+    assert "changed" not in capsys.readouterr().err
+
+
 def test_what_does_not_pass_is_not_sealed(folder, capsys):
     report = folder.path / layout.REPORT_MD
     report.write_text(report.read_text() + "south is better\n")

@@ -209,7 +209,8 @@ def test_kappa_is_symmetric_and_bounded(table):
 def test_confusion_counts_first_by_row():
     assert confusion([0, 0, 2], [1, 1, 0], 3).tolist() == [[0, 2, 0], [0, 0, 0], [1, 0, 0]]
 
-    assert confusion([0.0, 1.0], [True, True], 2).tolist() == [[0, 1], [0, 1]]
+    for first, second in (([0.0, 1.0], [True, True]), ([False, True], [1.0, 1.0])):
+        assert confusion(first, second, 2).tolist() == [[0, 1], [0, 1]]
 
 
 @pytest.mark.parametrize(

@@ -105,12 +105,31 @@ def _browse(folder: RunFolder) -> Path:
 
 
 def _is_rewritten(folder: RunFolder, manifest: Manifest, write: bool | None) -> bool:
-    """Whether the files of the report are written: a signature holds for what is there."""
+    """Whether the files of the report are written.
+
+    Unless told to, not where a signature holds for what is there, nor where the records are no
+    longer those that were sealed: a new seal would hide it.
+    """
     from clash.cli.common import say
     from clash.files import run_files
     from clash.store import layout
+    from clash.store.audit import changes_since_seal
 
-    if write is None and run_files.is_file(folder.path / layout.SIGNATURE):
+    if write is True or manifest.seal is None:
+        return manifest.seal is not None
+    changes = changes_since_seal(folder)
+    records = [change for name, change in changes.items() if name not in layout.DERIVED_FILES]
+    for change in changes.values() if write is False else records:
+        say(f"warning: {change}", "yellow")
+    if write is False:
+        return False
+    if records:
+        say(
+            "the report is of the files as they are, and none is written: --write does;"
+            f" `clash verify {folder.path}` makes every check"
+        )
+        return False
+    if run_files.is_file(folder.path / layout.SIGNATURE):
         say("the run is signed, so its report files are left as they are: --write replaces them")
         return False
-    return write is not False and manifest.seal is not None
+    return True

@@ -12,6 +12,7 @@ from clash.analysis.serialize import to_dict
 from clash.errors import AuditFailed
 from clash.files import run_files
 from clash.store import layout
+from clash.store.audit import changes_since_seal
 from clash.store.folder import RunFolder
 from clash.store.manifest import now, seals_of
 from clash.store.secrecy import scan, without_secrets
@@ -111,8 +112,11 @@ def write_report(writer: RunWriter, findings: Findings, run: RunData) -> None:
 def rewrite_report(folder: RunFolder, findings: Findings, run: RunData, observer: Observer) -> None:
     """Write the derived files anew and seal them; the collected files keep their seals.
 
-    The observer hears where a signature no longer holds.
+    The observer hears what was changed since the last seal, and where a signature no longer holds.
     """
+    for name, change in changes_since_seal(folder).items():
+        end = " and is written anew" if name in layout.DERIVED_FILES else ""
+        observer.note(f"{change}{end}", "warning")
     with folder.write() as writer:
         write_report(writer, findings, run)
         before = writer.manifest()

@@ -155,31 +155,51 @@ def _seal(folder: RunFolder) -> Iterator[str | AuditGap]:
         yield "manifest.json was rewritten after it was sealed"
 
 
+def changes_since_seal(folder: RunFolder) -> dict[str, str]:
+    """What was changed by hand since the run was sealed, by file: a sentence for each.
+
+    Labels that people have added since are no change; a run that has not ended has no seal.
+    """
+    if folder.manifest().seal is None:
+        return {}
+    checks = {layout.MANIFEST: _seal(folder)}
+    for name, seal in folder.manifest().files.items():
+        checks[name] = _file_changes(folder.path, name, seal)
+    changes = {name: next(filter(_is_problem, check), None) for name, check in checks.items()}
+    return {name: change for name, change in changes.items() if isinstance(change, str)}
+
+
+def _is_problem(result: str | AuditGap) -> bool:
+    return isinstance(result, str)
+
+
+def _file_changes(folder: Path, name: str, seal: FileSeal) -> Iterator[str | AuditGap]:
+    if name not in layout.SEALED_FILES:
+        yield f"{name!r} is sealed, and is no file of a run"
+        return
+    path = folder / name
+    if not run_files.is_file(path):
+        yield f"{name} is missing"
+        return
+    current = seal_file(path)
+    if current == seal:
+        return
+    if name == layout.LABELS and current.lines > seal.lines:
+        yield from _labels_since(path, seal)
+        return
+    lines = (
+        "" if current.lines == seal.lines else f", {seal.lines} lines sealed, {current.lines} found"
+    )
+    yield f"{name} was changed after it was sealed{lines}"
+
+
 def _hashes(folder: RunFolder) -> Iterator[str | AuditGap]:
     manifest = folder.manifest()
     if manifest.seal is None:
         yield AuditGap("the run has not ended, so no file has a sealed hash")
         return
     for name, seal in manifest.files.items():
-        path = folder.path / name
-        if name not in layout.SEALED_FILES:
-            yield f"{name!r} is sealed, and is no file of a run"
-            continue
-        if not run_files.is_file(path):
-            yield f"{name} is missing"
-            continue
-        current = seal_file(path)
-        if current == seal:
-            continue
-        if name == layout.LABELS and current.lines > seal.lines:
-            yield from _labels_since(path, seal)
-            continue
-        lines = (
-            ""
-            if current.lines == seal.lines
-            else f", {seal.lines} lines sealed, {current.lines} found"
-        )
-        yield f"{name} was changed after it was sealed{lines}"
+        yield from _file_changes(folder.path, name, seal)
     for name in layout.SEALED_FILES:
         if name in manifest.files or not run_files.is_file(folder.path / name):
             continue
