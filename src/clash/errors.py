@@ -20,12 +20,14 @@ code. A failed call is a row in ``calls.jsonl``; only a bug ends in a traceback.
 
 from __future__ import annotations
 
+import traceback
+from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 
 _NEAR = 0.6
@@ -111,6 +113,42 @@ class MissingPackageError(ConfigError):
 
 class RunFolderError(ClashError):
     """A run folder is missing, locked by another process, or not readable by this version."""
+
+
+CONTRADICTIONS = (
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    AssertionError,
+)
+"""What computing from the records of a run may raise where somebody has changed them."""
+
+
+def contradiction(runs: Sequence[str], error: Exception) -> RunFolderError:
+    """The error of runs whose records do not fit together, from what reading them raised."""
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    line = f"{Path(frame.filename).name}:{frame.lineno}"
+    return RunFolderError(
+        f"{' and '.join(runs)}: its records do not fit together"
+        f" ({type(error).__name__}: {error}, at {line})"
+        f"\n  fix: `clash verify {runs[-1]}` says what was changed; if it finds nothing, this is a"
+        " bug of clash: please report it"
+    )
+
+
+@contextmanager
+def as_run_errors(*runs: Path) -> Iterator[None]:
+    """Raise what contradictory records of runs cause as a :class:`RunFolderError`.
+
+    Raises:
+        RunFolderError: the records do not fit together.
+    """
+    try:
+        yield
+    except CONTRADICTIONS as error:
+        raise contradiction([*map(str, runs)], error) from error
 
 
 class StatisticsError(ClashError):

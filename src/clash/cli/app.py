@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -42,24 +41,20 @@ from clash.cli import (
 )
 from clash.cli.common import print_json, stderr
 from clash.cli.streams import guard_streams
-from clash.errors import ClashError, ConfigError, InputError, RunFolderError
+from clash.errors import (
+    CONTRADICTIONS,
+    ClashError,
+    ConfigError,
+    InputError,
+    RunFolderError,
+    contradiction,
+)
 from clash.escape import for_terminal
 from clash.files import run_files
 from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-# What reading another's records raises where they contradict each other. The checks of `clash
-# verify` know every rule that records keep; to repeat them before each report would double its time.
-_CONTRADICTIONS = (
-    LookupError,
-    TypeError,
-    ValueError,
-    ArithmeticError,
-    AttributeError,
-    AssertionError,
-)
 
 _FIX = "\n  fix: "
 """What stands between the problem and its fix in the text of an error."""
@@ -150,7 +145,7 @@ def _run(arguments: Sequence[str]) -> int:
     except (RecursionError, MemoryError, UnicodeError) as error:
         _print_error(_input_error(error), InputError.exit_code, as_json="--json" in arguments)
         return InputError.exit_code
-    except _CONTRADICTIONS as error:
+    except CONTRADICTIONS as error:
         folder_error = _folder_error(error, arguments)
         if folder_error is None:
             raise
@@ -167,15 +162,7 @@ def _folder_error(error: Exception, arguments: Sequence[str]) -> RunFolderError 
     # What follows --run-id is a run that the command itself has made, by now.
     words = [word for before, word in pairwise(["", *arguments]) if before != "--run-id"]
     run = next((word for word in words if _is_run(word, arguments)), None)
-    if run is None:
-        return None
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    line = f"{Path(frame.filename).name}:{frame.lineno}"
-    return RunFolderError(
-        f"{run}: its records do not fit together ({type(error).__name__}: {error}, at {line})"
-        f"\n  fix: `clash verify {run}` says what was changed; if it finds nothing, this is a bug"
-        " of clash: please report it"
-    )
+    return None if run is None else contradiction([run], error)
 
 
 def _is_run(word: str, arguments: Sequence[str]) -> bool:

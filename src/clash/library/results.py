@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
 
 from clash.analysis.serialize import to_plain
-from clash.errors import ConfigError, RunFolderError, one_of
+from clash.errors import ConfigError, RunFolderError, as_run_errors, one_of
+from clash.escape import for_xml
 from clash.extras import require
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ def _plain(record: object) -> dict[str, Any]:
     raise TypeError(f"{type(record).__name__} is no record")
 
 
+def _escape(text: str) -> str:
+    """Text of others as HTML: no markup, and what hides or turns text written out."""
+    return html.escape(for_xml(text))
+
+
 def tables_html(tables: Iterable[Table]) -> str:
     """Tables as HTML for a notebook; every cell is escaped, since models wrote some of them."""
     return "".join(_table_html(table) for table in tables)
@@ -57,14 +63,14 @@ def _table_html(table: Table) -> str:
     def cells(values: Sequence[str], tag: str) -> str:
         return "".join(
             f'<{tag} style="text-align:{"right" if i in table.numeric else "left"}">'
-            f"{html.escape(value)}</{tag}>"
+            f"{_escape(value)}</{tag}>"
             for i, value in enumerate(values)
         )
 
     rows = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in table.rows)
-    notes = "".join(f"<br><small>{html.escape(note)}</small>" for note in table.notes)
+    notes = "".join(f"<br><small>{_escape(note)}</small>" for note in table.notes)
     return (
-        f"<p><b>{html.escape(table.title)}</b></p>"
+        f"<p><b>{_escape(table.title)}</b></p>"
         f"<table><thead><tr>{cells(table.columns, 'th')}</tr></thead>"
         f"<tbody>{rows}</tbody></table><p>{notes}</p>"
     )
@@ -171,8 +177,8 @@ class Result(Generic[F]):
         return f"<clash.Result {type(self.findings).__name__}: {words}>"
 
     def _repr_html_(self) -> str:
-        lines = "".join(f"<p>{html.escape(line)}</p>" for line in self.headlines)
-        warnings = "".join(f"<p>⚠ {html.escape(line)}</p>" for line in self.warnings)
+        lines = "".join(f"<p>{_escape(line)}</p>" for line in self.headlines)
+        warnings = "".join(f"<p>⚠ {_escape(line)}</p>" for line in self.warnings)
         return lines + tables_html(self.tables) + warnings
 
 
@@ -259,14 +265,16 @@ class Run:
     def _data(self) -> Any:  # noqa: ANN401 - RunData, which is imported on use
         from clash.analysis.rundata import RunData
 
-        return RunData.load(self.folder)
+        with as_run_errors(self.path):
+            return RunData.load(self.folder)
 
     @cached_property
     def findings(self) -> Findings:
         """Everything in the report, recomputed from the records."""
         from clash.analysis.findings import compute_findings
 
-        return compute_findings(self._data)
+        with as_run_errors(self.path):
+            return compute_findings(self._data)
 
     @property
     def decision(self) -> Decision:
@@ -327,7 +335,8 @@ class Run:
         """The votes of the judges on pairs of responses, as arrays."""
         from clash.votes.from_run import run_votes
 
-        return run_votes(self.folder)
+        with as_run_errors(self.path):
+            return run_votes(self.folder)
 
     def report(self, path: str | Path | None = None) -> Path:
         """The HTML report; with ``path`` a copy of it there.
@@ -367,9 +376,9 @@ class Run:
     def _repr_html_(self) -> str:
         from clash.report.sections import report_tables
 
-        headline = f"<p><b>{html.escape(self.decision.headline)}</b></p>"
+        headline = f"<p><b>{_escape(self.decision.headline)}</b></p>"
         tables = [table for table in report_tables(self.findings) if table.brief]
-        path = f"<p><small>{html.escape(str(self.path))}</small></p>"
+        path = f"<p><small>{_escape(str(self.path))}</small></p>"
         return headline + tables_html(tables) + path
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from clash.analysis.serialize import to_dict
-from clash.errors import ConfigError, one_of
+from clash.errors import ConfigError, as_run_errors, one_of
 from clash.library.arguments import VoteFilters, speaks_python
 from clash.library.notebook_inputs import as_file, run_path
 from clash.library.results import GateResult, Records, Result, Run
@@ -366,7 +366,8 @@ def compare(
     if len(runs) < 2:
         raise ConfigError("a comparison takes two runs", field="RUN", hint="name a second one")
     folders = [_folder(run, out) for run in runs]
-    findings = compute([_load(folder) for folder in folders], every_record=every_record)
+    with as_run_errors(*(folder.path for folder in folders)):
+        findings = compute([_load(folder) for folder in folders], every_record=every_record)
     record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
     return Result(findings, tuple(tables(findings)), (), (), record)
 
@@ -427,7 +428,8 @@ def retest_result(folders: Sequence[RunFolder], notes: tuple[str, ...] = ()) -> 
     from clash.analysis.retest import retest
     from clash.report.retest import tables
 
-    findings = retest([_load(folder) for folder in folders])
+    with as_run_errors(*(folder.path for folder in folders)):
+        findings = retest([_load(folder) for folder in folders])
     record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
     return Result(findings, tuple(tables(findings)), (), notes, record)
 
@@ -472,7 +474,10 @@ def gate(
     changes = [*rules_of(max_drop or {}, "max-drop"), *rules_of(max_rise or {}, "max-rise")]
     folder = _folder(run, out)
     earlier = None if baseline is None else _folder(baseline, out)
-    result = check_run(folder, rules, changes, baseline=earlier, on=on, allow_partial=allow_partial)
+    with as_run_errors(*(run.path for run in (folder, earlier) if run)):
+        result = check_run(
+            folder, rules, changes, baseline=earlier, on=on, allow_partial=allow_partial
+        )
     return GateResult(
         result.passed,
         Records(result.checks),
