@@ -129,3 +129,27 @@ def test_observers_that_vote_and_a_given_response_by_another_road_are_the_same_m
     )
     done = lab.here("eval", *WORDS, "--dry-run", "--exclude-self", "--json")
     assert {line["who"]: line["calls"] for line in done.json["plan"]} == {"a": 1}
+
+
+def test_a_judge_that_is_kept_from_some_items_is_calibrated_on_the_others(lab):
+    """Of two responses it judges none, so that the calibrator is of the two judges that remain."""
+    lay(lab, exclude_self=True)
+    names = (SELF, "other-0")
+    prompts = [
+        {
+            "prompt": f"{n}?",
+            "label": names[n % 2],
+            "responses": {name: f"{name}: {n}" for name in names},
+        }
+        for n in range(32)
+    ]
+    lab.write("prompts.yaml", prompts)
+    lab.judged(*WORDS, run="first")
+    words = ("--splits", 2, "--jobs", 1, "--out", "cal.json", "--json")
+    fitted = lab.here("calibrate", "runs/first", *words)
+    assert fitted.code == 0, fitted.err
+    assert fitted.json["n"] == 32
+    run = lab.judged(*WORDS, "--calibrator", "cal.json")
+    assert asked(lab, "vendor/one.5") == 0
+    assert {v["method"] for v in run.lines("verdicts")} == {"calibrated"}
+    assert lab.here("verify", "runs/run").code == 0

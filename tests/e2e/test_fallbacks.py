@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from e2e.batching import FAST
 from e2e.lab import PRICE, Lab
 from wire import faults
 
@@ -136,4 +137,32 @@ def test_each_judge_its_own_shuffle_and_its_stand_in_reads_the_same_page(lab):
     run = lab.judged(*WORDS)
     assert who(run) == {STAND_IN: 4}
     assert {page["judge"] for page in run.lines("blinding")} == {"gpt", "b"}
+    assert lab.here("verify", "runs/run").code == 0
+
+
+def test_under_a_stopping_rule_the_fallback_judges_at_every_look(lab):
+    rule = ("--until", "ci<0.4", "--looks", 3)
+    lay(lab, n=12)
+    lab.server.misbehave(faults.unauthorized(), model="first", times=math.inf)
+    run = lab.judged(*WORDS, *rule)
+    assert who(run) == {STAND_IN: len(run.lines("verdicts"))}
+    assert list(run.manifest["stopped"]) == ["compatible/first"]
+    looks = [look["prompts"] for look in run.manifest["stopping"]["looks"]]
+    assert looks == [4, 8, 12][: len(looks)]
+    assert looks[-1] == len(run.lines("verdicts"))
+    assert lab.here("verify", "runs/run").code == 0
+
+
+def test_in_a_batch_the_fallback_judges_what_the_refused_model_left(lab):
+    lab.prompts(4)
+    first = {"id": "gpt", "model": "openai/first", "price": PRICE}
+    first["fallbacks"] = [{"model": "anthropic/spare", "price": PRICE}]
+    lab.panel(first, {"model": "google/b", "price": PRICE}, quorum=2)
+    lab.write("clash.yaml", FAST)
+    lab.server.batches.trouble("POST", "/files", 401)
+    done = lab.here("eval", *WORDS, "--run-id", "run", "--batch")
+    assert done.code == 0, done.err
+    run = lab.folder()
+    assert who(run) == {"gpt~anthropic/spare": 4}
+    assert all(v["ranking"] is not None for v in run.lines("verdicts"))
     assert lab.here("verify", "runs/run").code == 0
