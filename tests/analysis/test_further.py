@@ -14,7 +14,7 @@ from clash.analysis.rundata import RunData
 from clash.analysis.shared_errors import SharedErrors, UnknownErrors, shared_errors
 from clash.cli.app import run
 from clash.records import Label
-from clash.report.html import page_sections as sections
+from clash.report.html import details
 from clash.store.folder import RunFolder
 from review.runs import judged, plain_prompts
 
@@ -80,7 +80,7 @@ def test_without_labels_a_model_stands_for_the_truth_and_the_page_says_so():
     found = shared_errors(run_data(rows, ["ada", "bob"]))
     assert isinstance(found, SharedErrors)
     assert not found.truth.from_labels
-    table = sections._shared_errors(found)
+    table = details._shared_errors(found)
     assert len(table.rows) == 6
     assert any("too small" in note for note in table.notes)
 
@@ -98,12 +98,12 @@ def test_where_shared_errors_cannot_be_told_the_reason_is(rows, why):
     found = shared_errors(run_data(rows, ["ada", "bob"]))
     assert isinstance(found, UnknownErrors)
     assert why in found.why
-    assert sections._shared_errors(found).rows
+    assert details._shared_errors(found).rows
 
 
 def test_judges_that_always_agree_break_nothing():
     data = run_data([{"x": ADA, "y": ADA, "z": ADA}] * 40, ["ada", "bob"])
-    assert sections._shared_errors(shared_errors(data)).rows
+    assert details._shared_errors(shared_errors(data)).rows
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_a_parent_that_is_not_there_is_said_and_looked_for_nowhere_else(rerun, n
     found = further(data, rerun.path)
     assert isinstance(found.retest, UnknownErrors)
     assert why.format(rerun.path.parent / "gone") in found.retest.why
-    assert len(sections._retest_tables(found)) == 1
+    assert len(details._retest_tables(found)) == 1
 
 
 def test_a_run_without_a_parent_has_no_retest(rerun):

@@ -52,9 +52,9 @@ def test_every_deviation_is_named(plan: Path, tmp_path: Path, capsys) -> None:
     markdown = (tmp_path / "other" / "report.md").read_text()
     assert "seed | 42 | 7" in markdown
     page = (tmp_path / "other" / "report.html").read_text()
-    assert '<h2 id="registration-title">Registration</h2>' in page
-    assert page.index("registration-title") < page.index("result-title")
-    assert "<td>prompts judged</td><td>32</td><td>20</td>" in page
+    assert '<details class="fold" id="registration">' in page
+    assert page.index('id="registration"') < page.index('id="result"')
+    assert "<th scope=row>prompts judged</th><td>32</td><td>20</td>" in page
     sealed = json.loads(plan.read_text())["sha256"]
     assert all(sealed in text for text in (markdown, page))
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from clash.pages import COLOURS, GLOSSARY, stylesheet
+from clash.pages import COLOURS, GLOSSARY, gloss, stylesheet
 
 
 def contrast(first, second):
@@ -35,9 +35,18 @@ def test_every_colour_that_is_used_is_defined():
 
 
 def test_the_glossary_says_each_thing_once_in_short_sentences():
-    assert len({term.anchor for term in GLOSSARY.values()}) == len(GLOSSARY)
     for term in GLOSSARY.values():
         assert term.meaning.endswith(".")
         assert max(len(s) for s in re.split(r"(?<=[.:;]) ", term.meaning)) <= 160
     meanings = [term.meaning for term in GLOSSARY.values()]
     assert all(a != b for a, b in itertools.combinations(meanings, 2))
+
+
+def test_a_term_explains_itself_once_and_nothing_in_the_text_is_markup():
+    met = set()
+    html = gloss("<b>Win rate</b> of `a<b`: win rates, ties count half.", met)
+    assert html.count("<button") == 1
+    assert GLOSSARY["win rate"].meaning in html
+    assert "&lt;b&gt;" in html
+    assert "<code>a&lt;b</code>" in html
+    assert "<button" not in gloss("win rate", met)

@@ -1,4 +1,4 @@
-"""What only the page of a run shows: scores by criterion, response lengths, shared errors, retest."""
+"""What only the page of a run shows: criteria, lengths, shared errors, differences, retest."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from clash.analysis.criterion_scores import CriterionScores, criterion_scores
+from clash.analysis.differences import Differences, differences
 from clash.analysis.shared_errors import SharedErrors, UnknownErrors, shared_errors
 from clash.errors import ClashError
 from clash.stats.bias import longer_wins_rate
@@ -35,6 +36,7 @@ class Further:
     scores: CriterionScores
     lengths: list[Longer]
     error_overlap: SharedErrors | UnknownErrors
+    differences: Differences
     retest: Retest | UnknownErrors | None
 
 
@@ -45,7 +47,13 @@ def further(run: RunData, folder: Path) -> Further:
         run: the run.
         folder: its folder, beside which that of its parent is looked for.
     """
-    return Further(criterion_scores(run), longer(run), shared_errors(run), _retest(run, folder))
+    return Further(
+        criterion_scores(run),
+        longer(run),
+        shared_errors(run),
+        differences(run),
+        _retest(run, folder),
+    )
 
 
 def _retest(run: RunData, folder: Path) -> Retest | UnknownErrors | None:

@@ -75,7 +75,7 @@ class Axis:
     reference: float | None = None
     reference_label: str = ""
 
-    def place(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """Where a value stands, in percent of the track."""
         share = (value - self.low) / (self.high - self.low)
         return 100 * min(max(share, 0.0), 1.0)
@@ -84,20 +84,21 @@ class Axis:
 def share_axis(
     rows: Sequence[ChartRow], *, reference: float = 0.5, label: str = "50% = level"
 ) -> Axis:
-    """An axis of shares, symmetrical around the reference where that is one half.
+    """An axis of shares that holds all values, and never leaves 0 to 1.
 
-    It spans the values in tenths, and never leaves 0 to 1.
+    It is symmetrical around the reference where that is one half.
     """
-    values = [value for row in rows for value in row.values] or [reference]
-    reach = max(abs(value - reference) for value in values)
-    low, high = reference - reach, reference + reach
-    if not math.isclose(reference, 0.5):
-        low, high = min(*values, reference), 1.0
-    low = max(math.floor(low * 10 + 1e-9) / 10, 0.0)
-    high = min(math.ceil(high * 10 - 1e-9) / 10, 1.0)
-    if high - low < 0.2:
-        low, high = max(low - 0.1, 0.0), min(high + 0.1, 1.0)
-    step = 0.1 if high - low < 0.65 else 0.2 if math.isclose(low * 5 % 1, 0, abs_tol=1e-6) else 0.25
+    values = [*(value for row in rows for value in row.values), reference]
+    low, high = min(values), max(values)
+    step = 0.2
+    if math.isclose(reference, 0.5):
+        reach = max(math.ceil(10 * max(0.5 - low, high - 0.5) - 1e-9), 1) / 10
+        low, high = 0.5 - reach, 0.5 + reach
+        step = {0.4: 0.2, 0.5: 0.25}.get(round(reach, 1), 0.1)
+    else:
+        low, high = math.floor(low * 5 + 1e-9) / 5, math.ceil(high * 5 - 1e-9) / 5
+        high = max(high, low + 0.4) if low <= 0.6 else high
+    low, high = max(low, 0.0), min(high, 1.0)
     ticks = tuple((v, f"{v:.0%}") for v in _steps(low, high, step))
     return Axis(low, high, ticks, reference, label)
 
@@ -108,11 +109,11 @@ def difference_axis(rows: Sequence[ChartRow], *, label: str = "0 = no difference
     reach = max(math.ceil(max(values) * 20 - 1e-9) / 20, 0.05)
     step = next(s for s in (0.05, 0.1, 0.2, 0.5, 1.0) if reach / s <= 3 or s == 1.0)
     reach = step * math.ceil(reach / step - 1e-9)
-    ticks = tuple((v, _signed(v)) for v in _steps(-reach, reach, step))
+    ticks = tuple((v, _sign(v)) for v in _steps(-reach, reach, step))
     return Axis(-reach, reach, ticks, 0.0, label)
 
 
-def _signed(share: float) -> str:
+def _sign(share: float) -> str:
     return f"{100 * share:+.0f}".replace("-", "−") if share else "0"
 
 
@@ -170,9 +171,9 @@ def _row(row: ChartRow, name: str, axis: Axis, grid: str, mark_label: str) -> st
 def _grid(axis: Axis) -> Iterator[str]:
     for value, _ in axis.ticks:
         if axis.reference is None or not math.isclose(value, axis.reference, abs_tol=1e-9):
-            yield f'<line class="grid" {_across(axis.place(value))} y1="0" y2="100%"/>'
+            yield f'<line class="grid" {_across(axis.position(value))} y1="0" y2="100%"/>'
     if axis.reference is not None:
-        yield f'<line class="reference" {_across(axis.place(axis.reference))} y1="0" y2="100%"/>'
+        yield f'<line class="reference" {_across(axis.position(axis.reference))} y1="0" y2="100%"/>'
 
 
 def _across(x: float) -> str:
@@ -181,33 +182,33 @@ def _across(x: float) -> str:
 
 def _marks(row: ChartRow, axis: Axis, mark_label: str) -> Iterator[str]:
     if row.low is not None and row.high is not None:
-        ends = f'x1="{axis.place(row.low):.1f}%" x2="{axis.place(row.high):.1f}%"'
+        ends = f'x1="{axis.position(row.low):.1f}%" x2="{axis.position(row.high):.1f}%"'
         yield f'<line class="interval" {ends} y1="50%" y2="50%"/>'
     if row.mark is not None:
         width, height = _TICK
         yield (
-            f'<rect class="mark" x="{axis.place(row.mark):.1f}%" y="50%" width="{width}"'
+            f'<rect class="mark" x="{axis.position(row.mark):.1f}%" y="50%" width="{width}"'
             f' height="{height}" transform="translate({-width / 2:g} {-height / 2:g})"/>'
         )
     if row.estimate is not None:
-        yield f'<circle class="dot" cx="{axis.place(row.estimate):.1f}%" cy="50%" r="{_DOT}"/>'
+        yield f'<circle class="dot" cx="{axis.position(row.estimate):.1f}%" cy="50%" r="{_DOT}"/>'
     if row.mark is not None and mark_label:
-        x = axis.place(row.mark)
+        x = axis.position(row.mark)
         yield f'<text x="{x:.1f}%" y="2" text-anchor="middle">{_text(mark_label)}</text>'
 
 
 def _scale(axis: Axis) -> Iterator[str]:
     """Labels of the ticks, but for those on which the label of the reference would lie."""
-    taken = (101.0, 101.0)
+    reference_extent = (101.0, 101.0)
     if axis.reference is not None:
-        x = axis.place(axis.reference)
-        taken = _extent(x, axis.reference_label)
+        x = axis.position(axis.reference)
+        reference_extent = _extent(x, axis.reference_label)
         words = _text(axis.reference_label)
         yield f'<text x="{x:.1f}%" y="1rem" text-anchor="{_anchor(x)}">{words}</text>'
     for value, label in axis.ticks:
-        x = axis.place(value)
+        x = axis.position(value)
         low, high = _extent(x, label)
-        if high < taken[0] or low > taken[1]:
+        if high < reference_extent[0] or low > reference_extent[1]:
             inner = "" if min(x, 100 - x) < _AT_END else ' class="inner"'
             anchor = _anchor(x)
             yield f'<text{inner} x="{x:.1f}%" y="1rem" text-anchor="{anchor}">{_text(label)}</text>'

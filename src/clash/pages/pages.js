@@ -1,30 +1,42 @@
 "use strict";
-// What every page does: keep tooltips on the screen, close them with Escape, say which tables
-// scroll, open what is folded before printing.
+// What every page does: explain terms, say which tables scroll, open what is folded for printing.
 (() => {
-  const place = (term) => {
-    const tip = term.querySelector("[role=tooltip]"), box = term.getBoundingClientRect();
-    if (!tip) return;
-    term.classList.remove("shut");
-    term.classList.toggle("left", box.left + tip.offsetWidth > document.documentElement.clientWidth - 16);
-    term.classList.toggle("up", box.bottom + tip.offsetHeight > innerHeight - 16 && box.top > tip.offsetHeight + 64);
+  const tip = document.createElement("div");
+  tip.className = "tip";
+  tip.hidden = true;
+  tip.setAttribute("aria-hidden", "true"); // the button carries the same text as its description
+  let shown = null;
+
+  const hide = () => { shown = null; tip.hidden = true; };
+
+  // Under the line that holds the term, above it at the foot of the window, always inside.
+  const show = (term) => {
+    shown = term;
+    tip.textContent = term.getAttribute("aria-description");
+    if (!tip.isConnected) document.body.append(tip);
+    tip.hidden = false;
+    const box = term.getBoundingClientRect(), width = document.documentElement.clientWidth;
+    const below = box.bottom + 8, above = box.top - tip.offsetHeight - 8;
+    tip.style.left = `${Math.max(16, Math.min(box.left, width - tip.offsetWidth - 16))}px`;
+    tip.style.top = `${below + tip.offsetHeight > innerHeight - 8 && above > 56 ? above : below}px`;
   };
-  for (const type of ["pointerover", "focusin"]) {
-    addEventListener(type, (event) => {
-      const term = event.target.closest?.(".term");
-      if (term && !term.contains(event.relatedTarget)) place(term);
-    });
-  }
+
+  const term = (event) => event.target.closest?.(".term");
+  addEventListener("pointerover", (event) => {
+    if (event.pointerType === "touch") return;
+    const over = term(event);
+    if (over) show(over);
+    else if (shown && shown !== document.activeElement && !tip.contains(event.target)) hide();
+  });
+  addEventListener("focusin", (event) => { const on = term(event); if (on) show(on); else hide(); });
+  addEventListener("focusout", hide);
   addEventListener("click", (event) => {
-    // Safari does not focus a button that is clicked; a second touch closes the tooltip again.
-    const button = event.target.closest?.(".term > button");
-    if (!button) return;
-    if (document.activeElement !== button) button.focus();
+    const on = term(event);
+    if (on) show(on);
+    else if (!tip.contains(event.target)) hide();
   });
-  addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    for (const term of document.querySelectorAll(".term:hover, .term:focus-within")) term.classList.add("shut");
-  });
+  addEventListener("scroll", hide, { passive: true });
+  addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
 
   const mark = () => {
     for (const wide of document.querySelectorAll(".wide")) {
@@ -36,6 +48,7 @@
   addEventListener("resize", mark);
   addEventListener("toggle", mark, true);
   addEventListener("DOMContentLoaded", mark);
+  mark();
 
   let folded = [];
   addEventListener("beforeprint", () => {

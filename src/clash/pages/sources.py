@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.escape import inline_source, template_environment
-from clash.pages.charts import interval_chart
-from clash.pages.glossary import define
+from clash.pages.glossary import GLOSSARY, define, gloss
 from clash.pages.tokens import colour_rules
 
 if TYPE_CHECKING:
@@ -29,8 +28,10 @@ def script(*files: Path) -> str:
 def templates(folder: Path) -> Environment:
     """Templates of a folder, which may import the macros of ``parts.html.j2``.
 
-    They escape every value. ``interval_chart`` and ``define`` are at hand in each.
+    They escape every value. ``term`` of the macros explains one word; the filter ``gloss`` finds
+    the terms of the glossary in a text.
     """
     environment = template_environment(folder, _FOLDER)
-    environment.globals |= {"interval_chart": interval_chart, "define": define}
+    environment.globals |= {"define": define, "glossary": GLOSSARY.values()}
+    environment.filters["gloss"] = gloss
     return environment

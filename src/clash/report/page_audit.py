@@ -17,8 +17,7 @@ from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.report import markdown
 from clash.report.headline import run_headline
-from clash.report.html.page_sections import RETEST, anchor
-from clash.report.html.report_page import render_report
+from clash.report.html.report_page import END_OF_PARENT, OF_PARENT, render_report
 from clash.report.retest import tables, title_of
 from clash.store import layout
 from clash.store.audit import BROKEN, AuditGap, finding
@@ -40,13 +39,9 @@ _ROOM = 1 << 20
 _NO_LIMIT = 1 << 50
 _BLOCK = re.compile(r'(<script type="text/plain" id="[\w-]+">)([A-Za-z0-9+/=]+)(</script>)')
 _DIRECTIONS = re.compile(r'(<script type="text/plain" id="beside">|data-key=")[^<"]*')
-_SECTION = f'section id="{anchor(RETEST)}"'
-# The pattern stops where another section begins. Without that, a page with many unclosed sections
+# The pattern stops where another comment begins. Without that, a page with many unclosed parts
 # would be read to its end once for each of them.
-_RETEST = re.compile(
-    rf'<a href="#{anchor(RETEST)}">[^<]*</a>\n'
-    rf"|<{_SECTION}[^<]*+(?:<(?!{_SECTION}|/section>\n)[^<]*+)*+</section>\n"
-)
+_OF_PARENT = re.compile(rf"{OF_PARENT}\n[^<]*+(?:<(?!!--)[^<]*+)*+{END_OF_PARENT}\n")
 
 
 def audit_pages(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[AuditFinding]:
@@ -145,7 +140,9 @@ def _compare_file(
         return
     if run.manifest.parent is not None:
         # What a rerun says of its parent follows from another folder, whose labels may have grown.
-        problem = _first_difference(name, _RETEST.sub("", text), _RETEST.sub("", expected_text))
+        problem = _first_difference(
+            name, _OF_PARENT.sub("", text), _OF_PARENT.sub("", expected_text)
+        )
     parent = run.manifest.parent
     yield problem or AuditGap(
         f"the comparison with {parent} in {name} is not what that run gives now"

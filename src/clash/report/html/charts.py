@@ -1,4 +1,4 @@
-"""The findings as pictures; a picture without data is left out."""
+"""The charts of a report, made of its findings; a chart without data is left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from clash.analysis.retest import Retest
 from clash.analysis.shared_errors import SharedErrors
 from clash.escape import clip
 from clash.report.formats import money, seconds
-from clash.report.html.chart_kinds import MOST_CELLS, MOST_ROWS, WIDTH, forest, matrix
+from clash.report.html.chart_kinds import MOST_CELLS, MOST_ROWS, WIDTH, Forest, Matrix, forest
 from clash.report.html.drawing import Dot, Picture, Rect, StraightLine, Word, heat
 
 if TYPE_CHECKING:
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from clash.analysis.findings import Findings
     from clash.analysis.further import Further
     from clash.analysis.pareto import Trade
+    from clash.report.html.chart_kinds import Chart
     from clash.report.html.drawing import Shape
     from clash.stats.typing import Floats
 
 
-def pictures(findings: Findings, more: Further) -> list[Picture]:
-    """Every picture of a run that has something to show."""
-    drawings = [
+def charts(findings: Findings, more: Further) -> list[Chart]:
+    """Every chart of a run that has something to show."""
+    every: list[Chart | None] = [
         leaderboard(findings),
         win_matrix(findings),
         pareto(findings, "cost"),
@@ -41,15 +42,21 @@ def pictures(findings: Findings, more: Further) -> list[Picture]:
         criteria(more.scores),
         retest(more),
     ]
-    return [picture for picture in drawings if picture is not None]
+    return [chart for chart in every if chart is not None]
 
 
-def leaderboard(findings: Findings) -> Picture | None:
+def pictures(findings: Findings, more: Further) -> list[Picture]:
+    """The same as pictures, for files."""
+    every = charts(findings, more)
+    return [chart if isinstance(chart, Picture) else chart.picture() for chart in every]
+
+
+def leaderboard(findings: Findings) -> Forest | None:
     """Mean share of the points, with intervals."""
     rows = [(row.candidate, row.points) for row in findings.leaderboard if row.points is not None]
     return forest(
         "leaderboard",
-        "Points, with 95% intervals",
+        "Win rate, with 95% intervals",
         rows,
         mark=0.5,
         mark_name="even",
@@ -82,7 +89,7 @@ def outcomes(findings: Findings) -> Picture | None:
     return Picture("outcomes", "Items by outcome", description, WIDTH, 64, tuple(shapes))
 
 
-def unanimity(findings: Findings) -> Picture | None:
+def unanimity(findings: Findings) -> Forest | None:
     """Concordance where the panel was unanimous and where it split."""
     labels = findings.label_concordance
     if labels is None:
@@ -96,7 +103,7 @@ def unanimity(findings: Findings) -> Picture | None:
     return forest("unanimity", "Concordance with the labels", rows)
 
 
-def position(findings: Findings) -> Picture | None:
+def position(findings: Findings) -> Forest | None:
     """How often each judge's first place is the response shown first."""
     rows = [(j.judge, j.first_shown) for j in findings.judges if j.first_shown is not None]
     chances = [j.first_expected for j in findings.judges if j.first_expected is not None]
@@ -112,7 +119,7 @@ def position(findings: Findings) -> Picture | None:
     )
 
 
-def lengths(more: Further) -> Picture | None:
+def lengths(more: Further) -> Forest | None:
     """How often the longer response is put first."""
     rows = [(line.rater, line.rate.interval) for line in more.lengths]
     return forest(
@@ -124,7 +131,7 @@ def lengths(more: Further) -> Picture | None:
     )
 
 
-def retest(more: Further) -> Picture | None:
+def retest(more: Further) -> Forest | None:
     """How often the panel and each judge repeat themselves."""
     again = more.retest
     if not isinstance(again, Retest):
@@ -134,7 +141,7 @@ def retest(more: Further) -> Picture | None:
     return forest("test-retest", "The same first place in both runs", rows)
 
 
-def shared_errors(more: Further) -> list[Picture]:
+def shared_errors(more: Further) -> list[Matrix]:
     """Residual correlations and couplings of the judges, as matrices."""
     errors = more.error_overlap
     if not isinstance(errors, SharedErrors):
@@ -168,76 +175,67 @@ def shared_errors(more: Further) -> list[Picture]:
 
 def _square(
     name: str, title: str, judges: Sequence[str], values: Floats, strongest: float
-) -> Picture:
+) -> Matrix:
     """A symmetric matrix around zero, its diagonal left out."""
-    names = judges[:MOST_CELLS]
-    index_of = {judge: index for index, judge in enumerate(names)}
-
-    def cell(row: str, column: str) -> float | None:
-        return None if row == column else float(values[index_of[row], index_of[column]])
-
-    return matrix(
+    names = tuple(judges[:MOST_CELLS])
+    cells = {
+        (first, second): float(values[i, j])
+        for i, first in enumerate(names)
+        for j, second in enumerate(names)
+        if i != j and not math.isnan(values[i, j])
+    }
+    return Matrix(
         name,
         title,
         names,
         names,
-        cell,
-        write="{:+.2f}",
-        shade=lambda value: heat("div", 0.5 + value / (2 * strongest)),
+        cells,
+        "{:+.2f}",
+        lambda v: heat("div", 0.5 + v / (2 * strongest)),
     )
 
 
-def win_matrix(findings: Findings) -> Picture | None:
+def win_matrix(findings: Findings) -> Matrix | None:
     """Share of the points of the row against the column, ties counting half."""
-    names = [row.candidate for row in findings.leaderboard if row.points is not None][:MOST_CELLS]
+    board = [row.candidate for row in findings.leaderboard if row.points is not None]
+    names = tuple(board[:MOST_CELLS])
     share = {(d.first, d.second): d.share.estimate for d in findings.duels}
     share |= {(second, first): 1 - value for (first, second), value in share.items()}
-    if len(names) < 2:
-        return None
-    return matrix(
-        "win-matrix",
-        "Row against column: share won, a tie counting half",
-        names,
-        names,
-        lambda row, column: share.get((row, column)),
-        write="{:.0%}",
-        shade=lambda value: heat("div", value),
+    if len(names) < 3:
+        return None  # a single number is no matrix
+    title = "Row against column: win rate, ties counting half"
+    return Matrix(
+        "win-matrix", title, names, names, share, "{:.0%}", lambda value: heat("div", value)
     )
 
 
-def judge_agreement(findings: Findings) -> Picture | None:
+def judge_agreement(findings: Findings) -> Matrix | None:
     """How often two judges put the same response first."""
-    names = [judge.judge for judge in findings.judges if judge.n_judged][:MOST_CELLS]
+    names = tuple(judge.judge for judge in findings.judges if judge.n_judged)[:MOST_CELLS]
     shares = {(p.first, p.second): p.agreement.estimate for p in findings.pairs}
     shares |= {(second, first): value for (first, second), value in shares.items()}
-    if len(names) < 2:
+    if len(names) < 3:
         return None
-    return matrix(
-        "judge-agreement",
-        "Two judges with the same first place",
-        names,
-        names,
-        lambda row, column: shares.get((row, column)),
-        write="{:.0%}",
-        shade=lambda value: heat("seq", value),
+    title = "How often two judges put the same response first"
+    return Matrix(
+        "judge-agreement", title, names, names, shares, "{:.0%}", lambda value: heat("seq", value)
     )
 
 
-def criteria(scores: CriterionScores) -> Picture | None:
-    """Mean score of each candidate on the criteria that most items share."""
-    if not scores.cells:
-        return None
-    names = scores.criteria[:MOST_CELLS]
+def criteria(scores: CriterionScores) -> Matrix | None:
+    """Mean score of each candidate on the criteria that most items share.
+
+    Null where judges score every criterion alike, as baselines do: equal columns say nothing.
+    """
     cells = {(c.candidate, c.criterion): c.mean.estimate for c in scores.cells}
-    candidates = list(dict.fromkeys(c.candidate for c in scores.cells))[:MOST_ROWS]
-    return matrix(
-        "criteria",
-        "Mean score of the voting judges, 1 to 5",
-        candidates,
-        names,
-        lambda row, column: cells.get((row, column)),
-        write="{:.2f}",
-        shade=lambda value: heat("seq", (value - 1) / 4),
+    candidates = tuple(dict.fromkeys(c.candidate for c in scores.cells))[:MOST_ROWS]
+    names = tuple(scores.criteria[:MOST_CELLS])
+    columns = {tuple(cells.get((row, name)) for row in candidates) for name in names}
+    if len(columns) < 2:
+        return None
+    title = "Mean score of the voting judges, 1 to 5"
+    return Matrix(
+        "criteria", title, candidates, names, cells, "{:.2f}", lambda v: heat("seq", (v - 1) / 4)
     )
 
 
@@ -252,8 +250,8 @@ def pareto(findings: Findings, price: str) -> Picture | None:
     title, write, of = _PRICE[price]
     prices = [(t, t.quality, of(t)) for t in findings.trades]
     rows = [(t, q, p) for t, q, p in prices if q is not None and p is not None]
-    if len(rows) < 2:
-        return None
+    if len(rows) < 3:
+        return None  # two points are a comparison of two numbers
     left, right, top, bottom = 52.0, WIDTH - 170.0, 14.0, 250.0
     most = max(p for _, _, p in rows) or 1.0
     low, high = _range([q for _, q, _ in rows])

@@ -13,30 +13,41 @@ from typing import TYPE_CHECKING, Literal
 
 from clash.escape import visible
 from clash.extras import require
+from clash.pages import COLOURS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from matplotlib.artist import Artist
 
+    from clash.pages.tokens import Theme
+
 Anchor = Literal["start", "middle", "end"]
 STEPS = 10
 """Heat is drawn in steps 0 to 10: classes ``seq-0`` (none) to ``seq-10``, ``div-5`` is even."""
 
-_FLAT = {
-    "light": {
-        "ink": "#1c2024", "muted": "#5f6b76", "grid": "#d5dae0", "accent": "#1f5fae",
-        "good": "#1c7c4a", "warn": "#b06a00", "bad": "#b3261e", "soft": "#9bb8dc", "none": "#e6e9ed",
-    },
-    "dark": {
-        "ink": "#e6e9ec", "muted": "#9aa5b1", "grid": "#39424c", "accent": "#7fb2f0",
-        "good": "#5cc48d", "warn": "#e0a458", "bad": "#f28b82", "soft": "#3d5f8c", "none": "#2a3138",
-    },
-}  # fmt: skip
-_ENDS = {
-    "light": {"seq": ("#f3f6fa", "#1f5fae"), "div": ("#b4570b", "#f4f4f2", "#1f5fae")},
-    "dark": {"seq": ("#20272e", "#3f83d6"), "div": ("#b4641f", "#262b31", "#3f83d6")},
+_ENDS: dict[Theme, dict[str, tuple[str, ...]]] = {
+    theme: {
+        "seq": (colours["paper"], colours["accent"]),
+        "div": (colours["grey"], colours["paper"], colours["accent"]),
+    }
+    for theme, colours in COLOURS.items()
 }
+
+
+def _flat(theme: Theme) -> dict[str, str]:
+    """The tones of shapes, by the roles of the colours of pages."""
+    colours = COLOURS[theme]
+    accent, paper = colours["accent"], colours["paper"]
+    return {
+        "ink": colours["ink"],
+        "muted": colours["ink-2"],
+        "grid": colours["hairline"],
+        "accent": accent,
+        "soft": _between((paper, accent), 0.4),
+        "bad": colours["caution"],
+        "none": colours["wash"],
+    }
 
 
 @dataclass(frozen=True)
@@ -111,9 +122,9 @@ def heat(scale: Literal["seq", "div"], share: float) -> str:
     return f"{scale}-{round(min(max(share, 0.0), 1.0) * STEPS)}"
 
 
-def palette(theme: Literal["light", "dark"]) -> dict[str, str]:
+def palette(theme: Theme) -> dict[str, str]:
     """Every tone as a colour; ``X-text`` is what is readable on ``X``."""
-    colours = dict(_FLAT[theme])
+    colours = _flat(theme)
     for scale, ends in _ENDS[theme].items():
         for step in range(STEPS + 1):
             colour = _between(ends, step / STEPS)
@@ -141,20 +152,17 @@ def _light(colour: str) -> bool:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] > 0.179
 
 
-def style(theme: Literal["light", "dark"], within: str = ".plot") -> str:
+def style(theme: Theme, within: str = ".plot") -> str:
     """The tones as rules of a style sheet."""
     tones = palette(theme)
     fills = (f"{within} .{tone}{{fill:{colour}}}" for tone, colour in tones.items())
-    strokes = (f"{within} line.{tone}{{stroke:{tones[tone]}}}" for tone in _FLAT[theme])
+    strokes = (f"{within} line.{tone}{{stroke:{tones[tone]}}}" for tone in _flat(theme))
     return "".join((*fills, *strokes))
 
 
-def svg(picture: Picture, *, alone: bool = False) -> str:
-    """The picture as SVG, for a page or, ``alone``, as a file with its title in it."""
+def svg(picture: Picture) -> str:
+    """The picture as an SVG file, with its title in it."""
     description = f"<title>{_safe(picture.title)}</title><desc>{_safe(picture.description)}</desc>"
-    if not alone:
-        body = "".join(map(_markup, picture.shapes))
-        return f"{_opening_tag(0, 0, picture.width, picture.height)}>{description}{body}</svg>"
     x, y, width, height = _frame(picture)
     shapes = (Rect(x, y, width, height, "paper"), _heading(picture), *picture.shapes)
     rules = style("light") + ".plot .paper{fill:#fff}.plot text{font-family:sans-serif}"
@@ -259,7 +267,7 @@ def save(pictures: list[Picture], folder: Path) -> list[Path]:
     paths = []
     for picture in pictures:
         vector, raster = (folder / f"{picture.name}.{kind}" for kind in ("svg", "png"))
-        vector.write_text(svg(picture, alone=True), encoding="utf-8", newline="\n")
+        vector.write_text(svg(picture), encoding="utf-8", newline="\n")
         raster.write_bytes(png(picture))
         paths += [vector, raster]
     return paths

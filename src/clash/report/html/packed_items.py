@@ -26,7 +26,7 @@ from clash.files import run_files
 from clash.store import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from clash.analysis.rundata import RunData
@@ -76,14 +76,21 @@ class PackedItems:
         return sha256("".join(self.digests.values()).encode()).hexdigest()
 
 
-def pack_items(run: RunData, folder: Path) -> PackedItems:
-    """Pack every item of a run."""
+def pack_items(run: RunData, folder: Path, telling: Sequence[str] = ()) -> PackedItems:
+    """Pack every item of a run.
+
+    Args:
+        run: the records.
+        folder: the run folder, for the raw calls.
+        telling: ids of the items to show first, in their order.
+    """
+    order = {name: position for position, name in enumerate(telling)}
     index: list[dict[str, Any]] = []
     texts: list[str] = []
     calls: list[str] = []
     raw, room = _Calls.of(folder / layout.CALLS), _MOST_CALLS
     for chunk in _chunks(_items(run)):
-        index += [{**line, "k": len(texts)} for line, _ in chunk]
+        index += [{**line, "k": len(texts), "y": order.get(line["id"])} for line, _ in chunk]
         texts.append(pack(b"[" + b",".join(body for _, body in chunk) + b"]"))
         calls_block = (
             pack(b"".join(raw.lines([line["id"] for line, _ in chunk]))) if room > 0 else ""
@@ -135,8 +142,16 @@ def _index_line(walk: Walk) -> dict[str, Any]:
         "l": walk.label,
         "m": None if walk.label is None else matches(verdict, walk.label),
         "t": walk.item.tags,
+        "x": _is_longest(walk),
         "f": sum(judgment.ranking is None for judgment in walk.judgments) + len(walk.missing),
     }
+
+
+def _is_longest(walk: Walk) -> bool:
+    """Whether the winner's response is longer than every other."""
+    lengths = {name: len(text) for name, text in walk.responses.items()}
+    winner = lengths.pop(walk.verdict.winner or "", 0)
+    return winner > max(lengths.values(), default=winner)
 
 
 def _item_body(walk: Walk, responses: list[Response], people: list[Label]) -> dict[str, Any]:

@@ -7,6 +7,7 @@
   const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
   const chunks = new Map();
   let index = [], shown = [], drawn = 0;
+  const first = form.querySelector("[name=show]").value;
 
   const el = (tag, attributes, ...children) => {
     const node = document.createElement(tag);
@@ -26,7 +27,7 @@
     for (const found of string.matchAll(HIDDEN)) {
       parts.append(string.slice(last, found.index));
       const code = "U+" + found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
-      parts.append(el("span", { class: "hidden-character" }, code));
+      parts.append(el("span", { class: "odd" }, code));
       last = found.index + found[0].length;
     }
     parts.append(string.slice(last));
@@ -85,12 +86,17 @@
 
   const filters = () => Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
 
+  const SHOWS = {
+    telling: (line) => line.y !== null,
+    wrong: (line) => line.m === false,
+    split: (line) => !line.u && !line.a,
+    none: (line) => Boolean(line.a),
+    failed: (line) => Boolean(line.f),
+    all: () => true,
+  };
+
   const wanted = (line, f) => {
-    if (f.split && (line.u || line.a)) return false;
-    if (f.failed && !line.f) return false;
-    if (f.none && !line.a) return false;
-    if (f.wrong && line.m !== false) return false;
-    if (f.conf !== undefined && !(line.c !== null && line.c <= Number(f.conf) + 1e-9)) return false;
+    if (!(SHOWS[f.show] || SHOWS.all)(line)) return false;
     if (f.winner === "=tie" && (line.w !== null || line.a)) return false;
     if (f.winner && f.winner !== "=tie" && line.w !== f.winner) return false;
     if (f.tag && !line.t.includes(f.tag)) return false;
@@ -103,11 +109,12 @@
   const filter = () => {
     const f = filters();
     shown = index.filter((line) => wanted(line, f));
-    if (f.sort === "unsure") shown = shown.map((l, i) => [l, i]).sort((a, b) => sure(a[0]) - sure(b[0]) || a[1] - b[1]).map(([l]) => l);
+    const key = f.sort === "unsure" ? sure : f.show === "telling" ? (line) => line.y : null;
+    if (key) shown = shown.map((l, i) => [l, i]).sort((a, b) => key(a[0]) - key(b[0]) || a[1] - b[1]).map(([l]) => l);
     list.replaceChildren();
     drawn = 0;
     draw(PAGE);
-    count.textContent = `${shown.length} of ${index.length} items`;
+    count.textContent = `${shown.length} of ${index.length} ${index.length === 1 ? "prompt" : "prompts"}`;
   };
 
   const draw = (n) => {
@@ -118,24 +125,26 @@
     more.textContent = `Show more (${shown.length - drawn} left)`;
   };
 
-  const mark = (words, tone) => el("span", { class: `mark ${tone}` }, words);
+  const picked = (line) => {
+    if (line.a) return [el("span", { class: "failed" }, "no verdict"), el("small", {}, "panel")];
+    const how = line.w === null ? "level" : line.u ? "unanimous" : line.s ? `split ${line.s}` : "";
+    return [line.w === null ? "a tie" : name(line.w), el("small", {}, ["panel", how].filter(Boolean).join(", "))];
+  };
 
-  const outcome = (line) => {
-    const marks = [];
-    if (line.f) marks.push(mark(`${line.f} failed`, "bad"));
-    if (line.m === false) marks.push(mark("not the label", "warn"));
-    if (line.m === true) marks.push(mark("as the label", "good"));
-    if (line.a) return [el("span", { class: "bad" }, "no verdict"), marks];
-    const how = line.u ? "unanimous" : line.s || "";
-    return [line.w === null ? "tie" : name(line.w), " ", el("span", { class: "muted" }, how), marks];
+  const labelled = (line) => {
+    if (line.l === null) return [el("span", { class: "quiet" }, "–"), el("small", {}, "no label")];
+    return [line.l === "tie" ? "a tie" : name(line.l), el("small", {}, line.m ? "people agree" : "people disagree")];
   };
 
   const row = (line) => {
+    const notes = [`Prompt ${line.id}`, ...line.t];
+    if (line.x) notes.push("longest response won");
+    if (line.f) notes.push(`${line.f} failed`);
     const details = el("details", { class: "item", "data-id": line.id },
-      el("summary", {},
-        el("span", { class: "id" }, name(line.id)),
-        el("span", { class: "snippet" }, name(line.p)),
-        el("span", { class: "outcome" }, outcome(line))));
+      el("summary", { class: "arrow" },
+        el("span", {}, el("bdi", { class: "title" }, text(line.p)), el("small", {}, name(notes.join(" · ")))),
+        el("span", {}, picked(line)),
+        el("span", { class: line.m === false ? "differs" : null }, labelled(line))));
     details.addEventListener("toggle", () => { if (details.open) open(details, line); });
     return details;
   };
@@ -143,67 +152,115 @@
   const open = async (details, line) => {
     remember({ item: line.id });
     if (details.querySelector(".body")) return;
-    const body = el("div", { class: "body" }, el("p", { class: "muted" }, "unpacking…"));
+    const body = el("div", { class: "body" }, el("p", { class: "quiet" }, "unpacking…"));
     details.append(body);
     try {
       const all = JSON.parse(await unpack(`text-${line.k}`));
       body.replaceChildren(...whole(all.find((one) => one.item.item_id === line.id), line));
     } catch (error) {
-      body.className = "body bad";
+      body.className = "body failed";
       body.textContent = error.message;
     }
   };
 
-  const quote = (head, body, won) =>
-    el("article", { class: won ? "quote won" : "quote" }, el("header", {}, head), el("pre", { tabindex: "0", dir: "auto" }, text(body)));
-
   const whole = (d, line) => [
-    ...prompt(d), criteria(d), responses(d), judgments(d), verdict(d), rawCalls(d, line),
+    prompt(d, line), responses(d), why(d), reasons(d), inner("How each judge scored it", scores(d)), rawCalls(d, line),
   ].filter(Boolean);
 
-  const prompt = (d) => [
-    el("h4", {}, "Prompt"),
-    d.item.system ? quote("system", d.item.system) : null,
-    ...d.turns.map((turn) => quote(turn.role, turn.content)),
-    d.item.reference ? quote("reference answer, for judges", d.item.reference) : null,
-    d.item.tags.length ? el("p", { class: "small" }, "tags: ", name(d.item.tags.join(", "))) : null,
-  ].filter(Boolean);
+  const inner = (title, ...children) => el("details", { class: "inner" }, el("summary", { class: "arrow" }, title), el("div", {}, ...children));
+
+  const long = (body) => el("pre", { tabindex: "0", dir: "auto" }, text(body));
+
+  const prompt = (d, line) => {
+    const isTitle = d.turns.length === 1 && d.turns[0].content.split(/\s+/).join(" ").trim() === line.p;
+    if (isTitle && !d.item.system && !d.item.reference) return null;
+    const turns = [];
+    if (d.item.system) turns.push(["System message", d.item.system]);
+    for (const turn of d.turns) turns.push([d.turns.length > 1 ? turn.role : null, turn.content]);
+    if (d.item.reference) turns.push(["Reference answer, for judges", d.item.reference]);
+    return el("div", { class: "prompt" }, el("h4", {}, "Prompt"),
+      turns.map(([who, body]) => el("div", { class: "turn" }, who ? el("b", {}, who) : null, long(body))));
+  };
+
+  const words = (body) => {
+    const n = (body.match(/\S+/g) || []).length;
+    return `${n} ${n === 1 ? "word" : "words"}`;
+  };
+
+  // The panel's pick, then what people picked, then the others.
+  const place = (r, d) => (r.candidate === d.verdict.winner ? 0 : r.candidate === d.label ? 1 : 2);
+
+  const responses = (d) => el("div", {}, el("h4", { class: "unseen" }, "Responses"),
+    el("div", { class: "pair" }, [...d.responses].sort((a, b) => place(a, d) - place(b, d)).map((r) => response(r, d))),
+    d.scrubbed.map((hit) => el("p", { class: "small" }, "Masked in what judges saw: ", text(hit))));
+
+  const response = (r, d) => {
+    const roles = [];
+    if (r.candidate === d.verdict.winner) roles.push("the panel’s pick");
+    if (r.candidate === d.label) roles.push("people’s pick");
+    const facts = [...roles, r.text === null ? null : words(r.text),
+      r.cost_usd === null ? null : `$${Number(r.cost_usd).toPrecision(2)}`,
+      r.latency_s === null ? null : `${number(r.latency_s, 1)} s`,
+      r.finish_reason && r.finish_reason !== "stop" ? r.finish_reason : null].filter(Boolean);
+    return el("article", { class: r.candidate === d.label ? "response people" : "response" },
+      el("h4", {}, name(r.candidate), el("span", {}, facts.length ? ` · ${facts.join(", ")}` : "")),
+      r.text === null ? el("p", { class: "failed" }, "No response: ", text(r.error || "no text")) : long(r.text));
+  };
+
+  const why = (d) => {
+    const notes = d.people.filter((p) => p.note);
+    if (!notes.length) return null;
+    return el("div", { class: "why" }, notes.map((p) =>
+      el("p", {}, el("b", {}, name(p.annotator), p.winner ? [" chose ", name(p.winner)] : "", ". "), "“", name(p.note), "”")));
+  };
+
+  const best = (ranking, write) => ranking.flatMap((group, i) => [
+    i ? " › " : "",
+    ...group.flatMap((one, j) => [j ? " = " : "", i ? write(one) : el("b", {}, write(one))]),
+  ]);
+
+  const reasons = (d) => el("div", {}, el("h4", { class: "unseen" }, "Judges"),
+    d.said.length ? el("div", { class: "reasons" }, d.said.map(judge)) : el("p", { class: "failed" }, "No judgment."));
+
+  const judge = (s) => {
+    const head = el("h4", {}, name(s.judge), s.role === "voting" ? "" : el("span", { class: "quiet" }, " · observer"));
+    if (s.ranking === null) return el("div", {}, head, el("p", { class: "failed" }, "Failed, no vote: ", text(s.error || "")));
+    return el("div", {}, head, el("p", { class: "order" }, best(s.unblinded, name)),
+      el("ul", {}, given(s).map(([who, why, criteria]) => el("li", {},
+        name(who), ": “", name(why), "” ", el("small", {}, name(criteria.join(", ")))))));
+  };
+
+  // What a judge says of a response, once, however many criteria it says it of.
+  const given = (s) => {
+    const by = new Map();
+    for (const [label, reasons] of Object.entries(s.reasons)) {
+      for (const [criterion, why] of Object.entries(reasons)) {
+        const key = JSON.stringify([s.labels[label], why]), score = (s.scores[label] || {})[criterion];
+        by.set(key, [...(by.get(key) || []), score === undefined ? criterion : `${criterion} ${score}`]);
+      }
+    }
+    return [...by].map(([key, criteria]) => [...JSON.parse(key), criteria]);
+  };
+
+  const scores = (d) => [criteria(d), ...d.said.map(judgment), verdict(d)].filter(Boolean);
 
   const criteria = (d) => {
     if (!d.criteria || !d.criteria.criteria.length) return null;
-    return el("div", {}, el("h4", {}, `Criteria (${d.criteria.source})`),
-      d.criteria.error ? el("p", { class: "warn" }, "fallback because: ", text(d.criteria.error)) : null,
+    return el("div", {}, el("h4", {}, "Criteria"),
+      d.criteria.error ? el("p", { class: "small" }, "The default ones, because: ", text(d.criteria.error)) : null,
       el("ol", {}, d.criteria.criteria.map((c) => el("li", {}, name(c.name), ` (${Math.round(c.weight * 100)}%) `, text(c.description)))));
   };
 
-  const responses = (d) => {
-    const labels = Object.fromEntries(Object.entries(d.labels).map(([label, who]) => [who, label]));
-    return el("div", {}, el("h4", {}, "Responses"),
-      el("div", { class: "said-by" }, d.responses.map((r) => {
-        const facts = [r.source, r.cost_usd === null ? null : `$${Number(r.cost_usd).toPrecision(2)}`,
-          r.latency_s === null ? null : `${number(r.latency_s, 1)} s`,
-          r.tokens && r.tokens.output !== null ? `${r.tokens.output} tokens` : null, r.finish_reason].filter(Boolean);
-        const head = [el("strong", {}, name(r.candidate)), el("span", {}, labels[r.candidate] ? `judges saw it as ${labels[r.candidate]}` : "not shown to judges"),
-          el("span", { class: "muted" }, text(facts.join(" · "))),
-          r.text === null ? el("span", { class: "bad" }, "no response") : null];
-        return quote(head, r.text === null ? r.error || "no text" : r.text, d.verdict.winner === r.candidate);
-      })),
-      d.scrubbed.map((hit) => el("p", { class: "warn small" }, "masked in what judges saw: ", text(hit))));
-  };
-
-  const judgments = (d) => el("div", {}, el("h4", {}, "Judgments"), d.said.length ? d.said.map((s) => judgment(s, d)) : el("p", { class: "bad" }, "none"));
-
-  const judgment = (s, d) => {
-    const head = el("p", {}, el("strong", {}, name(s.judge)), ` ${s.role}, weight ${s.weight}`,
-      s.presentation ? `, presentation ${s.presentation}` : "", s.parse === "clean" ? "" : `, answer ${s.parse}`);
-    if (s.ranking === null) return el("div", { class: "judgment" }, head, el("p", { class: "bad" }, "failed, no vote: ", text(s.error || "")));
-    const blinds = Object.entries(s.labels).map(([label, who]) => [el("strong", {}, label), " = ", name(who), "  "]);
-    const points = Object.entries(s.points).map(([label, value]) => `B(${label}) = ${value}`).join(", ");
-    return el("div", { class: "judgment" }, head,
-      el("p", {}, "said ", groups(s.ranking), ", that is ", groups(s.unblinded, name), el("span", { class: "muted" }, `  ${points}`)),
-      el("p", { class: "small" }, "blinding: ", blinds.flat()),
+  const judgment = (s) => {
+    const head = el("h4", {}, name(s.judge), el("span", { class: "quiet" },
+      [` · ${s.role}, weight ${s.weight}`, s.presentation ? `presentation ${s.presentation}` : "", s.parse === "clean" ? "" : s.parse].filter(Boolean).join(", ")));
+    if (s.ranking === null) return el("div", {}, head, el("p", { class: "failed" }, "Failed, no vote: ", text(s.error || "")));
+    const seen = Object.entries(s.labels).map(([label, who], i) => [i ? ", " : "", label, " = ", name(who)]);
+    const points = Object.entries(s.points).map(([label, value]) => `${label} ${value}`).join(", ");
+    return el("div", {}, head,
+      el("p", { class: "small" }, "It saw ", seen.flat(), " and said ", groups(s.ranking), `. Borda points: ${points}.`),
       scoreTable(s),
-      [...s.repairs, ...s.flags].map((note) => el("p", { class: "warn small" }, "note: ", text(note))));
+      [...s.repairs, ...s.flags].map((note) => el("p", { class: "small" }, "Note: ", text(note))));
   };
 
   const scoreTable = (s) => {
@@ -212,10 +269,10 @@
     const rows = [...new Set(labels.flatMap((label) => Object.keys(s.scores[label])))];
     const cell = (label, criterion) => {
       const score = s.scores[label][criterion], why = (s.reasons[label] || {})[criterion];
-      return el("td", {}, score === undefined ? "–" : String(score), why ? el("span", { class: "muted" }, " ", name(why)) : null);
+      return el("td", {}, score === undefined ? "–" : String(score), why ? el("span", { class: "quiet" }, " ", name(why)) : null);
     };
-    return el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Scores" }, el("table", {},
-      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "score, 1 to 5"), labels.map((l) => el("th", { scope: "col" }, l, " ", name(s.labels[l]))))),
+    return el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": `Scores of ${s.judge}` }, el("table", {},
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "Score, 1 to 5"), labels.map((l) => el("th", { scope: "col" }, l, " ", name(s.labels[l]))))),
       el("tbody", {}, rows.map((c) => el("tr", {}, el("th", { scope: "row" }, name(c)), labels.map((l) => cell(l, c)))),
         el("tr", {}, el("th", { scope: "row" }, "weighted mean"), labels.map((l) => el("td", {}, number(s.mean_scores[l])))))));
   };
@@ -223,37 +280,35 @@
   const verdict = (d) => {
     const v = d.verdict;
     const lines = v.ranking === null
-      ? [el("p", { class: "bad" }, "no verdict: ", text(v.abstained))]
-      : [el("p", {}, el("strong", {}, v.winner === null ? ["a tie of ", groups([v.ranking[0]], name)] : name(v.winner)),
-          ` (${v.unanimous ? "unanimous" : "not unanimous"}, ${v.split}, confidence ${number(v.confidence)})`),
+      ? [el("p", { class: "failed" }, "No verdict: ", text(v.abstained))]
+      : [el("p", {}, v.winner === null ? ["A tie of ", groups([v.ranking[0]], name)] : [name(v.winner), " wins"],
+          ` (${v.unanimous ? "unanimous" : "not unanimous"}${v.split ? `, ${v.split}` : ""}, confidence ${number(v.confidence)}).`),
         el("p", { class: "small" }, `${v.method}: `, Object.entries(v.scores).sort((a, b) => b[1] - a[1]).flatMap(([who, score], i) => [i ? ", " : "", name(who), ` ${score}`]))];
-    if (d.label !== null) {
-      const same = v.ranking !== null && (v.winner === null ? "tie" : v.winner) === d.label;
-      lines.push(el("p", { class: same ? "good" : "warn" }, "label: ", name(d.label), same ? " (the same)" : " (not the same)"));
-    }
+    if (d.label !== null) lines.push(el("p", {}, "Label: ", name(d.label), "."));
     for (const p of d.people) {
-      lines.push(el("p", { class: "small" }, name(p.annotator), " chose ", p.winner !== null ? name(p.winner) : p.ranking ? groups(p.ranking, name) : "nothing", p.note ? [": ", name(p.note)] : ""));
+      lines.push(el("p", { class: "small" }, name(p.annotator), " chose ", p.winner !== null ? name(p.winner) : p.ranking ? groups(p.ranking, name) : "nothing"));
     }
     return el("div", {}, el("h4", {}, "Verdict"), lines);
   };
 
   const rawCalls = (d, line) => {
-    const holder = el("details", {}, el("summary", {}, "Raw calls, as they were sent and answered"));
+    const calls = el("div", {});
+    const holder = el("details", { class: "inner" }, el("summary", { class: "arrow" }, "Raw calls, as they were sent and answered"), calls);
     holder.addEventListener("toggle", async () => {
-      if (!holder.open || holder.children.length > 1) return;
+      if (!holder.open || calls.children.length) return;
       if (!has(`calls-${line.k}`)) {
-        holder.append(el("p", { class: "muted" }, "left out, for this page would be too large: they are in calls.jsonl in the run folder"));
+        calls.append(el("p", { class: "quiet" }, "left out, for this page would be too large: they are in calls.jsonl in the run folder"));
         return;
       }
       let packed;
-      try { packed = await unpack(`calls-${line.k}`); } catch (error) { holder.append(el("p", { class: "bad" }, error.message)); return; }
+      try { packed = await unpack(`calls-${line.k}`); } catch (error) { calls.append(el("p", { class: "failed" }, error.message)); return; }
       const lines = packed.split("\n").filter(Boolean).map((l) => JSON.parse(l));
       const mine = lines.filter((call) => call.item_id === line.id);
-      if (!mine.length) holder.append(el("p", { class: "muted" }, "none"));
+      if (!mine.length) calls.append(el("p", { class: "quiet" }, "none"));
       for (const call of mine) {
         const who = [call.judge || call.candidate || "", call.model].filter(Boolean).join(" · ");
-        holder.append(el("details", {}, el("summary", {}, `${call.purpose} `, name(who), ` attempt ${call.attempt}, ${call.outcome}`),
-          el("pre", { class: "raw", tabindex: "0" }, text(JSON.stringify(call, null, 1)))));
+        calls.append(el("details", { class: "inner" }, el("summary", { class: "arrow" }, el("span", {}, `${call.purpose} `, name(who), ` attempt ${call.attempt}, ${call.outcome}`)),
+          el("pre", { class: "raw code", tabindex: "0" }, text(JSON.stringify(call, null, 1)))));
       }
     });
     return holder;
@@ -262,6 +317,7 @@
   // What is filtered and open is in the address, so that it can be sent to someone.
   const remember = (extra = {}) => {
     const state = new URLSearchParams({ ...filters(), ...extra });
+    if ([...state].length === 1 && state.get("show") === first) state.delete("show"); // as it opens
     const hash = state.toString();
     history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
   };
@@ -271,7 +327,7 @@
     if (!hash.includes("=")) return null;
     const state = new URLSearchParams(hash);
     for (const field of form.querySelectorAll("[name]")) {
-      if (field.type === "checkbox") field.checked = state.has(field.name);
+      if (field.type === "radio") field.checked = field.value === (state.get("show") ?? "all");
       else field.value = state.get(field.name) ?? "";
     }
     return state.get("item");
@@ -302,10 +358,8 @@
 
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", () => { filter(); remember(); });
-  form.addEventListener("reset", () => setTimeout(() => { filter(); remember(); }));
   more.addEventListener("click", () => draw(PAGE));
   addEventListener("hashchange", () => { if (location.hash.includes("=")) restore(); });
-  addEventListener("beforeprint", () => { for (const one of document.querySelectorAll("details.block")) one.open = true; });
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
     if (event.key === "j") step(1);

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clash import pages
 from clash.analysis.further import further
 from clash.escape import content_security_policy, inline_source, pack, template_environment
-from clash.report.formats import percent
+from clash.report.formats import plural
+from clash.report.headline import run_headline
 from clash.report.html import charts
-from clash.report.html.drawing import style, svg
+from clash.report.html.answer import answer, win_rates
+from clash.report.html.cost import cost
+from clash.report.html.details import RETEST, anchor, details
+from clash.report.html.differ import differ
+from clash.report.html.heat import heat_rules
 from clash.report.html.packed_items import ROOM, PackedItems, pack_items
-from clash.report.html.page_sections import page_sections
+from clash.report.html.trust import trust
 from clash.store import layout
 
 if TYPE_CHECKING:
@@ -22,13 +29,22 @@ if TYPE_CHECKING:
 
     from jinja2 import Environment
 
+    from clash.analysis.differences import Differences
     from clash.analysis.findings import Findings
     from clash.analysis.rundata import RunData
     from clash.report.html.drawing import Picture
 
+OF_PARENT, END_OF_PARENT = "<!--of the parent run-->", "<!--end-->"
+"""Around what follows from the run that this one repeats, which an audit may be unable to check."""
 _FOLDER = Path(__file__).parent
 _VERSIONS = ("clash", "python", "numpy", "scipy", "openai", "anthropic", "google-genai")
 """Packages whose version the page names."""
+_KINDS = {
+    "eval": "Evaluation of",
+    "validate": "Validation on",
+    "rerun": "Second run of",
+    "redteam": "Prompt injections against",
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +60,15 @@ class ReportPage:
     data_html: str | None
 
 
+@dataclass(frozen=True)
+class ItemFilter:
+    """A choice of items: its name in the address of the page, in words, and how many there are."""
+
+    key: str
+    words: str
+    count: int
+
+
 def render_report(findings: Findings, run: RunData, folder: Path) -> ReportPage:
     """The report of a run.
 
@@ -52,33 +77,62 @@ def render_report(findings: Findings, run: RunData, folder: Path) -> ReportPage:
         run: the records that the findings were computed from.
         folder: the run folder, for the raw calls.
     """
-    items = pack_items(run, folder)
+    more = further(run, folder)
+    items = pack_items(run, folder, more.differences.telling)
     inside = items.size <= ROOM
-    html = _render_page(findings, run, folder, items, inside=inside)
-    return ReportPage(html, None if inside else _render_data_page(findings, items))
-
-
-def _render_page(
-    findings: Findings, run: RunData, folder: Path, items: PackedItems, *, inside: bool
-) -> str:
-    css, script = stylesheet(), inline_source(_FOLDER / "report.js")
-    versions = run.manifest.versions
-    return _templates().get_template("report.html.j2").render(
+    css, script = stylesheet(), _script()
+    terms: set[str] = set()
+    frame = "'none'" if inside else "'self' file:"
+    html = _templates().get_template("report.html.j2").render(
         findings=findings,
         manifest=run.manifest,
-        versions={name: version for name, version in versions.items() if name in _VERSIONS},
-        facts=_facts(findings, run),
-        sections=page_sections(findings, further(run, folder)),
+        subject=f"{_KINDS[findings.kind]} {_subject(run)}",
+        answer=answer(findings, more, run),
+        is_rerun=run.manifest.parent is not None,
+        trust=trust(findings, more),
+        differ=differ(findings, more.differences),
+        cost=cost(findings, win_rates(findings)),
+        folds=details(findings, more),
+        retest=anchor(RETEST),
+        filters=list(_filters(findings, more.differences)),
+        facts=list(_facts(findings, run)),
+        versions=[(n, v) for n, v in run.manifest.versions.items() if n in _VERSIONS],
+        explained=terms,
+        # What a rerun says of its parent may change; the rest must then read the same.
+        explained_above=set() if run.manifest.parent else terms,
+        title=run_headline(findings).text,
         index=items.index,
         blocks=items.blocks if inside else {},
         beside="" if inside else _data_page_address(items),
         css=css,
         script=script,
-        policy=content_security_policy(css, script) if inside else content_security_policy(css, script, frame="'self' file:"),
+        policy=content_security_policy(css, script, frame=frame),
         candidates=run.candidates,
         tags=sorted({tag for item in run.items for tag in item.tags}),
-        labelled=bool(run.truth),
+        of_parent=OF_PARENT,
+        end_of_parent=END_OF_PARENT,
     )  # fmt: skip
+    return ReportPage(html, None if inside else _render_data_page(findings, items))
+
+
+def _subject(run: RunData) -> str:
+    name = run.manifest.dataset.get("name") or run.manifest.prompts or run.manifest.run
+    return Path(str(name)).name
+
+
+def _filters(findings: Findings, apart: Differences) -> Iterator[ItemFilter]:
+    """Which items the list can show; those that would show none are left out."""
+    groups = {group.kind: group.n for group in apart.groups}
+    n_failed = sum(findings.coverage.failures.values()) + findings.coverage.not_run
+    choices = [
+        ItemFilter("telling", "Most telling", len(apart.telling)),
+        ItemFilter("wrong", "Against people", apart.disagree),
+        ItemFilter("split", "Judges split", groups.get("split", 0) + groups.get("tied", 0)),
+        ItemFilter("none", "No verdict", groups.get("none", 0)),
+        ItemFilter("failed", "With a failure", n_failed),
+    ]
+    yield from (choice for choice in choices if choice.count)
+    yield ItemFilter("all", "All", findings.coverage.items)
 
 
 def _data_page_address(items: PackedItems) -> str:
@@ -89,7 +143,7 @@ def _data_page_address(items: PackedItems) -> str:
 
 def _render_data_page(findings: Findings, items: PackedItems) -> str:
     script = inline_source(_FOLDER / "data.js")
-    return _templates().get_template("data.html.j2").render(
+    return template_environment(_FOLDER).get_template("data.html.j2").render(
         run=findings.run,
         report=layout.REPORT_HTML,
         key=items.key,
@@ -105,31 +159,46 @@ def pictures(findings: Findings, run: RunData, folder: Path) -> list[Picture]:
 
 
 def _facts(findings: Findings, run: RunData) -> Iterator[tuple[str, str]]:
+    """Where the figures come from, at the foot of the page."""
     manifest = run.manifest
-    voting = [judge for judge in findings.judges if judge.role == "voting"]
-    yield "run", f"{findings.run} ({findings.kind}, {findings.status})"
+    voting = [judge.judge for judge in findings.judges if judge.role == "voting"]
+    yield "Run", findings.run
     if manifest.parent:
-        yield "repeats", manifest.parent
-    yield "panel", f"{findings.panel}: {', '.join(judge.judge for judge in voting)}"
-    yield "items", f"{findings.coverage.items} from {manifest.prompts or 'the prompts'}"
-    yield "unanimous", percent(findings.unanimity.rate)
-    yield "method", f"{findings.method}, seed {findings.seed}"
-    yield "time", f"{manifest.started} to {manifest.ended or 'now'}"
+        yield "Repeats", manifest.parent
+    prompts = manifest.hashes.get("prompts", "")
+    digest = f", sha256 {prompts[:6]}…{prompts[-4:]}" if prompts else ""
+    name = manifest.prompts or manifest.dataset.get("name") or "the prompts"
+    yield "Prompts", f"{name}, {plural(findings.coverage.items, 'prompt')}{digest}"
+    yield "Panel", f"{findings.panel}: {', '.join(voting)}"
+    yield "Started", f"{_date(manifest.started)}, seed {findings.seed}"
+    yield "Version", f"clash {manifest.versions.get('clash', findings.clash)}"
+
+
+def _date(stamp: str) -> str:
+    """``22 November 2026, 09:14 UTC``; the stamp itself where it is none."""
+    try:
+        moment = datetime.fromisoformat(stamp)
+    except ValueError:
+        return stamp
+    return f"{moment.day} {moment:%B %Y, %H:%M} UTC"
 
 
 @cache
 def stylesheet() -> str:
-    """Rules of the page, and the tones of its pictures in light, dark and print."""
-    dark = style("dark")
+    """Rules of the page, and the shades of its tables in light, dark and print."""
+    dark = heat_rules("dark")
     return (
-        inline_source(_FOLDER / "report.css")
-        + style("light")
+        pages.stylesheet(_FOLDER / "report.css")
+        + heat_rules("light")
         + f"@media screen and (prefers-color-scheme:dark){{{dark}}}"
     )
 
 
 @cache
+def _script() -> str:
+    return pages.script(_FOLDER / "report.js")
+
+
+@cache
 def _templates() -> Environment:
-    templates = template_environment(_FOLDER)
-    templates.filters["svg"] = svg
-    return templates
+    return pages.templates(_FOLDER)

@@ -1,0 +1,300 @@
+"""Can I trust the panel? People, simple rules, agreement, biases, dependence, a second run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clash.analysis.retest import Retest
+from clash.analysis.shared_errors import SharedErrors
+from clash.pages import interval_chart, share_axis
+from clash.report.formats import money, percent, plural, points
+from clash.report.headline import baseline_words, telling_baseline
+from clash.report.html.blocks import Check, PageFigure, Question
+from clash.report.html.words import number, p_words, right_of, share_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clash.analysis.concordance import Concordance
+    from clash.analysis.concordance.method_table import Kind, Method
+    from clash.analysis.findings import Findings
+    from clash.analysis.further import Further
+    from clash.pages import ChartRow
+    from clash.pages.charts import Tone
+
+FEWEST = 20
+"""Labels below which nothing is said about trust."""
+_ALPHA = 0.05
+_MOST_JUDGES = 6
+
+
+def trust(findings: Findings, more: Further) -> Question:
+    """The section."""
+    people = findings.concordance
+    answer, aside = _trust_without_labels(findings) if people is None else _trust_by_labels(people)
+    return Question(
+        anchor="trust",
+        title="Can I trust the panel?",
+        nav="Trust",
+        answer=answer,
+        aside=aside,
+        figure=_agreement(findings) if people is None else _picture(findings, people, more),
+        checks=tuple(_checks(findings, more)),
+    )
+
+
+def _trust_without_labels(findings: Findings) -> tuple[str, str]:
+    return (
+        "Not measured: no prompt has a human label, so nothing says whether people would agree.",
+        f"To find out, label a random sample: `clash review {findings.run} --sample 50`.",
+    )
+
+
+def _trust_by_labels(people: Concordance) -> tuple[str, str]:
+    panel = method(people, "panel")
+    if panel is None or panel.rate is None:
+        return "Not measured: no labelled prompt was judged.", ""
+    words = f"{percent(panel.interval)} of {plural(panel.rate.n, 'labelled prompt')}"
+    agrees = f"It picks what people picked on {words}"
+    best = telling_baseline(people)
+    if panel.rate.n < FEWEST:
+        aside = f"With {FEWEST} labels or more this page compares the panel with simple rules."
+        return f"Too early to say. {agrees}.", aside
+    if best is None or best.against is None or best.test is None:
+        return f"{agrees}.", ""
+    name, beside = baseline_words(best.name), f"{best.estimate:.0%}, {p_words(best.test)}"
+    if best.test.p > _ALPHA:
+        start = f"Not yet. {agrees}, which is not significantly better than {name} ({beside})."
+    elif best.against.estimate > 0:
+        start = f"Yes, more than a simple rule. {agrees}; {name} reaches {beside}."
+    else:
+        start = f"No. {agrees}; {name} does better ({beside})."
+    return start, ""
+
+
+def method(people: Concordance, kind: Kind) -> Method | None:
+    """The first of its kind: the panel, people, chance."""
+    return next((line for line in people.methods if line.kind == kind), None)
+
+
+def method_rows(people: Concordance) -> list[ChartRow]:
+    """People, the panel, its judges and the best rule, in the order of their agreement."""
+    judges = sorted(
+        (line for line in people.methods if line.kind == "judge"), key=lambda line: -line.estimate
+    )[:_MOST_JUDGES]
+    names = {line.name for line in judges}
+    best = telling_baseline(people)
+    lines = [method(people, "people"), method(people, "panel"), *judges]
+    if best is not None and best.name.removeprefix("baseline: ") not in names:
+        lines.append(best)
+    rows = [_method_row(line, len(judges)) for line in lines if line is not None]
+    return sorted(rows, key=lambda row: -(row.estimate or 0.0))
+
+
+def _method_row(line: Method, n_judges: int) -> ChartRow:
+    name = {
+        "people": "another person",
+        "panel": f"the panel of {n_judges}" if n_judges > 1 else "the panel",
+        "baseline": _rule(line.name),
+    }.get(line.kind, line.name)
+    note = "" if line.rate is None else right_of(line.rate)
+    tone: Tone = "accent" if line.kind == "panel" else "plain"
+    return share_row(name, line.interval, note=note, tone=tone)
+
+
+def _rule(name: str) -> str:
+    """A baseline as a name: ``the longest answer``."""
+    return baseline_words(name).removeprefix("picking ")
+
+
+def chance_mark(people: Concordance) -> tuple[float, str]:
+    """What a blind guess reaches, and its label."""
+    chance = method(people, "chance")
+    share = 0.5 if chance is None else chance.estimate
+    return share, f"{share:.0%} = chance"
+
+
+def _picture(findings: Findings, people: Concordance, more: Further) -> PageFigure | None:
+    if findings.kind == "validate":
+        return _by_preference(people, more)
+    rows = method_rows(people)
+    if len(rows) < 2:
+        return None
+    share, label = chance_mark(people)
+    chart = interval_chart(
+        rows, share_axis(rows, reference=share, label=label), label="Agreement with people"
+    )
+    return PageFigure("Picks the response that people picked", chart)
+
+
+def _by_preference(people: Concordance, more: Further) -> PageFigure | None:
+    """Agreement by what people preferred, and by how the judges split."""
+    apart = more.differences
+    parts = [
+        ("people preferred the longer one", apart.longest),
+        ("people preferred a shorter one", apart.shorter),
+        ("the judges are unanimous", people.split.unanimous),
+        ("the judges are split", people.split.split),
+    ]
+    rows = [
+        share_row(name, rate.interval, note=right_of(rate))
+        for name, rate in parts
+        if rate is not None
+    ]
+    if len(rows) < 2:
+        return None
+    share, label = chance_mark(people)
+    axis = share_axis(rows, reference=share, label=label)
+    chart = interval_chart(rows, axis, label="Agreement with people, by kind of item")
+    return PageFigure("How often the panel agrees with people, where", chart)
+
+
+def _agreement(findings: Findings) -> PageFigure | None:
+    """Without labels: how often each judge picks what the panel picks."""
+    rows = [
+        share_row(judge.judge, judge.agreement)
+        for judge in findings.judges
+        if judge.role == "voting" and judge.agreement is not None
+    ][:_MOST_JUDGES]
+    if len(rows) < 2:
+        return None
+    chart = interval_chart(rows, share_axis(rows, label="50%"), label="Agreement with the panel")
+    note = "A judge has a part in what the panel picks, so this is agreement, not accuracy."
+    return PageFigure("Picks the response that the panel picked", chart, note)
+
+
+def _checks(findings: Findings, more: Further) -> Iterator[Check]:
+    people = findings.concordance
+    if people is None:
+        yield from _rules_without_labels(findings)
+    else:
+        yield from _against_methods(people)
+    yield from _unanimity(findings)
+    yield from _independence(more)
+    yield from _length(more)
+    yield from _position(findings)
+    yield _again(findings, more)
+    if findings.coverage.n_flagged:
+        texts = plural(findings.coverage.n_flagged, "response")
+        says = f"{texts} address the judge. Judges saw them as quoted text."
+        yield Check("Prompt injection", says, f"{findings.coverage.n_flagged:,}")
+
+
+def _against_methods(people: Concordance) -> Iterator[Check]:
+    best = telling_baseline(people)
+    if best is not None and best.against is not None:
+        says = _compare(baseline_words(best.name), best)
+        yield Check("Better than simple rules", says, *_gain(best))
+    judges = [line for line in people.methods if line.kind == "judge"]
+    if len(judges) > 1:
+        top = max(judges, key=lambda line: line.estimate)
+        yield Check("Better than its best judge", _compare(top.name, top), *_gain(top))
+    if people.people is not None:
+        crowd = people.people
+        says = f"Two people agree with each other on {percent(crowd.agreement)} of"
+        says += f" {plural(crowd.items, 'prompt')}; the panel agrees with one person on"
+        says += f" {percent(crowd.panel_with_person)}."
+        yield Check(
+            "Close to another person", says, f"{crowd.agreement.estimate:.0%}", "human ceiling"
+        )
+
+
+def _compare(name: str, line: Method) -> str:
+    p = p_words(line.test)
+    if line.against is None or line.test is None:
+        return f"{name} agrees with people on {line.estimate:.0%}."
+    beside = f"({line.estimate:.0%}, paired test, {p})"
+    if line.test.p > _ALPHA:
+        return f"Not significantly. {_upper(name)} agrees with people about as often {beside}."
+    if line.against.estimate > 0:
+        return f"Yes. Ahead of {name} on the same prompts {beside}."
+    return f"No. {_upper(name)} agrees with people more often {beside}."
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:] if text.startswith("picking ") else text
+
+
+def _gain(line: Method) -> tuple[str, str]:
+    gain, _, bounds = points(line.against, digits=0).replace("-", "−").partition(" ")
+    return gain, f"points {bounds}".strip()
+
+
+def _rules_without_labels(findings: Findings) -> Iterator[Check]:
+    lines = [line for line in findings.baselines if line.agreement is not None]
+    if not lines:
+        return
+    top = max(lines, key=lambda line: line.agreement.estimate if line.agreement else 0.0)
+    says = f"{_upper(baseline_words(top.baseline))} gives the same winner that often."
+    share, _, bounds = percent(top.agreement).partition(" ")
+    yield Check("Same as a simple rule", says, share, bounds)
+
+
+def _unanimity(findings: Findings) -> Iterator[Check]:
+    labels, agreement = findings.label_concordance, findings.unanimity
+    name = "When the judges agree"
+    if labels is not None and labels.unanimous is not None and labels.split is not None:
+        says = (
+            f"Unanimous verdicts match people on {percent(labels.unanimous)} of"
+            f" {labels.unanimous.n:.0f} prompts, split ones on {percent(labels.split)} of"
+            f" {labels.split.n:.0f}."
+        )
+        value = f"{labels.unanimous.estimate:.0%}"
+        yield Check(name, says, value, f"against {labels.split.estimate:.0%}")
+    elif len([judge for judge in findings.judges if judge.role == "voting"]) > 1:
+        says = f"All judges put the same response first on {plural(agreement.unanimous, 'prompt')}."
+        if not agreement.unanimous:
+            says = "The judges are never unanimous."
+        share, _, bounds = percent(agreement.rate).partition(" ")
+        yield Check(name, says, share, bounds)
+
+
+def _independence(more: Further) -> Iterator[Check]:
+    errors = more.error_overlap
+    if not isinstance(errors, SharedErrors) or errors.effective.by_mean is None:
+        return
+    worth, judges = errors.effective.by_mean, errors.effective.judges
+    if judges < 2:
+        return
+    says = f"{_upper_first(number(judges))} judges carry as much information as"
+    says += f" {min(worth.estimate, judges):.1f} independent judges."
+    if worth.estimate >= judges:
+        says = "No sign that the judges make the same errors more often than chance would have it."
+    if not errors.truth.from_labels:
+        says += " Errors that all of them share do not show without labels."
+    yield Check("Independent judges", says, f"{min(worth.estimate, judges):.1f}", f"of {judges}")
+
+
+def _upper_first(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _length(more: Further) -> Iterator[Check]:
+    lines = {line.rater: line.rate for line in more.lengths}
+    panel, people = lines.get("the panel"), lines.get("people")
+    if panel is None:
+        return
+    beside = f"; people prefer it in {percent(people.interval)}" if people is not None else ""
+    says = f"The longer response wins {percent(panel.interval)} of pairs{beside}."
+    yield Check("Length preference", says, f"{panel.interval.estimate:.0%}", "of pairs")
+
+
+def _position(findings: Findings) -> Iterator[Check]:
+    first_rate, even = findings.position.first_shown, findings.position.expected_rate
+    if first_rate is None or even is None:
+        return
+    verdict = "no sign of bias" if first_rate.low <= even <= first_rate.high else "a bias"
+    says = f"The response shown first is put first in {percent(first_rate)} of judgments;"
+    says += f" {even:.0%} would be even: {verdict}."
+    yield Check("Position bias", says, f"{first_rate.estimate:.0%}", f"against {even:.0%}")
+
+
+def _again(findings: Findings, more: Further) -> Check:
+    name = "Same verdict twice"
+    if isinstance(more.retest, Retest):
+        agreement = more.retest.pair_agreement
+        says = f"Two runs give the same verdict on {percent(agreement)} of {more.retest.n} prompts."
+        return Check(name, says, f"{agreement.estimate:.0%}")
+    cost = sum(line.cost_usd or 0.0 for line in findings.economies if line.purpose == "judge")
+    price = f"about {money(cost)}" if cost else "free"
+    return Check(name, f"Not measured. Run `clash rerun {findings.run}`: {price}.")
