@@ -101,7 +101,7 @@ def _trade(run: RunData, standing: Standing) -> Trade:
     firsts = [r.ttft_s for r in responses if r.ttft_s is not None]
     return Trade(
         candidate=standing.candidate,
-        quality=standing.points.estimate if standing.points else None,
+        quality=standing.win_rate_ties_half.estimate if standing.win_rate_ties_half else None,
         cost_usd=mean(costs) if costs else None,
         latency_s=median(times) if times else None,
         ttft_s=median(firsts) if firsts else None,

@@ -20,15 +20,13 @@ if TYPE_CHECKING:
     from clash.report.tables import Table
     from clash.secrets.destinations import Environ
 
-_FILE_WIDTH = 110
-
 
 def stdout() -> Console:
-    """Where results go; off a terminal lines may be longer than a terminal's 80."""
-    from clash.report.terminal import console
+    """Where results go; off a terminal lines are as long as they are."""
+    from clash.report.terminal import NO_WIDTH, console
 
-    width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _FILE_WIDTH
-    return console(width=width)
+    is_narrow = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return console(width=None if is_narrow else NO_WIDTH)
 
 
 def stderr() -> Console:

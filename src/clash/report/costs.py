@@ -46,7 +46,7 @@ def forecast(findings: Findings) -> Table | None:
 
 
 def trade_offs(findings: Findings) -> Table | None:
-    """Points, cost and time of each candidate, and which candidates are better in all three."""
+    """Win rate, cost and time of each candidate, and which candidates are better in all three."""
     if all(trade.cost_usd is None and trade.latency_s is None for trade in findings.trades):
         return None
     rows = [
@@ -62,7 +62,14 @@ def trade_offs(findings: Findings) -> Table | None:
     ]
     return Table(
         "Quality, cost and speed",
-        ["candidate", "points", "cost a response", "median time", "first token", "dominated by"],
+        [
+            "candidate",
+            "win rate",
+            "cost per response",
+            "median time",
+            "first token",
+            "dominated by",
+        ],
         rows,
         frozenset({1, 2, 3, 4}),
     )
@@ -90,7 +97,7 @@ def calls(findings: Findings) -> Table:
         f"Calls ({money(findings.cost_usd)}{bound})",
         [
             "purpose",
-            "who",
+            "model or judge",
             "answered",
             "attempts",
             "cost",
@@ -102,4 +109,5 @@ def calls(findings: Findings) -> Table:
         ],
         rows,
         frozenset({2, 3, 4, 5, 6, 7, 8}),
+        optional=(3, 8, 6, 5),
     )

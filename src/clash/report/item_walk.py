@@ -5,13 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rich.padding import Padding
-from rich.text import Text
-
 from clash.escape import for_terminal
 from clash.report.formats import money, number, seconds
 from clash.report.tables import Table, with_rows
-from clash.report.terminal import print_table
+from clash.report.terminal import print_line, print_table, print_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +23,8 @@ _MOST_CHARACTERS = 1200
 def print_walk(console: Console, walk: Walk) -> None:
     """Print the walk from prompt to verdict."""
     _step(console, 1, f"Item {walk.item.item_id}")
+    if walk.item.system:
+        _text(console, f"[system] {walk.item.system}")
     for turn in walk.item.turns:
         _text(console, f"[{turn.role}] {turn.content}")
     if walk.item.reference:
@@ -85,8 +84,8 @@ def _label(walk: Walk) -> list[str]:
 
 
 def _step(console: Console, number: int, title: str) -> None:
-    console.print()
-    console.print(Text(f"{number}. {for_terminal(title)}", style="bold cyan"))
+    print_line(console)
+    print_line(console, f"{number}. {title}", "bold cyan")
 
 
 def _text(console: Console, text: str, *, style: str = "", indent: int = 3) -> None:
@@ -96,7 +95,7 @@ def _text(console: Console, text: str, *, style: str = "", indent: int = 3) -> N
             body[:_MOST_CHARACTERS]
             + f" … ({len(body) - _MOST_CHARACTERS} more characters in responses.jsonl)"
         )
-    console.print(Padding(Text(body, style=style), (0, 0, 0, indent)))
+    print_text(console, body, style=style, indent=indent)
 
 
 def _criteria(console: Console, walk: Walk) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from clash.escape import for_markdown
 from clash.report.sections import report_tables
+from clash.report.table_layout import markdown_lines
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -37,14 +38,8 @@ def render_comparison(title: str, tables: Sequence[Table], runs: Sequence[str]) 
 
 def render_table(table: Table) -> str:
     """A heading, the table, and its notes as sentences."""
-    rules = (" ---: " if i in table.numeric else " --- " for i in range(len(table.columns)))
-    lines = [_line(table.columns), f"|{'|'.join(rules)}|", *map(_line, table.rows)]
     notes = [f"\n{for_markdown(note).rstrip('.')}." for note in table.notes]
-    return "\n".join([f"## {for_markdown(table.title)}\n", *lines, *notes])
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(map(for_markdown, cells))} |"
+    return "\n".join([f"## {for_markdown(table.title)}\n", *markdown_lines(table), *notes])
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> Table:

@@ -4,50 +4,59 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.formats import DASH, counts, percent
+from clash.report.formats import DASH, counts, p_cell, percent, plural
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from clash.analysis.findings import Findings
 
 
 def leaderboard(findings: Findings) -> Table:
-    """Points, wins and win rate of each candidate; the people's win rate where labels allow it."""
+    """Win rates and wins of each candidate; the people's choice where labels allow it."""
     people = any(row.corrected_rate is not None for row in findings.leaderboard)
     rows = [
         [
-            str(rank),
             row.candidate,
-            percent(row.points),
-            str(row.wins),
-            str(row.ties),
-            str(row.losses),
-            f"{row.n_judged}/{row.items}",
-            percent(row.win_rate),
+            percent(row.win_rate_ties_half),
             *([percent(row.corrected_rate)] if people else []),
+            *map(str, (row.wins, row.ties, row.losses)),
+            f"{row.n_judged}/{row.items}",
+            percent(row.win_rate) if row.n_judged else DASH,
+            percent(row.points),
             DASH if row.best is None else f"{row.best:.0%}",
         ]
-        for rank, row in enumerate(findings.leaderboard, start=1)
+        for row in findings.leaderboard
     ]
     notes = [
-        "points: mean share of the Borda points that a response can get; 95% intervals by a"
-        " bootstrap over prompts",
-        "win rate: out of all items it was to answer, those without a verdict included; best:"
-        " share of bootstrap replicates that it leads",
+        "win rate: the share of comparisons that it wins, ties counting half"
+        + (", as the mean over its opponents" if len(rows) > 2 else "")
+        + "; 95% intervals, clustered by prompt"
     ]
-    if len({row.items for row in findings.leaderboard}) > 1:
-        notes.append("the candidates answered different items: compare them pair by pair")
+    if any(row.by_strengths for row in findings.leaderboard):
+        notes.append(
+            "the candidates answered different items, so win rates are those that Bradley-Terry"
+            " strengths expect against all the others"
+        )
+    notes.append(
+        "first alone: of all items it was to answer, those without a verdict included; Borda"
+        " share: of the points that judges can give; best: share of bootstrap replicates in which"
+        " that is the highest"
+    )
     notes += _correction_notes(findings)
-    extra = ["people's win rate"] if people else []
+    extra = ["people put it first"] if people else []
+    columns = ["candidate", "win rate", *extra, "first", "tied", "not first", "judged"]
+    columns += ["first alone", "Borda share", "best"]
+    n = len(columns)
     return Table(
         "Leaderboard",
-        ["", "candidate", "points", "won", "tied", "lost", "judged", "win rate", *extra, "best"],
+        columns,
         rows,
-        frozenset({0, *range(2, 9 + len(extra))}),
+        frozenset(range(1, n)),
         notes,
         brief=True,
+        optional=(n - 1, n - 2, n - 3, n - 6, n - 5),
     )
 
 
@@ -57,9 +66,10 @@ def _correction_notes(findings: Findings) -> list[str]:
     if people is None:
         return []
     if people.refusal is not None:
-        return [f"win rates are not corrected by the {people.n_labelled} labels: {people.refusal}"]
+        labels = plural(people.n_labelled, "label")
+        return [f"what people put first is not estimated from {labels}: {people.refusal}"]
     return [
-        f"people's win rate: {people.n_labelled} labelled of {people.items} items and the verdicts"
+        f"people put it first: {people.n_labelled} labelled of {people.items} items and the verdicts"
         " on the rest (PPI++), valid where those labelled are a random sample of the items on"
         " which the panel was unanimous, and of the others"
     ]
@@ -74,18 +84,19 @@ def duels(findings: Findings) -> Table:
             str(duel.ties),
             str(duel.losses),
             percent(duel.share),
-            f"{duel.p:.3f}",
-            f"{duel.p_holm:.3f}",
+            p_cell(duel.p),
+            p_cell(duel.p_holm),
         ]
         for duel in findings.duels
     ]
     kinds = " or ".join(sorted({duel.test for duel in findings.duels}))
     return Table(
         "Pair by pair",
-        ["pair", "won", "tied", "lost", "share (tie = half)", "p", "p (Holm)"],
+        ["pair", "won", "tied", "lost", "win rate", "p", "p (Holm)"],
         rows,
         frozenset({1, 2, 3, 4, 5, 6}),
         [f"p: {kinds}; Holm's correction over all pairs"] if kinds else [],
+        optional=(5,),
     )
 
 
@@ -113,15 +124,15 @@ def coverage(findings: Findings) -> Table:
     ]
     optional = [
         ("failed judgments", counts(items.failures)),
-        ("responses not had", counts(items.responses_failed)),
+        ("missing responses", counts(items.responses_failed)),
         (
             "not asked: own response",
             f"{items.n_excluded} voting judgments" if items.n_excluded else "",
         ),
-        ("criteria", counts(items.criteria)),
-        ("self-identification masked", str(items.n_scrubbed) if items.n_scrubbed else ""),
-        ("texts that speak to the judge", str(items.n_flagged) if items.n_flagged else ""),
-        ("scores against the ranking", _judgments(items.n_contradicted)),
+        ("criteria", _criteria(items.criteria)),
+        ("statements of authorship masked", str(items.n_scrubbed) if items.n_scrubbed else ""),
+        ("possible prompt injections", str(items.n_flagged) if items.n_flagged else ""),
+        ("scores that contradict the ranking", _judgments(items.n_contradicted)),
         ("low scores without a reason", _judgments(items.n_unreasoned)),
         (
             "confidence, mean",
@@ -134,8 +145,21 @@ def coverage(findings: Findings) -> Table:
     return Table("Coverage and agreement", ["", ""], rows, brief=True)
 
 
+_CRITERIA = {
+    "dynamic": "written from the prompt",
+    "fallback": "general ones",
+    "fixed": "as configured",
+    "none": "without",
+}
+
+
+def _criteria(sources: Mapping[str, int]) -> str:
+    """How many items were judged by which kind of criteria."""
+    return ", ".join(f"{n} {_CRITERIA.get(source, source)}" for source, n in sources.items())
+
+
 def _judgments(n: int) -> str:
-    return f"{n} judgment{'s' if n != 1 else ''}" if n else ""
+    return plural(n, "judgment") if n else ""
 
 
 def _label_rows(findings: Findings) -> Iterator[list[str]]:
@@ -153,13 +177,13 @@ def _label_rows(findings: Findings) -> Iterator[list[str]]:
 
 
 def baselines(findings: Findings) -> Table:
-    """How far judges that are no language model agree with the verdicts and the labels."""
+    """How far non-LLM baselines agree with the verdicts and the labels."""
     rows = [
         [line.baseline, percent(line.agreement), percent(line.concordance)]
         for line in findings.baselines
     ]
     return Table(
-        "Control group: judges that are no language model",
+        "Control group: non-LLM baselines",
         ["baseline", "agrees with the verdict", "with the labels"],
         rows,
         frozenset({1, 2}),
@@ -200,7 +224,8 @@ def judges(findings: Findings) -> Table:
         ],
         rows,
         frozenset({2, 3, 4, 5, 6, 7}),
-        ["agreement with a verdict that a judge had a part in is no accuracy"],
+        ["a judge has a part in the verdict, so that agreeing with it is no accuracy"],
+        optional=(1, 4),
     )
 
 

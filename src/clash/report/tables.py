@@ -23,7 +23,8 @@ class Table:
         rows: each as long as ``columns``.
         numeric: indices of the columns that are aligned to the right.
         notes: how to read the table, below it.
-        brief: whether the table belongs on the first screen.
+        brief: whether the table is shown in a notebook, where there is little room.
+        optional: indices of columns that a narrow terminal may leave out, the first ones first.
     """
 
     title: str
@@ -32,6 +33,7 @@ class Table:
     numeric: frozenset[int] = frozenset()
     notes: Sequence[str] = field(default_factory=tuple)
     brief: bool = False
+    optional: Sequence[int] = ()
 
 
 def with_rows(tables: Iterable[Table | None]) -> list[Table]:

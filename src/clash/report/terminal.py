@@ -5,25 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich import box
 from rich.console import Console, RenderHook
-from rich.padding import Padding
 from rich.segment import Segment
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from clash.escape import for_terminal
 from clash.report.costs import cost_line
+from clash.report.formats import plural
 from clash.report.sections import report_tables
+from clash.report.table_layout import text_lines, wrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from rich.console import ConsoleOptions, ConsoleRenderable, JustifyMethod
+    from rich.console import ConsoleOptions, ConsoleRenderable
 
     from clash.analysis.findings import Findings
     from clash.report.tables import Table
 
+NO_WIDTH = 10_000
+"""The width of a console that writes to a file or a pipe: lines are as long as they are."""
 _STYLE = {
     "decided": "bold green",
     "leading": "bold yellow",
@@ -57,25 +58,31 @@ def console(*, stderr: bool = False, width: int | None = None) -> Console:
     return terminal
 
 
-def print_report(console: Console, findings: Findings, *, brief: bool = False) -> None:
-    """Print the report of a run; only its first screen where ``brief``."""
+def print_report(console: Console, findings: Findings) -> None:
+    """Print the whole report of a run."""
     style = _STYLE[findings.decision.status]
-    console.print()
-    console.print(Text(for_terminal(findings.decision.sentence), style=style))
-    console.print(Text(for_terminal(_facts(findings)), style="dim"))
+    print_line(console)
+    print_text(console, findings.decision.sentence, style=style)
+    print_text(console, _facts(findings), style="dim")
     if (cost := cost_line(findings.spending)) is not None:
-        console.print(Text(cost, style="dim"))
+        print_line(console, cost, "dim")
     for model, why in findings.stops.items():
-        console.print(Text(for_terminal(f"{model} refused for good: {why}"), style="bold red"))
-    tables = report_tables(findings)
-    print_tables(console, [table for table in tables if table.brief] if brief else tables)
+        print_text(console, f"{model} refused for good: {why}", style="bold red")
+    print_tables(console, report_tables(findings))
 
 
 def _facts(findings: Findings) -> str:
     voting = [judge for judge in findings.judges if judge.role == "voting"]
     offline = all(judge.model.startswith("baseline/") for judge in voting)
-    judges = f"{len(voting)} voting judges" + (", none a language model" if offline else "")
-    parts = [f"panel {findings.panel}", judges, f"{findings.coverage.items} items", findings.method]
+    judges = plural(len(voting), "voting judge") + (
+        ", all of them non-LLM baselines" if offline else ""
+    )
+    parts = [
+        f"panel {findings.panel}",
+        judges,
+        plural(findings.coverage.items, "item"),
+        findings.method,
+    ]
     return " · ".join([*parts, f"seed {findings.seed}", findings.status])
 
 
@@ -87,21 +94,32 @@ def print_tables(console: Console, tables: Iterable[Table]) -> None:
 
 def print_table(console: Console, table: Table) -> None:
     """Print a table: its title, its rows, and its notes indented below."""
-    console.print()
-    console.print(Text(for_terminal(table.title), style="bold"))
-    grid = RichTable(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        collapse_padding=True,
-        show_header=any(table.columns),
-    )
-    for index, column in enumerate(table.columns):
-        number = index in table.numeric
-        side: JustifyMethod = "right" if number else "left"
-        # Figures stay whole; where room is short, names are folded.
-        grid.add_column(Text(for_terminal(column)), justify=side, overflow="fold", no_wrap=number)
-    for row in table.rows:
-        grid.add_row(*(Text(for_terminal(cell)) for cell in row))
-    console.print(grid)
-    for note in table.notes:
-        console.print(Padding(Text(for_terminal(note), style="dim"), (0, 0, 0, 2)))
+    lines = text_lines(table, text_width(console))
+    print_line(console)
+    print_line(console, table.title, "bold")
+    for text in lines.header:
+        print_line(console, text, "dim")
+    for text in lines.body:
+        print_line(console, text)
+    omitted = [f"no room for {', '.join(lines.omitted)}"] if lines.omitted else []
+    for note in (*omitted, *table.notes):
+        print_text(console, note, style="dim", indent=2)
+
+
+def text_width(console: Console) -> int | None:
+    """The width to keep to; null where the reader has none."""
+    return None if console.width >= NO_WIDTH else console.width
+
+
+def print_text(console: Console, text: str, *, style: str = "", indent: int = 0) -> None:
+    """Print text of several lines, wrapped where the terminal has a width."""
+    width = text_width(console)
+    for line in for_terminal(text).split("\n"):
+        parts = [line] if width is None else wrap(line, max(1, width - indent))
+        for part in parts or [""]:
+            print_line(console, f"{' ' * indent}{part}".rstrip(), style)
+
+
+def print_line(console: Console, text: str = "", style: str = "") -> None:
+    """Print one line as it is, however long."""
+    console.print(Text(for_terminal(text), style=style), soft_wrap=True)
