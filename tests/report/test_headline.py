@@ -68,7 +68,7 @@ def test_labels_that_contradict_the_panel_are_the_second_line():
     labels = [Label(item_id=f"q{i}", annotator="p", winner="bob", time="2026") for i in range(12)]
     headline = run_headline(compute_findings(data.with_labels(labels)))
     assert headline.contradiction == (
-        "Human labels disagree with this panel: they prefer bob to ada (12 to 0; p < 0.001)."
+        "Human labels disagree: they prefer bob to ada (12 to 0; p < 0.001)."
     )
 
 

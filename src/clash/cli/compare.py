@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, ReportFile
+from clash.cli.options import AsJson, Out, Quiet, ReportFile, Verbose
 
 
 def compare(
@@ -23,16 +23,21 @@ def compare(
     ] = False,
     to: ReportFile = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Compare runs with a significance test, paired where they share items."""
     from clash.analysis.compare import compare as compare_runs
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables, stdout
+    from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.cli.sources import open_run
     from clash.errors import ConfigError
     from clash.report.compare import tables
+    from clash.report.headline import comparison_headline
     from clash.report.report_file import write_report
+    from clash.report.screens import comparison_screen
+    from clash.report.terminal import print_line, print_screen, text_width
 
     if len(runs) < 2:
         raise ConfigError("a comparison takes two runs", field="RUN", hint="name a second one")
@@ -45,6 +50,13 @@ def compare(
     if as_json:
         print_json({"folders": names, **record, "written": [] if to is None else [str(to)]})
         return
-    print_tables(report)
+    console = stdout()
+    if quiet:
+        print_line(console, comparison_headline(findings).text)
+        return
+    print_screen(console, comparison_screen(findings, text_width(console)))
+    if verbose:
+        print_tables(report)
     if to is not None:
-        stdout().print(f"\nwrote {to}", soft_wrap=True, markup=False)
+        print_line(console)
+        print_written([to])

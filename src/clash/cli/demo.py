@@ -23,6 +23,7 @@ def demo(
     from clash.pipeline.execute import execute
     from clash.pipeline.options import RunOptions
     from clash.pipeline.prepare import prepare
+    from clash.report.headline import NextStep
 
     # A clash.yaml that happens to lie here is not part of the demonstration.
     config = read_config(None, {"panel": KEYLESS_PANEL}, ignore_file=True)
@@ -32,5 +33,6 @@ def demo(
     prompts = assets.path("datasets", "quickstart.yaml")
     setup = prepare(config, {}, options.observer, prompts=prompts)
     result = execute(setup, options)
-    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
+    step = NextStep("clash init", "use your own prompts and keys")
+    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet, steps=[step])
     raise typer.Exit(result.exit_code)

@@ -32,6 +32,18 @@ _STYLES: dict[Level, str] = {
     "notice": "yellow",
     "warning": "bold yellow",
 }
+_VERBS = {
+    "responses and criteria": "generating",
+    "criteria": "writing criteria",
+    "judgments": "judging",
+}
+_CENTS_FROM = 0.1
+_WIDE = 100
+"""Columns from which there is a row for each model."""
+_MOST_ROWS = 8
+_NAME_WIDTH = 28
+_MOST_BAR, _LEAST_BAR = 40, 8
+_ROOM_BESIDE_BAR = 56
 
 
 class TerminalObserver(Observer):
@@ -100,7 +112,7 @@ class ProgressLines(CostCounter):
 
     def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
         """Name the stage and what it has before it."""
-        self._name, self._total = name, sum(totals.values())
+        self._name, self._total = _VERBS.get(name, name), sum(totals.values())
         self._n_done = self._failed = 0
         self._next = time.monotonic() + self.EVERY_S
 
@@ -119,38 +131,60 @@ class ProgressLines(CostCounter):
             say(f"{model}: {n_done} of {n_rows} rows that are with the provider are done", style="")
 
     def _print(self) -> None:
-        failures = f", {self._failed} failed" if self._failed else ""
-        say(f"{self._name}: {self._n_done}/{self._total}{failures}, ${self.cost_usd:.4f}", style="")
+        say(
+            f"{self._name} {self._n_done:,}/{self._total:,}"
+            f" · {_note(self.cost_usd, self._failed, {})}",
+            style="",
+        )
+
+
+def _note(cost_usd: float, n_failed: int, batches: Mapping[str, str]) -> str:
+    """What is known beside how far a stage is: ``$0.12 · 3 failed``."""
+    parts = [f"${cost_usd:.2f}" if cost_usd >= _CENTS_FROM else f"${cost_usd:.4f}"]
+    if n_failed:
+        parts.append(f"{n_failed} failed")
+    parts += [f"batch {name} {state}" for name, state in batches.items()]
+    return " · ".join(parts)
 
 
 class ProgressBars(CostCounter):
-    """A bar for each model, and a line with money, calls in flight and failures."""
+    """One line over all work, with money, failures and the time left.
+
+    A terminal of 100 columns or more has a row for each model too.
+    """
 
     def __init__(self) -> None:
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
+        from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn
+        from rich.text import Text
+
+        class Remaining(ProgressColumn):
+            """The note of a task, and the time left."""
+
+            def render(self, task: Task) -> Text:
+                left = task.time_remaining
+                if left is None or task.finished:
+                    return Text(task.fields["note"])
+                minutes, seconds = divmod(int(left), 60)
+                return Text(f"{task.fields['note']} · {minutes}:{seconds:02} left".lstrip(" ·"))
 
         super().__init__()
+        console = stderr()
+        self._is_wide = console.width >= _WIDE
+        bar_width = min(_MOST_BAR, max(_LEAST_BAR, console.width - _ROOM_BESIDE_BAR))
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=28),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[note]}", markup=False),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            console=stderr(),
+            BarColumn(bar_width=bar_width),
+            Remaining(),
+            console=console,
             transient=True,
         )
         self._tasks: dict[str, TaskID] = {}
-        self._failed: dict[str, int] = {}
+        self._n_failed: dict[str, int] = {}
+        self._n_done: dict[str, int] = {}
+        self._names: dict[str, str] = {}
         self._head: TaskID | None = None
         self._stage = ""
+        self._totals: dict[str, int] = {}
         self._batches: dict[str, str] = {}
 
     def __enter__(self) -> Self:
@@ -166,44 +200,52 @@ class ProgressBars(CostCounter):
         self._bars.stop()
 
     def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
-        """A bar over all, and one for each model."""
+        """A bar over all, and one for each model where there is room."""
+        from clash.report.names import short_names
+
         for task in [*self._tasks.values(), *([self._head] if self._head is not None else [])]:
             self._bars.remove_task(task)
-        self._stage = name
-        self._head = self._bars.add_task(name, total=sum(totals.values()), note="")
-        self._failed = dict.fromkeys(totals, 0)
+        self._stage, self._totals = _VERBS.get(name, name), dict(totals)
+        self._n_failed, self._n_done = dict.fromkeys(totals, 0), dict.fromkeys(totals, 0)
+        self._names = short_names(totals, _NAME_WIDTH)
+        self._head = self._bars.add_task("", total=sum(totals.values()), note="")
+        has_rows = self._is_wide and 1 < len(totals) <= _MOST_ROWS
         self._tasks = {
-            actor: self._bars.add_task(f"  {actor}", total=total, note="")
-            for actor, total in totals.items()
+            actor: self._bars.add_task(self._row(actor), total=total, note="")
+            for actor, total in (totals.items() if has_rows else ())
         }
-
-    def attempt_began(self, ask: Ask) -> None:
-        """Show what is in flight."""
-        super().attempt_began(ask)
         self._show()
 
+    def _row(self, actor: str) -> str:
+        return f"  {self._names[actor]} {self._n_done[actor]:,}/{self._totals[actor]:,}"
+
     def attempt_ended(self, ask: Ask, call: Call) -> None:
-        """Show money and errors."""
+        """Show money."""
         super().attempt_ended(ask, call)
         self._show()
 
     def count_done(self, actor: str, *, failed: bool) -> None:
         """Move the bars."""
-        self._failed[actor] = self._failed.get(actor, 0) + failed
-        note = f"{self._failed[actor]} failed" if self._failed[actor] else ""
+        self._n_done[actor] = self._n_done.get(actor, 0) + 1
+        self._n_failed[actor] = self._n_failed.get(actor, 0) + failed
         if actor in self._tasks:
-            self._bars.update(self._tasks[actor], advance=1, note=note)
+            n_failed = self._n_failed[actor]
+            note = f"{n_failed} failed" if n_failed else ""
+            self._bars.update(
+                self._tasks[actor], advance=1, note=note, description=self._row(actor)
+            )
         if self._head is not None:
             self._bars.update(self._head, advance=1)
+        self._show()
 
     def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
         """Show how far the batches are."""
-        self._batches[model] = f"{model.rpartition('/')[2]} {n_done}/{n_rows}"
+        self._batches[model.rpartition("/")[2]] = f"{n_done}/{n_rows}"
         self._show()
 
     def _show(self) -> None:
         if self._head is not None:
-            errors = f" · {self.errors} attempts failed" if self.errors else ""
-            batches = f" · batches: {', '.join(self._batches.values())}" if self._batches else ""
-            note = f"${self.cost_usd:.4f} · {self.in_flight} in flight{errors}{batches}"
-            self._bars.update(self._head, note=note)
+            n_done, total = sum(self._n_done.values()), sum(self._totals.values())
+            note = _note(self.cost_usd, sum(self._n_failed.values()), self._batches)
+            description = f"{self._stage} {n_done:,}/{total:,}"
+            self._bars.update(self._head, note=note, description=description)

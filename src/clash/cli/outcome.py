@@ -2,58 +2,135 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.cli.common import print_json, say, stdout
 from clash.pipeline.finish import summary
 from clash.report.costs import usage_warning
-from clash.report.formats import money
-from clash.report.terminal import print_report
+from clash.report.formats import money, plural
+from clash.report.headline import NextStep
+from clash.report.terminal import (
+    print_line,
+    print_report,
+    print_screen,
+    text_width,
+)
 from clash.store import layout
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.analysis.findings import Findings
     from clash.pipeline.finish import RunResult
     from clash.store.folder import RunFolder
 
 
-def print_result(result: RunResult, *, as_json: bool, verbose: bool, quiet: bool) -> None:
-    """Print the result of a run, where its folder is, and what is left to do."""
+def print_result(
+    result: RunResult,
+    *,
+    as_json: bool,
+    verbose: bool,
+    quiet: bool,
+    steps: Sequence[NextStep] = (),
+) -> None:
+    """Print the result of a run, where its report is, and what to do next.
+
+    Args:
+        result: the run.
+        as_json: one JSON object instead.
+        verbose: the whole report.
+        quiet: the headline alone.
+        steps: what else is worth typing next.
+    """
     path = result.folder.path
     if as_json:
         print_json(summary(result))
     else:
-        print_report(stdout(), result.findings, brief=not verbose)
-        stdout().print(f"\nrun: {path}", style="bold", soft_wrap=True)
-        if not quiet and not verbose:
-            say(f"everything: {path / layout.REPORT_HTML}, or `clash report {path}`")
-    for line in (*result.swaps, *_warnings(result), *_next_steps(result)):
-        say(line, style="yellow")
+        print_findings(
+            result.findings,
+            path,
+            result.manifest.wall_s,
+            verbose=verbose,
+            quiet=quiet,
+            steps=steps,
+        )
+    if not quiet or result.exit_code:
+        for line in (*result.swaps, *_warnings(result), *_reasons(result)):
+            say(line, style="yellow")
     for line in _leaked_secrets(result):
         say(line, style="bold red")
 
 
-def _next_steps(result: RunResult) -> list[str]:
-    path = result.folder.path
+def print_findings(
+    findings: Findings,
+    path: Path,
+    wall_s: float | None,
+    *,
+    verbose: bool,
+    quiet: bool,
+    steps: Sequence[NextStep] = (),
+) -> None:
+    """Print what a run says: its screen, its whole report, or its headline alone."""
+    from clash.report.headline import run_headline
+    from clash.report.screens import run_screen
+
+    console, run = stdout(), reference(path)
+    headline = run_headline(findings, run)
+    if quiet:
+        print_line(console, headline.text)
+        return
+    if verbose:
+        print_report(console, findings)
+        print_line(console)
+        print_line(console, f"run: {path}", "bold")
+        return
+    print_screen(console, run_screen(findings, text_width(console), run, wall_s))
+    print_closing(path, [*headline.next_steps, *steps])
+
+
+def print_closing(path: Path, steps: Sequence[NextStep]) -> None:
+    """Print where the report is, and the commands worth typing next."""
+    console, command = stdout(), f"clash report {reference(path)} --open"
+    if not any(step.command == command for step in steps):
+        steps = [NextStep(command, "open the report in the browser"), *steps]
+    print_line(console)
+    print_line(console, f"Report  {path / layout.REPORT_HTML}")
+    print_next(steps)
+
+
+def print_next(steps: Sequence[NextStep]) -> None:
+    """Print commands worth typing next, and what for."""
+    widest = max((len(step.command) for step in steps), default=0)
+    for number, step in enumerate(steps):
+        head = "" if number else "Next"
+        print_line(stdout(), f"{head:<8}{step.command:<{widest}}  {step.purpose}")
+
+
+def reference(path: Path) -> str:
+    """How the commands shown to a person name a run: ``latest``, its id, or its path."""
+    from clash.errors import ClashError
+    from clash.store.folder import RunFolder
+
+    if path.parent != Path("runs"):
+        return str(path)
+    try:
+        is_latest = RunFolder.open("latest", out=path.parent).path.resolve() == path.resolve()
+    except ClashError:
+        return path.name
+    return "latest" if is_latest else path.name
+
+
+def _reasons(result: RunResult) -> list[str]:
+    """Why a run ended early."""
     match result.exit_code:
         case 130:
-            return [
-                f"interrupted; `clash resume {path}` goes on from here and pays nothing twice",
-                *_open_batches(result.folder),
-            ]
+            return [*_open_batches(result.folder)]
         case 4:
             models = "; ".join(f"{m}: {why}" for m, why in result.manifest.stopped.items())
-            return [f"refused for good: {models}", f"fix that, then `clash resume {path}`"]
-        case 3:
-            if result.interrupted is not None:
-                more = " --max-cost USD" if "budget" in result.interrupted else ""
-                return [
-                    result.interrupted,
-                    f"`clash resume {path}{more}` goes on",
-                    *_open_batches(result.folder),
-                ]
-            if result.over_usd:
-                return []
-            return [f"incomplete (see coverage); `clash resume {path}` tries what is missing"]
+            return [f"refused for good: {models}"]
+        case 3 if result.interrupted is not None:
+            return [result.interrupted, *_open_batches(result.folder)]
         case _:
             return []
 
@@ -95,7 +172,7 @@ def _open_batches(folder: RunFolder) -> list[str]:
     rows = sum(len(batch.rows) for batch in batches)
     single = len(batches) == 1
     return [
-        f"{len(batches)} batch{'' if single else 'es'} of {rows} rows"
+        f"{plural(len(batches), 'batch', 'batches')} of {plural(rows, 'row')}"
         f" {'stays' if single else 'stay'} with the provider: `clash resume {folder.path}` fetches"
         f" {'it' if single else 'them'}, with --cancel-batches only what is through by now"
     ]

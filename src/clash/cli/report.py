@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, RunArgument
+from clash.cli.options import AsJson, Out, Quiet, RunArgument, Verbose
 
 if TYPE_CHECKING:
     from clash.store.folder import RunFolder
@@ -36,6 +36,8 @@ def report(
         bool, typer.Option("--open", help="Open report.html in the browser.")
     ] = False,
     as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
 ) -> None:
     """Show the report of a run, recomputed from its records, or one item step by step."""
     from clash.analysis.findings import compute_findings
@@ -44,11 +46,13 @@ def report(
     from clash.analysis.walk import walk
     from clash.cli.common import print_json, stdout
     from clash.cli.observer import TerminalObserver
+    from clash.cli.outcome import print_findings
     from clash.cli.sources import open_run
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
+    from clash.report.formats import plural
     from clash.report.item_walk import print_walk
-    from clash.report.terminal import print_report
+    from clash.report.terminal import print_line
 
     if plots is not None:
         require("matplotlib", field="--plots")
@@ -75,12 +79,12 @@ def report(
         plot_paths = {} if plots is None else {"plots": [str(path) for path in paths]}
         print_json({**to_dict(findings), "run": str(folder.path), **plot_paths})
         return
-    print_report(stdout(), findings)
+    wall_s = data.manifest.wall_s
+    print_findings(findings, folder.path, wall_s, verbose=verbose, quiet=quiet)
     if paths:
-        stdout().print(f"\nwrote {len(paths)} pictures to {plots}", soft_wrap=True)
+        print_line(stdout(), f"wrote {plural(len(paths), 'picture')} to {plots}")
     if page is not None:
-        stdout().print(f"\nreport: {page}", soft_wrap=True)
-    stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)
+        print_line(stdout(), f"opened {page}")
 
 
 def _browse(folder: RunFolder) -> Path:

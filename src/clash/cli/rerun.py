@@ -113,7 +113,7 @@ def rerun(
     if compare:
         if len(folders) == 1:
             folders += reruns(parent)
-        _report(folders, as_json=as_json, verbose=True, to=to)
+        _report(folders, as_json=as_json, verbose=verbose, quiet=quiet, to=to)
         return
     if len(folders) > 1:
         raise ConfigError("one run at a time", field="RUN", hint="--compare takes several")
@@ -136,7 +136,9 @@ def rerun(
     coverage = results[-1].findings.coverage
     if coverage.n_decided + coverage.n_tied:
         runs_of_parent = [parent, *reruns(parent)]
-        _report(runs_of_parent, as_json=as_json, verbose=verbose, to=to, results=results)
+        _report(
+            runs_of_parent, as_json=as_json, verbose=verbose, quiet=quiet, to=to, results=results
+        )
     raise typer.Exit(max(result.exit_code for result in results))
 
 
@@ -145,6 +147,7 @@ def _report(
     *,
     as_json: bool,
     verbose: bool,
+    quiet: bool,
     to: Path | None,
     results: Sequence[RunResult] = (),
 ) -> None:
@@ -152,10 +155,14 @@ def _report(
     from clash.analysis.retest import retest
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables, print_written
+    from clash.cli.common import print_json, print_tables, print_written, stdout
+    from clash.cli.outcome import print_next, reference
     from clash.pipeline.rerun import write_retest
+    from clash.report.headline import NextStep, retest_headline
     from clash.report.report_file import write_report
     from clash.report.retest import tables, title_of
+    from clash.report.screens import retest_screen
+    from clash.report.terminal import print_line, print_screen, text_width
 
     findings = retest([RunData.load(folder) for folder in folders])
     paths = [str(folder.path) for folder in folders]
@@ -172,5 +179,15 @@ def _report(
         cost = sum(result.manifest.cost_usd or 0.0 for result in results)
         print_json({**record, "cost_usd": cost} if results else record)
         return
-    print_tables(table for table in tables(findings) if verbose or table.brief)
+    console = stdout()
+    if quiet:
+        print_line(console, retest_headline(findings).text)
+        return
+    print_screen(console, retest_screen(findings, text_width(console)))
+    if verbose:
+        print_tables(tables(findings))
+    print_line(console)
     print_written(files)
+    newest = folders[-1].path
+    step = NextStep(f"clash report {reference(newest)} --open", "see the items that changed")
+    print_next([step])

@@ -13,6 +13,7 @@ from clash.collect.schedule import Stop
 from clash.errors import ClashError
 from clash.pipeline import keys
 from clash.pipeline.finish import INTERRUPTED, finish
+from clash.pipeline.options import CostCounter
 from clash.pipeline.prepare import create_folder
 from clash.pipeline.price import approve
 from clash.providers import BATCHING
@@ -101,11 +102,14 @@ async def _collect(
 ) -> CollectOutcome:
     stop = Stop()
 
-    def interrupt() -> None:
-        stop.now(INTERRUPTED, leaves=True)
-        observer.note("finishing the calls in flight; Ctrl-C again stops at once")
-
     with observer.progress() as progress:
+
+        def interrupt() -> None:
+            stop.now(INTERRUPTED, leaves=True)
+            n = progress.in_flight if isinstance(progress, CostCounter) else 0
+            calls = "1 call" if n == 1 else f"{n} calls"
+            observer.note(f"finishing {calls} in flight; press Ctrl-C again to stop now")
+
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(observer.listen, interrupt, tasks.cancel_scope)
             outcome = await collect(plan, writer, environ, progress, stop, new=new)

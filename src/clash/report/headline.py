@@ -202,7 +202,10 @@ def _no_winner(findings: Findings, duel: Duel | None, names: Sequence[str]) -> s
     if duel.wins == duel.losses:
         ties = f", {plural(duel.ties, 'tie')}" if duel.ties else ""
         wins = plural(duel.wins, "win")
-        head = f"No clear winner: {{0}} and {{1}} are level ({wins} each{ties}; {p})."
+        record = f"({wins} each{ties}; {p})"
+        head = f"No clear winner: {{0}} and {{1}} are level {record}."
+        if decision.status == "leading":
+            head = f"No clear winner: {{0}} leads, but is level with {{1}} {record}."
     elif duel.share.estimate > 0.5:
         head = f"No clear winner: {{0}} leads {{1}}, but not significantly ({p})."
     else:
@@ -212,7 +215,7 @@ def _no_winner(findings: Findings, duel: Duel | None, names: Sequence[str]) -> s
 
 def _evidence(findings: Findings) -> str:
     duel = closest_duel(findings)
-    if duel is None:
+    if duel is None or duel.wins == duel.losses:
         return ""
     short = short_names([row.candidate for row in findings.leaderboard], 18)
     ties = f", {plural(duel.ties, 'tie')}" if duel.ties else ""
@@ -223,10 +226,10 @@ def _evidence(findings: Findings) -> str:
 def _contradiction(against: Contradiction, names: Sequence[str]) -> str:
     """What the labels say against the panel's first place."""
     if against.people_last == against.panel_first and len(names) > 2:
-        head = "Human labels disagree with this panel: they put {0} first and {1} last."
+        head = "Human labels disagree: they put {0} first and {1} last."
     else:
         score = f"{against.wins} to {against.losses}; {p_text(against.p)}"
-        head = f"Human labels disagree with this panel: they prefer {{0}} to {{1}} ({score})."
+        head = f"Human labels disagree: they prefer {{0}} to {{1}} ({score})."
     return _fit(head, against.people_first, against.panel_first, names)
 
 

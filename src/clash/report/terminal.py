@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, ConsoleRenderable
 
     from clash.analysis.findings import Findings
+    from clash.report.screens import Screen
     from clash.report.tables import Table
 
+_ASCII = str.maketrans({"─": "-", "●": "o", "┊": "|", "…": "~", "·": ",", "–": "-"})
 NO_WIDTH = 10_000
 """The width of a console that writes to a file or a pipe: lines are as long as they are."""
 _STYLE = {
@@ -71,6 +73,23 @@ def print_report(console: Console, findings: Findings) -> None:
     print_tables(console, report_tables(findings))
 
 
+def print_screen(console: Console, screen: Screen) -> None:
+    """Print a screen; a terminal that lacks its characters gets plain ones."""
+    for pieces in screen.lines:
+        line = Text.assemble(*((_plain(text, console.encoding), style) for text, style in pieces))
+        line.rstrip()
+        console.print(line, soft_wrap=True)
+
+
+def _plain(text: str, encoding: str) -> str:
+    """The text, or what an ASCII terminal can show of it."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(_ASCII)
+    return text
+
+
 def _facts(findings: Findings) -> str:
     voting = [judge for judge in findings.judges if judge.role == "voting"]
     offline = all(judge.model.startswith("baseline/") for judge in voting)
@@ -96,7 +115,8 @@ def print_table(console: Console, table: Table) -> None:
     """Print a table: its title, its rows, and its notes indented below."""
     lines = text_lines(table, text_width(console))
     print_line(console)
-    print_line(console, table.title, "bold")
+    if table.title:
+        print_line(console, table.title, "bold")
     for text in lines.header:
         print_line(console, text, "dim")
     for text in lines.body:

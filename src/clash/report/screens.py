@@ -1,0 +1,419 @@
+"""What a command shows when it is done: the answer, a chart, the facts that matter, in 20 lines.
+
+A screen is computed as lines of styled pieces and printed by :mod:`clash.report.terminal`. The whole
+report stands in tables (:mod:`clash.report.sections`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from clash.escape import for_terminal
+from clash.report.formats import counts, decimal, money, percent, plural, seconds
+from clash.report.headline import (
+    comparison_headline,
+    retest_headline,
+    run_headline,
+    telling_baseline,
+)
+from clash.report.names import short_names
+from clash.report.table_layout import wrap
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from clash.analysis.compare import RunComparison
+    from clash.analysis.concordance import Concordance
+    from clash.analysis.findings import Findings
+    from clash.analysis.retest import Retest
+    from clash.report.headline import Headline
+    from clash.stats.intervals import Interval
+
+    Piece = tuple[str, str]
+
+WIDTH = 80
+"""The width of a screen where the reader has none."""
+_MOST_ROWS = 6
+_NAME_WIDTH = 28
+_LABEL_WIDTH = 19
+_MOST_TRACK = 40
+_LEAST_TRACK = 12
+_STYLES = {
+    "winner": "bold green",
+    "equal": "bold green",
+    "open": "bold yellow",
+    "agreement": "bold",
+    "stability": "bold",
+    "change": "bold",
+    "stopped": "bold yellow",
+    "nothing": "bold red",
+}
+
+
+@dataclass
+class Screen:
+    """Lines to print, each of pieces of text with their styles.
+
+    Attributes:
+        width: cells that lines may fill.
+        wraps: long sentences are wrapped to the width; not where a file or pipe reads them.
+    """
+
+    width: int
+    wraps: bool = True
+    lines: list[list[Piece]] = field(default_factory=list)
+
+    def add(self, *pieces: Piece) -> None:
+        """A line of pieces, as they are."""
+        self.lines.append([(for_terminal(text), style) for text, style in pieces])
+
+    def sentence(self, text: str, style: str = "") -> None:
+        """A sentence over as many lines as it needs."""
+        for line in wrap(for_terminal(text), self.width) if self.wraps else [for_terminal(text)]:
+            self.lines.append([(line, style)])
+
+    def fact(self, label: str, text: str) -> None:
+        """A fact beside its label, indented."""
+        room = self.width - 2 - _LABEL_WIDTH
+        parts = wrap(for_terminal(text), max(room, 20)) if self.wraps else [for_terminal(text)]
+        for number, part in enumerate(parts):
+            head = label if number == 0 else ""
+            self.add((f"  {head:<{_LABEL_WIDTH}}", "dim"), (part, ""))
+
+    def headline(self, headline: Headline) -> None:
+        """The answer, what speaks against it, and the evidence."""
+        self.sentence(headline.text, _STYLES[headline.shape])
+        if headline.contradiction is not None:
+            self.sentence(headline.contradiction, "bold yellow")
+        if headline.evidence:
+            self.sentence(headline.evidence, "dim")
+        for note in headline.notes:
+            self.sentence(note, "yellow")
+
+
+@dataclass(frozen=True)
+class ChartRow:
+    """One interval of a chart."""
+
+    name: str
+    rate: Interval
+    note: str = ""
+
+
+# -- screens ---------------------------------------------------------------------------------------
+
+
+def run_screen(
+    findings: Findings, width: int | None, run: str, wall_s: float | None = None
+) -> Screen:
+    """What a run says.
+
+    Args:
+        findings: of the run.
+        width: of the terminal; null where there is none.
+        run: how the commands of the next steps name it.
+        wall_s: seconds that the run took.
+    """
+    screen = _screen(width)
+    screen.headline(run_headline(findings, run))
+    if findings.kind == "validate" and findings.concordance is not None:
+        rows = _agreement_rows(findings.concordance)
+        caption = "agreement with people, 95% intervals"
+        screen.lines += interval_chart(rows, screen.width, caption, reference=None)
+    else:
+        _win_rates(screen, findings)
+    screen.add()
+    for label, text in _facts(findings, run, wall_s):
+        screen.fact(label, text)
+    return screen
+
+
+def retest_screen(retest: Retest, width: int | None) -> Screen:
+    """Whether a panel repeats itself."""
+    screen = _screen(width)
+    headline = retest_headline(retest)
+    screen.headline(headline)
+    screen.add()
+    for label, text in _retest_facts(retest):
+        screen.fact(label, text)
+    return screen
+
+
+def comparison_screen(comparison: RunComparison, width: int | None) -> Screen:
+    """Whether one run is better than another."""
+    screen = _screen(width)
+    screen.headline(comparison_headline(comparison))
+    first, last = comparison.runs[0], comparison.runs[-1]
+    pair = next(p for p in comparison.pairs if (p.first, p.second) == (first.run, last.run))
+    if pair.changes:
+        screen.add()
+        screen.lines += _change_lines(pair.changes, screen.width)
+    screen.add()
+    for label, text in _comparison_facts(comparison):
+        screen.fact(label, text)
+    return screen
+
+
+def _screen(width: int | None) -> Screen:
+    return Screen(WIDTH, wraps=False) if width is None else Screen(width)
+
+
+# -- what a run is judged by -----------------------------------------------------------------------
+
+
+def _win_rates(screen: Screen, findings: Findings) -> None:
+    """The chart of win rates, and how to read it."""
+    standings = [row for row in findings.leaderboard if row.win_rate_ties_half is not None]
+    rows = [
+        ChartRow(row.candidate, row.win_rate_ties_half)
+        for row in standings
+        if row.win_rate_ties_half is not None
+    ]
+    if len(rows) < 2:
+        return
+    caption = "win rate, ties count half, 95% intervals"
+    if standings[0].by_strengths:
+        caption += "\nby Bradley-Terry strengths: the candidates answered different items"
+    screen.lines += interval_chart(rows, screen.width, caption, reference=0.5)
+
+
+def _agreement_rows(concordance: Concordance) -> list[ChartRow]:
+    """Another person, the panel, its best judge and a plain rule, the best first."""
+    rows = []
+    people = concordance.people
+    if people is not None:
+        rows.append(ChartRow("another person", people.agreement, plural(people.items, "item")))
+    rate = concordance.headline.rate
+    panel = next((line for line in concordance.methods if line.kind == "panel"), None)
+    name = "the panel" if panel is None else panel.name.partition(" (")[0]
+    rows.append(ChartRow(name, rate.interval))
+    judges = [line for line in concordance.methods if line.kind == "judge" and line.interval]
+    best = max(judges, key=lambda line: line.estimate, default=None)
+    if best is not None and best.interval is not None and len(judges) > 1:
+        rows.append(ChartRow("best judge", best.interval, best.name))
+    rule = telling_baseline(concordance)
+    if rule is not None and rule.interval is not None:
+        plain = rule.name.removeprefix("baseline: ")
+        rows.append(ChartRow(f"{plain} answer" if plain == "longest" else plain, rule.interval))
+    return rows
+
+
+def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple[str, str]]:
+    concordance = findings.concordance
+    if findings.kind == "validate" and concordance is not None:
+        if (split := _split(concordance)) is not None:
+            yield "Judges", split
+    elif concordance is not None:
+        yield "Panel vs. people", _panel_and_people(concordance)
+    elif findings.decision.status != "none":
+        yield "Panel vs. people", f"not measured; clash review {run} asks you"
+    if findings.kind != "validate" and (more := _more_prompts(findings)) is not None:
+        yield "To detect 10 pts", more
+    yield "Judgments", _judgments(findings)
+    cost = ("at least " if findings.cost_is_lower_bound else "") + money(findings.cost_usd)
+    expected = findings.spending.expected_usd
+    if expected and findings.cost_usd:
+        cost += f" (expected {money(expected)})"
+    yield "Cost", cost if wall_s is None else f"{cost} · {seconds(wall_s)}"
+
+
+def _panel_and_people(concordance: Concordance) -> str:
+    rate = concordance.headline.rate
+    parts = [f"{percent(rate.interval).replace(' ', ' agree ', 1)}"]
+    rule = telling_baseline(concordance)
+    if rule is not None:
+        name = rule.name.removeprefix("baseline: ")
+        parts.append(f"{name} answer wins {rule.estimate:.0%}" if name == "longest" else
+                     f"the baseline {name} {rule.estimate:.0%}")  # fmt: skip
+    return " · ".join([*parts, plural(rate.n, "label")])
+
+
+def _split(concordance: Concordance) -> str | None:
+    parts = [
+        f"{name} {rate.estimate:.0%} ({decimal(rate.right)} of {rate.n})"
+        for name, rate in (
+            ("unanimous", concordance.split.unanimous),
+            ("split", concordance.split.split),
+        )
+        if rate is not None
+    ]
+    return " · ".join(parts) or None
+
+
+def _more_prompts(findings: Findings) -> str | None:
+    more = findings.decision.items_for_10_points
+    if findings.decision.status not in ("leading", "tied") or more is None:
+        return None
+    return f"about {plural(_rounded(more), 'more prompt')}" if more else "there are prompts enough"
+
+
+def _rounded(n: int) -> int:
+    """Two digits of a number that is an estimate."""
+    step = 10 ** max(0, math.floor(math.log10(n)) - 1) if n else 1
+    return round(n / step) * step
+
+
+def _judgments(findings: Findings) -> str:
+    items = findings.coverage
+    parts = [f"{items.n_clean + items.n_repaired:,} of {items.n_expected:,} usable"]
+    if items.failures:
+        parts.append(f"{sum(items.failures.values())} failed ({counts(items.failures)})")
+    if items.not_run:
+        parts.append(f"{items.not_run} not asked for")
+    if items.responses_failed:
+        parts.append(plural(sum(items.responses_failed.values()), "missing response"))
+    return " · ".join(parts)
+
+
+# -- runs beside each other ------------------------------------------------------------------------
+
+
+def _retest_facts(retest: Retest) -> Iterator[tuple[str, str]]:
+    first = retest.outcomes[0]
+    leader = first.leaderboard[0].candidate
+    rates = []
+    for outcome in retest.outcomes:
+        row = next((r for r in outcome.leaderboard if r.candidate == leader), None)
+        if row is not None and row.win_rate_ties_half is not None:
+            rates.append(f"{row.win_rate_ties_half.estimate:.0%}")
+    name = short_names([row.candidate for row in first.leaderboard], _NAME_WIDTH)[leader]
+    decisions = {
+        outcome.decision.winner if outcome.decision.status == "decided" else None
+        for outcome in retest.outcomes
+    }
+    if rates:
+        stands = "; the decision stands" if len(decisions) == 1 and None not in decisions else ""
+        yield "Win rate", f"{name} {', then '.join(rates)}{stands}"
+    agreement = [line.concordance for line in retest.runs if line.concordance is not None]
+    if len(agreement) == len(retest.runs):
+        yield "Panel vs. people", f"{', then '.join(f'{r.estimate:.0%}' for r in agreement)} agree"
+    costs = [line.cost_usd for line in retest.runs[1:] if line.cost_usd is not None]
+    if costs:
+        yield "Cost", money(sum(costs))
+
+
+def _change_lines(changes: Sequence[object], width: int) -> list[list[Piece]]:
+    from clash.analysis.compare.win_rate_changes import WinRateChange
+
+    lines: list[list[Piece]] = []
+    rows = [change for change in changes if isinstance(change, WinRateChange)]
+    names = short_names((row.candidate for row in rows), min(_NAME_WIDTH, width // 3))
+    widest = max(map(cell_len, names.values()))
+    for row in rows[:_MOST_ROWS]:
+        gap = row.difference
+        name = names[row.candidate]
+        pad = " " * (widest - cell_len(name))
+        bounds = f"[{100 * gap.low:+.0f}, {100 * gap.high:+.0f}]"
+        lines.append(
+            [
+                (f"  {for_terminal(name)}{pad}", ""),
+                (f"  {row.first:4.0%} -> {row.second:4.0%}", ""),
+                (f"  {100 * gap.estimate:+4.0f}", "bold" if row.p_holm <= 0.05 else ""),
+                (f"  {bounds}", "dim"),
+            ]
+        )
+    if len(rows) > _MOST_ROWS:
+        lines.append([(f"  … and {len(rows) - _MOST_ROWS} more: -v shows them", "dim")])
+    lines.append([("  change of the win rate in percentage points, 95% intervals", "dim")])
+    return lines
+
+
+def _comparison_facts(comparison: RunComparison) -> Iterator[tuple[str, str]]:
+    runs = comparison.runs
+    panels = list(dict.fromkeys(run.panel for run in runs))
+    yield "Panel", f"{panels[0]} in all runs" if len(panels) == 1 else ", then ".join(panels)
+    names = short_names((run.run for run in runs), _NAME_WIDTH)
+    common = comparison.pairs[0].shared_items if len(comparison.pairs) == 1 else None
+    if common is None:
+        yield "Items", ", ".join(f"{run.items:,} in {names[run.run]}" for run in runs)
+    else:
+        alone = [
+            f"{run.items - common.n} only in {names[run.run]}"
+            for run in runs
+            if run.items > common.n
+        ]
+        yield "Items", ", ".join([f"{common.n:,} in both", *alone])
+        yield "Same verdict", f"{percent(common.verdicts.agreement)} of items in both"
+    costs = ", ".join(money(run.cost_usd) for run in runs)
+    yield "Cost", costs
+
+
+# -- charts ----------------------------------------------------------------------------------------
+
+
+def interval_chart(
+    rows: Sequence[ChartRow], width: int, caption: str, *, reference: float | None
+) -> list[list[Piece]]:
+    """Names, intervals on a common scale, and their figures; a blank line before.
+
+    Args:
+        rows: in the order to show; those beyond six are only counted.
+        width: of the screen.
+        caption: below it.
+        reference: a value that is marked and put in the middle of the scale, as 0.5.
+    """
+    shown = rows[:_MOST_ROWS]
+    names = short_names((row.name for row in rows), min(_NAME_WIDTH, width // 3))
+    widest = max(cell_len(names[row.name]) for row in shown)
+    notes = max(cell_len(row.note) for row in shown)
+    room = width - 2 - widest - 2 - len("  100%  [100, 100]") - (2 + notes if notes else 0)
+    track = max(_LEAST_TRACK, min(_MOST_TRACK, room))
+    low, high = _scale([row.rate for row in shown], reference)
+    lines: list[list[Piece]] = [[]]
+    for number, row in enumerate(shown):
+        name = names[row.name]
+        line = [(f"  {for_terminal(name)}{' ' * (widest - cell_len(name))}  ", "")]
+        line += _track(row.rate, low, high, track, reference)
+        bounds = f"[{100 * row.rate.low:.0f}, {100 * row.rate.high:.0f}]"
+        line += [
+            (f"  {row.rate.estimate:4.0%}", "bold" if number == 0 else ""),
+            (f"  {bounds}", "dim"),
+        ]
+        if row.note:
+            line.append((f"{' ' * (12 - len(bounds))}{for_terminal(row.note)}", "dim"))
+        lines.append(line)
+    if len(rows) > len(shown):
+        lines.append([(f"  … and {len(rows) - len(shown)} more: -v shows them", "dim")])
+    mark = f"{_MARK} 50% = level; " if reference == 0.5 else ""
+    pad = " " * (2 + widest + 2)
+    captions = f"{mark}{caption}".split("\n")
+    if len(pad) + max(map(cell_len, captions)) > width:
+        pad = "  "
+    lines += [[(f"{pad}{text}", "dim")] for text in captions]
+    return lines
+
+
+_MARK, _DOT, _BAR = "┊", "●", "─"
+
+
+def _scale(rates: Sequence[Interval], reference: float | None) -> tuple[float, float]:
+    """The ends of the scale, in whole tens of percent, around the reference where there is one."""
+    low, high = min(rate.low for rate in rates), max(rate.high for rate in rates)
+    if reference is None:
+        return math.floor(low * 10) / 10, math.ceil(high * 10) / 10
+    half = math.ceil(max(reference - low, high - reference, 0.1) * 10) / 10
+    return reference - half, reference + half
+
+
+def _track(
+    rate: Interval, low: float, high: float, width: int, reference: float | None
+) -> list[Piece]:
+    """The interval as a bar, its estimate as a dot."""
+
+    def cell(value: float) -> int:
+        share = (value - low) / (high - low) if high > low else 0.5
+        return min(width - 1, max(0, round(share * (width - 1))))
+
+    cells = [" "] * width
+    if reference is not None:
+        cells[cell(reference)] = _MARK
+    for index in range(cell(rate.low), cell(rate.high) + 1):
+        cells[index] = _BAR
+    cells[cell(rate.estimate)] = _DOT
+    text = "".join(cells)
+    dot = text.index(_DOT)
+    return [(text[:dot], "dim"), (_DOT, "bold"), (text[dot + 1 :], "dim")]
