@@ -8,6 +8,7 @@ import re
 
 import pytest
 
+from clash.report.formats import money
 from e2e.lab import PRICE, Lab
 from wire import faults, vendors
 from wire.answers import deterministic, labels, schema_of
@@ -296,11 +297,10 @@ def test_every_run_ends_with_its_cost_beside_what_was_expected(lab):
     assert forecast["calls"] == 9
     assert 0 < spending["cost_usd"] <= spending["worst_usd"] == forecast["worst_usd"]
     assert spending["expected_usd"] == forecast["expected_usd"]
-    line = (
-        f"Cost ${spending['cost_usd']:.4f} (expected ${forecast['expected_usd']:.4f},"
-        f" at most ${forecast['worst_usd']:.4f})"
-    )
-    assert line in done.out
+    cost, expected = money(spending["cost_usd"]), money(forecast["expected_usd"])
+    assert f"{cost} (expected {expected}) · " in done.out
+    whole = lab.here("report", "runs/run", "-v").out
+    assert f"Cost {cost} (expected {expected}, at most {money(forecast['worst_usd'])})" in whole
     assert spending["warning"] is None
 
 

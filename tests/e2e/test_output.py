@@ -66,12 +66,13 @@ def test_in_a_pipe_there_is_no_colour_no_bar_and_no_broken_path(lab):
     words = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--out", deep, "--run-id", "run")
     done = lab(*words, COLUMNS="60")
     assert not CONTROL.search(done.out + done.err)
-    assert f"run: {deep}/run" in done.out.splitlines()
-    assert f"`clash report {deep}/run`" in done.err
-    assert "judgments: 2/2" in done.err
+    assert f"Report  {deep}/run/report.html" in done.out.splitlines()
+    assert f"clash report {deep}/run --open" in done.out
+    assert "judging 2/2" in done.err
     quiet = lab(*words[:-1], "other", "--quiet")
     assert quiet.err == ""
-    assert "run: " in quiet.out
+    assert quiet.out.startswith("No clear winner: ")
+    assert quiet.out.count("\n") == 1
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no pty")

@@ -105,7 +105,9 @@ def money(usd: float | None) -> str:
         return "unknown"
     if usd == 0 or usd >= _CENTS_FROM:
         return f"${usd:,.2f}"
-    text = f"{usd:.{4 if usd >= _LEAST_OF_FOUR_DIGITS else 6}f}".rstrip("0")
+    if usd >= _LEAST_OF_FOUR_DIGITS:
+        return f"${usd:.4f}"
+    text = f"{usd:.6f}".rstrip("0")
     return f"${text}" if float(text) else "< $0.000001"
 
 

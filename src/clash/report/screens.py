@@ -7,6 +7,7 @@ report stands in tables (:mod:`clash.report.sections`).
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 """The width of a screen where the reader has none."""
+_NO_BREAK = "\u00a0"
+_FIGURE = re.compile(r"\bp [=<] [\d.]+|\d%? \[[^\]]*\]")
 _MOST_ROWS = 6
 _NAME_WIDTH = 28
 _LABEL_WIDTH = 19
@@ -73,8 +76,9 @@ class Screen:
 
     def sentence(self, text: str, style: str = "") -> None:
         """A sentence over as many lines as it needs."""
-        for line in wrap(for_terminal(text), self.width) if self.wraps else [for_terminal(text)]:
-            self.lines.append([(line, style)])
+        whole = for_terminal(text)
+        for line in wrap(_unbroken(whole), self.width) if self.wraps else [whole]:
+            self.lines.append([(line.replace(_NO_BREAK, " "), style)])
 
     def fact(self, label: str, text: str) -> None:
         """A fact beside its label, indented."""
@@ -102,6 +106,11 @@ class ChartRow:
     name: str
     rate: Interval
     note: str = ""
+
+
+def _unbroken(text: str) -> str:
+    """The text with blanks inside figures such as ``p = 0.02`` at which no line is broken."""
+    return _FIGURE.sub(lambda match: match[0].replace(" ", _NO_BREAK), text)
 
 
 # -- screens ---------------------------------------------------------------------------------------

@@ -239,7 +239,7 @@ def wrap(text: str, width: int) -> list[str]:
     if cell_len(text) <= width:
         return [text]
     lines, line = [], ""
-    for word in text.split():
+    for word in text.split(" "):
         rest = word
         if line and cell_len(line) + 1 + cell_len(rest) <= width:
             line = f"{line} {rest}"
