@@ -52,9 +52,10 @@ class Stratify(StrEnum):
 
 @app.command("list")
 def list_(cache: Cache = None, as_json: AsJson = False) -> None:
-    """List the data sets that clash loads by name."""
+    """List the data sets that clash loads by name, and the votes that ship with it."""
     from clash.cli.common import print_json, stdout
     from clash.datasets import catalogue, pull
+    from clash.datasets.votes_files import votes_files
     from clash.report.tables import Table
     from clash.report.terminal import print_table
 
@@ -70,8 +71,10 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
         }
         for entry in catalogue.entries()
     ]
+    votes = votes_files()
     if as_json:
-        print_json({"datasets": entries, "cache": str(folder)})
+        files = [{"name": name, **entry.model_dump()} for name, entry in votes.items()]
+        print_json({"datasets": entries, "cache": str(folder), "votes": files})
         return
     rows = [
         [str(d["name"]), "yes" if d["here"] else "no", str(d["what"]), str(d["licence"])]
@@ -79,6 +82,10 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
     ]
     print_table(stdout(), Table("data sets", ["name", "here", "what", "licence"], rows))
     stdout().print(f"kept in {folder}; `clash datasets pull NAME` fetches one", soft_wrap=True)
+    rows = [[name, entry.what, entry.licence, entry.command] for name, entry in votes.items()]
+    columns = ["name", "what", "licence", "try"]
+    note = "votes and labels without texts; datasets/README.md has sources and citations"
+    print_table(stdout(), Table("votes of real judges, here already", columns, rows, notes=[note]))
 
 
 @app.command("pull")

@@ -147,7 +147,11 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spendi
 # -- which votes are read -------------------------------------------------------------------------
 
 VotesArgument = Annotated[
-    str, typer.Argument(help="A votes file (.jsonl, .csv, .gz) or a run.", metavar="RUN|VOTES")
+    str,
+    typer.Argument(
+        help="A votes file (.jsonl, .csv, .gz), a run, or a name of `clash datasets list`.",
+        metavar="RUN|VOTES",
+    ),
 ]
 Judges = Annotated[
     str | None,

@@ -253,7 +253,7 @@ def aggregate_votes(selection: VoteSelection, options: AggregateOptions) -> Aggr
     rankings = None
     if methods.rankings:
         rankings = selection.rankings(options.copies)
-        methods = methods if rankings is not None else methods.without_names(selection.source)
+        methods = methods if rankings is not None else methods.without_names(selection.file)
     elif options.weights is not None:  # a run's panel has weights, and names may tell who ties
         rankings = replace(selection, presentation=None).rankings(options.copies)
     _check_use(methods, options)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from clash.analysis.serialize import to_dict, to_plain
@@ -162,7 +161,7 @@ def _pair_votes(selection: VoteSelection) -> PairVotes:
     from clash.analysis.power.candidate_pairs import PairVotes, names_of_file, names_of_run
 
     folder = selection.folder
-    names = names_of_file(Path(selection.source)) if folder is None else names_of_run(folder)
+    names = names_of_file(selection.file) if folder is None else names_of_run(folder)
     return PairVotes(selection.votes(), names)
 
 

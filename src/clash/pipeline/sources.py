@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clash.errors import RunFolderError, nearest, one_of
 from clash.pipeline.options import Observer
 from clash.store.folder import RunFolder
 
 if TYPE_CHECKING:
-    from clash.errors import RunFolderError
     from clash.votes import Votes
     from clash.votes.named_rankings import NamedRankings
 
@@ -44,12 +44,28 @@ def find_run(source: str | Path, runs: Path, observer: Observer) -> RunFolder | 
     return open_run(source, runs, observer)
 
 
+def _check_misspelling(name: str) -> None:
+    """Refuse a name that is nearly one of the votes that ship with clash.
+
+    Raises:
+        RunFolderError: it is.
+    """
+    from clash.datasets.votes_files import votes_files
+
+    if nearest(name, votes_files()) is not None:
+        raise RunFolderError(
+            f"{name}: is no file, no run, and no votes that ship with clash"
+            f"\n  fix: {one_of(name, votes_files())}"
+        )
+
+
 @dataclass(frozen=True)
 class VoteSelection:
     """Votes that somebody named, and which of them are read.
 
     Attributes:
-        source: a votes file or a run.
+        source: a votes file, a run, or the name of votes that ship with clash. A file, folder or
+            run of that name comes first.
         runs: the folder that run ids are looked up in.
         judges: only these judges: names with wildcards, comma separated.
         subset: only these subsets, likewise.
@@ -70,9 +86,35 @@ class VoteSelection:
         """The run that is the source; null for a votes file.
 
         Raises:
-            RunFolderError: the source is neither a file nor a run.
+            RunFolderError: the source is neither a file, nor a run, nor the name of votes that
+                ship with clash.
         """
-        return find_run(self.source, self.runs, self.observer)
+        if self._shipped_file is not None:
+            return None
+        try:
+            return find_run(self.source, self.runs, self.observer)
+        except RunFolderError:
+            _check_misspelling(str(self.source))
+            raise
+
+    @cached_property
+    def file(self) -> Path:
+        """The votes file that is the source, where :attr:`folder` is null."""
+        return self._shipped_file or Path(self.source)
+
+    @cached_property
+    def _shipped_file(self) -> Path | None:
+        """The votes that ship with clash under this name, unless the user has something of it."""
+        from clash.datasets.votes_files import votes_path
+
+        shipped = votes_path(str(self.source))
+        if shipped is None:
+            return None
+        own = next((p for p in (Path(self.source), self.runs / self.source) if p.exists()), None)
+        if own is not None:
+            self.observer.note(f"reads {own}, not the votes of this name that ship with clash")
+            return None
+        return shipped
 
     def votes(self) -> Votes:
         """The selected votes.
@@ -91,7 +133,7 @@ class VoteSelection:
             "decisive": self.decisive,
         }
         if self.folder is None:
-            return read_votes(self.source, **filters)
+            return read_votes(self.file, **filters)
         return encode(vote_rows(self.folder), **filters)
 
     def rankings(self, copies: str = "merge") -> NamedRankings | None:
@@ -116,7 +158,7 @@ class VoteSelection:
             "copies": copies,
         }
         if self.folder is None:
-            return file_rankings(self.source, presentation=self.presentation, **filters)
+            return file_rankings(self.file, presentation=self.presentation, **filters)
         if self.presentation is not None:
             raise ConfigError(
                 "a ballot of a run ranks all responses of a page, in whatever order they were shown",
