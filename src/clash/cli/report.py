@@ -32,6 +32,11 @@ def report(
         Path | None,
         typer.Option("--plots", help="Write every chart as SVG and PNG to this folder."),
     ] = None,
+    card: Annotated[
+        list[Path] | None,
+        typer.Option("--card", help="Write the verdict card, 1200 x 630: .svg or .png."),
+    ] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="The card on a dark ground.")] = False,
     browse: Annotated[
         bool, typer.Option("--open", help="Open report.html in the browser.")
     ] = False,
@@ -50,12 +55,15 @@ def report(
     from clash.cli.sources import open_run
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
+    from clash.report.card import check_card_path, verdict_card, write_card
     from clash.report.formats import plural
     from clash.report.item_walk import print_walk
     from clash.report.terminal import print_line
 
     if plots is not None:
         require("matplotlib", field="--plots")
+    for path in card or ():
+        check_card_path(path)
     folder = open_run(run, out)
     data = RunData.load(folder)
     if item is not None:
@@ -74,15 +82,21 @@ def report(
         from clash.report.html.report_page import pictures
 
         paths = drawing.save(pictures(findings, data, folder.path), plots)
+    for path in card or ():
+        write_card(verdict_card(findings, data.manifest.prompts), path, "dark" if dark else "light")
     page = _browse(folder) if browse else None
     if as_json:
         plot_paths = {} if plots is None else {"plots": [str(path) for path in paths]}
+        if card:
+            plot_paths["card"] = [str(path) for path in card]
         print_json({**to_dict(findings), "run": str(folder.path), **plot_paths})
         return
     wall_s = data.manifest.wall_s
     print_findings(findings, folder.path, wall_s, verbose=verbose, quiet=quiet)
     if paths:
         print_line(stdout(), f"wrote {plural(len(paths), 'picture')} to {plots}")
+    for path in card or ():
+        print_line(stdout(), f"wrote {path}")
     if page is not None:
         print_line(stdout(), f"opened {page}")
 

@@ -359,6 +359,25 @@ class Run:
             )
         return Path(shutil.copyfile(page, path))
 
+    def card(self, path: str | Path, *, dark: bool = False) -> Path:
+        """Write the verdict card: headline, interval chart and evidence in 1200 x 630 pixels.
+
+        Args:
+            path: a file that ends in ``.svg``, or in ``.png``, which needs the extra ``plots``.
+            dark: on a dark ground.
+
+        Raises:
+            ConfigError: another ending, or matplotlib is not installed.
+        """
+        from clash.report.card import check_card_path, verdict_card, write_card
+
+        to = Path(path)
+        check_card_path(to)
+        write_card(
+            verdict_card(self.findings, self.manifest.prompts), to, "dark" if dark else "light"
+        )
+        return to
+
     def to_dict(self) -> dict[str, Any]:
         """What ``clash eval --json`` prints."""
         if self._summary is None:

@@ -1,0 +1,427 @@
+"""The verdict card: headline, interval chart and evidence in a picture of 1200 x 630.
+
+For a README, a slide, a pull request. The SVG loads nothing and names fonts that systems have; the
+text is measured with the widths of DejaVu Sans, the widest of them, so that it fits in each.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+from clash.errors import ConfigError
+from clash.escape import for_xml
+from clash.extras import require
+from clash.pages import COLOURS, share_axis
+from clash.report.answer_chart import answer_rows
+from clash.report.formats import plural
+from clash.report.headline import run_headline
+from clash.report.names import short_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from matplotlib.artist import Artist
+
+    from clash.analysis.findings import Findings
+    from clash.pages import Axis, ChartRow
+    from clash.pages.tokens import Theme
+    from clash.report.headline import Headline
+
+WIDTH, HEIGHT = 1200, 630
+_LEFT, _RIGHT = 72, 1128
+_FIGURE_X, _TRACK_END = 964, 850
+_CHART_END, _RULE_Y, _FOOT_Y = 516, 544, 590
+_MOST_ROWS = 6
+_LEAST_PITCH = 34
+_RELATION = re.compile(" ([=<]) ")
+_NAME_ROOM = 300
+_SIZES = (58, 52, 46, 40)
+_FONTS = ("Inter", "Segoe UI", "Helvetica Neue", "Arial", "Liberation Sans", "Noto Sans")
+_CJK_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "PingFang SC", "Microsoft YaHei")
+_FAMILY = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','Noto Sans',sans-serif"
+# Hundredths of an em of the letters from blank to tilde, in DejaVu Sans and DejaVu Sans Bold.
+_REGULAR = (32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64,
+            64, 64, 64, 34, 34, 84, 84, 84, 53, 100, 68, 69, 70, 77, 63, 58, 77, 75, 29, 29, 66, 56,
+            86, 75, 79, 60, 79, 69, 63, 61, 73, 68, 99, 69, 61, 69, 39, 34, 39, 84, 50, 50, 61, 63,
+            55, 63, 62, 35, 63, 63, 28, 28, 58, 28, 97, 63, 61, 63, 63, 41, 52, 39, 63, 59, 82, 59,
+            59, 52, 64, 34, 64, 84)  # fmt: skip
+_BOLD = (35, 46, 52, 84, 70, 100, 87, 31, 46, 46, 52, 84, 38, 42, 38, 37, 70, 70, 70, 70, 70, 70, 70,
+         70, 70, 70, 40, 40, 84, 84, 84, 58, 100, 77, 76, 73, 83, 68, 68, 82, 84, 37, 37, 77, 64, 100,
+         84, 85, 73, 85, 77, 72, 68, 81, 77, 110, 77, 72, 73, 46, 37, 46, 84, 50, 50, 67, 72, 59, 72,
+         68, 44, 72, 71, 34, 34, 67, 34, 104, 71, 69, 72, 72, 49, 60, 48, 71, 65, 92, 65, 65, 58, 71,
+         37, 71, 84)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Text:
+    x: float
+    y: float
+    words: str
+    size: int
+    role: str = "ink"
+    anchor: Literal["start", "middle", "end"] = "start"
+    bold: bool = False
+
+
+@dataclass(frozen=True)
+class _Line:
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    role: str
+    width: float
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class _Dot:
+    x: float
+    y: float
+    role: str
+
+
+_Shape = _Text | _Line | _Dot
+
+
+@dataclass(frozen=True)
+class Card:
+    """What a card shows.
+
+    Attributes:
+        source: whose answer it is: the prompts, or the run.
+        facts: over how much: prompts, judges, labels.
+        measure: what the rows are of.
+        rows: the chart, best first.
+        n_more: candidates that the chart has no room for.
+    """
+
+    source: str
+    facts: str
+    headline: Headline
+    measure: str
+    rows: tuple[ChartRow, ...]
+    n_more: int = 0
+
+    @property
+    def description(self) -> str:
+        """The chart in words, for someone who does not see it."""
+        rows = (f"{row.name} {row.figure} {row.bounds}".strip() for row in self.rows)
+        return f"{self.measure}, 95% intervals: {', '.join(rows)}. {self.facts}."
+
+
+def verdict_card(findings: Findings, source: str | None = None) -> Card:
+    """The card of a run.
+
+    Args:
+        findings: of the run.
+        source: the name of the prompts; by default the id of the run.
+    """
+    measure, rows = answer_rows(findings)
+    judges = sum(judge.role == "voting" for judge in findings.judges)
+    noun = "pair" if findings.kind == "validate" else "prompt"
+    labels = findings.label_concordance
+    facts = [plural(findings.coverage.items, noun), plural(judges, "judge")]
+    if labels is not None:
+        facts.append(plural(labels.n, "human label"))
+    return Card(
+        source or findings.run,
+        " · ".join(facts),
+        run_headline(findings),
+        measure,
+        tuple(rows[:_MOST_ROWS]),
+        max(0, len(rows) - _MOST_ROWS),
+    )
+
+
+def write_card(card: Card, path: Path, theme: Theme = "light") -> None:
+    """Write a card as the ending of the path says.
+
+    Raises:
+        ConfigError: as :func:`check_card_path`.
+    """
+    check_card_path(path)
+    is_svg = path.suffix.lower() == ".svg"
+    data = card_svg(card, theme).encode() if is_svg else card_png(card, theme)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+
+
+def check_card_path(path: Path) -> None:
+    """Refuse a path before a card is computed for it.
+
+    Raises:
+        ConfigError: another ending than .svg or .png.
+        MissingPackageError: a PNG without matplotlib.
+    """
+    if path.suffix.lower() not in (".svg", ".png"):
+        message = f"no card ends in {path.suffix!r}"
+        raise ConfigError(message, field="--card", hint=".svg or .png")
+    if path.suffix.lower() == ".png":
+        require("matplotlib", field="--card", alternative="write an .svg")
+
+
+# -- layout ----------------------------------------------------------------------------------------
+
+
+def _shapes(card: Card) -> Iterator[_Shape]:
+    yield _Text(_LEFT, 82, "clash", 26, bold=True)
+    facts_width = _width(card.facts, 22)
+    room = _RIGHT - _LEFT - 92 - facts_width - 40
+    yield _Text(_LEFT + 92, 82, _from_end(card.source, 26, room), 26, "ink-2")
+    yield _Text(_RIGHT, 82, card.facts, 22, "ink-2", "end")
+    lines, size = _headline_lines(card.headline.text)
+    y = 110.0
+    for line in lines:
+        y += size * 1.14
+        yield _Text(_LEFT, y, line, size, bold=True)
+    against = card.headline.contradiction or ""
+    y += 14 if against else 0
+    for line in _two_lines(against, 24, _RIGHT - _LEFT):
+        y += 32
+        yield _Text(_LEFT, y, line, 24, "caution", bold=True)
+    yield from _chart(card, y + 48)
+    yield _Line(_LEFT, _RULE_Y, _RIGHT, _RULE_Y, "hairline", 2)
+    yield from _foot(card)
+
+
+def _headline_lines(text: str) -> tuple[list[str], int]:
+    """The headline in at most three lines, in the largest size that does."""
+    room, size, lines = _RIGHT - _LEFT, _SIZES[0], [text]
+    for size, most in zip(_SIZES, (2, 2, 3, 3), strict=True):
+        lines = _even(_wrap(text, size, room), size, room)
+        if len(lines) <= most:
+            return lines, size
+    return [*lines[:2], _to_end(" ".join(lines[2:]), size, _RIGHT - _LEFT, bold=True)], size
+
+
+def _two_lines(text: str, size: int, room: float) -> list[str]:
+    lines = _wrap(text, size, room)
+    if len(lines) > 2:
+        return [lines[0], _to_end(" ".join(lines[1:]), size, room, bold=True)]
+    return _even(lines, size, room)
+
+
+def _chart(card: Card, top: float) -> Iterator[_Shape]:
+    if not card.rows:
+        return
+    rows = card.rows[: max(1, int((_CHART_END - top - 24) / _LEAST_PITCH))]
+    n_more = card.n_more + len(card.rows) - len(rows)
+    axis = share_axis(rows)
+    pitch = min(50.0, (_CHART_END - top - 24) / len(rows))
+    top = max(top, _CHART_END - 24 - pitch * len(rows))
+    size = 28 if pitch >= 44 else 24
+    names = _names([row.name for row in rows], size)
+    start = _LEFT + max(_width(name, size, bold=True) for name in names.values()) + 32
+    ends = (start, float(_TRACK_END))
+    reference = _place(axis, axis.reference or 0.5, ends)
+    words = axis.reference_label if card.measure == "Win rate" else "50% = chance"
+    yield _Text(_LEFT, top + 8, card.measure, 22, "ink-2")
+    label_x = max(reference, _LEFT + _width(card.measure, 22) + 24 + _width(words, 22) / 2)
+    yield _Text(label_x, top + 8, words, 22, "ink-2", "middle")
+    if n_more:
+        yield _Text(_RIGHT, top + 8, f"and {n_more} more", 22, "ink-2", "end")
+    bottom = top + 24 + pitch * len(rows)
+    yield _Line(reference, top + 22, reference, bottom - 6, "grey", 2, dashed=True)
+    for number, row in enumerate(rows):
+        y = top + 24 + pitch * (number + 0.5)
+        yield from _chart_row(row, names[row.name], axis, ends, y, size)
+
+
+def _chart_row(
+    row: ChartRow, name: str, axis: Axis, ends: tuple[float, float], y: float, size: int
+) -> Iterator[_Shape]:
+    role = {"plain": "ink", "accent": "accent", "caution": "caution"}[row.tone]
+    is_plain = row.tone == "plain"
+    base = y + size * 0.36
+    yield _Text(_LEFT, base, name, size, role, bold=not is_plain)
+    if row.estimate is None:
+        yield _Text(_RIGHT, base, row.note, size - 4, "ink-2", "end")
+        return
+    if row.low is not None and row.high is not None:
+        low, high = (_place(axis, end, ends) for end in (row.low, row.high))
+        yield _Line(low, y, high, y, "grey" if is_plain else role, 5)
+    yield _Dot(_place(axis, row.estimate, ends), y, "ink-2" if is_plain else role)
+    yield _Text(_FIGURE_X, base, row.figure, size, role, "end", bold=True)
+    yield _Text(_RIGHT, base, row.bounds, size, "ink-2", "end")
+
+
+def _place(axis: Axis, value: float, ends: tuple[float, float]) -> float:
+    return ends[0] + (ends[1] - ends[0]) * axis.place(value) / 100
+
+
+def _foot(card: Card) -> Iterator[_Shape]:
+    """The evidence, whole, or what the intervals are."""
+    for words in (card.headline.evidence, f"{card.measure}, 95% intervals"):
+        for size in (24, 22, 20, 18, 16):
+            if words and _width(words, size) <= _RIGHT - _LEFT:
+                yield _Text(_LEFT, _FOOT_Y, words, size, "ink-2")
+                return
+
+
+def _names(names: Sequence[str], size: int) -> dict[str, str]:
+    """Names shortened at the front, all of them apart, that fit the column."""
+    for characters in range(32, 7, -2):
+        short = short_names(names, characters)
+        if all(_width(name, size, bold=True) <= _NAME_ROOM for name in short.values()):
+            return short
+    return {name: _from_end(name, size, _NAME_ROOM) for name in names}
+
+
+# -- text that fits --------------------------------------------------------------------------------
+
+
+def _width(text: str, size: float, *, bold: bool = False) -> float:
+    """Pixels that a text takes at most."""
+    widths = _BOLD if bold else _REGULAR
+    return sum(_em(letter, widths) for letter in for_xml(text)) * size
+
+
+def _em(letter: str, widths: Sequence[int]) -> float:
+    if " " <= letter <= "~":
+        return widths[ord(letter) - 32] / 100
+    if unicodedata.combining(letter):
+        return 0.0
+    return 1.4 if ord(letter) > 0xFFFF else 1.05
+
+
+def _wrap(text: str, size: int, room: float) -> list[str]:
+    """Bold words in lines; a word that is too long for a line is cut at its front."""
+    lines: list[str] = []
+    words = _RELATION.sub("\u00a0\\1\u00a0", text).split(" ")  # p = 0.02 stays together
+    for word in (_from_end(word, size, room, bold=True) for word in words if word):
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and _width(longer, size, bold=True) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
+def _even(lines: list[str], size: int, room: float) -> list[str]:
+    """Lines of about the same length: no last line of one word."""
+    lines = list(lines)
+    for before, after in reversed(list(pairwise(range(len(lines))))):
+        while True:
+            head, _, word = lines[before].rpartition(" ")
+            longer = f"{word} {lines[after]}"
+            if not head or _width(longer, size, bold=True) > min(
+                room, _width(head, size, bold=True)
+            ):
+                break
+            lines[before], lines[after] = head, longer
+    return lines
+
+
+def _from_end(text: str, size: int, room: float, *, bold: bool = False) -> str:
+    """The text without its front, as far as there is room."""
+    if _width(text, size, bold=bold) <= room:
+        return text
+    start = 1
+    while start < len(text) and _width(f"…{text[start:]}", size, bold=bold) > room:
+        start += 1
+    return f"…{text[start:]}"
+
+
+def _to_end(text: str, size: int, room: float, *, bold: bool = False) -> str:
+    """The text without its end, as far as there is room."""
+    if _width(text, size, bold=bold) <= room:
+        return text
+    stop = len(text) - 1
+    while stop and _width(f"{text[:stop]}…", size, bold=bold) > room:
+        stop -= 1
+    return f"{text[:stop].rstrip()}…"
+
+
+# -- two media -------------------------------------------------------------------------------------
+
+
+def card_svg(card: Card, theme: Theme = "light") -> str:
+    """The card as SVG: one file that loads nothing."""
+    colours = COLOURS[theme]
+    body = "".join(_markup(shape, colours[shape.role]) for shape in _shapes(card))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}"'
+        f' viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="t d" font-family="{_FAMILY}">'
+        f'<title id="t">{_safe(card.headline.text)}</title>'
+        f'<desc id="d">{_safe(card.description)}</desc>'
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{colours["paper"]}"/>{body}</svg>\n'
+    )
+
+
+def _markup(shape: _Shape, colour: str) -> str:
+    match shape:
+        case _Text(x, y, words, size, _, anchor, bold):
+            weight = ' font-weight="650"' if bold else ""
+            side = "" if anchor == "start" else f' text-anchor="{anchor}"'
+            return (
+                f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}"{weight}{side}'
+                f' fill="{colour}">{_safe(words)}</text>'
+            )
+        case _Line(x1, y1, x2, y2, _, width, dashed):
+            end = ' stroke-dasharray="3 5"' if dashed else ' stroke-linecap="round"'
+            return (
+                f'<path d="M{x1:.0f} {y1:.0f}L{x2:.0f} {y2:.0f}" stroke="{colour}"'
+                f' stroke-width="{width:g}"{end}/>'
+            )
+        case _Dot(x, y):
+            return f'<circle cx="{x:.0f}" cy="{y:.0f}" r="11" fill="{colour}"/>'
+
+
+def _safe(text: str) -> str:
+    return escape(for_xml(text))
+
+
+def card_png(card: Card, theme: Theme = "light") -> bytes:
+    """The card as PNG, in the size of the SVG.
+
+    Raises:
+        MissingPackageError: matplotlib is not installed.
+    """
+    require("matplotlib", field="--card", alternative="write an .svg")
+    import warnings
+    from io import BytesIO
+
+    from matplotlib import font_manager, rc_context
+    from matplotlib.figure import Figure
+
+    colours = COLOURS[theme]
+    present = set(font_manager.get_font_names())
+    fonts = [name for name in (*_FONTS, "DejaVu Sans", *_CJK_FONTS) if name in present]
+    with rc_context({"font.family": fonts, "text.parse_math": False}), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a letter that no font has is drawn as a box
+        figure = Figure(figsize=(WIDTH / 100, HEIGHT / 100), dpi=100, facecolor=colours["paper"])
+        axes = figure.add_axes((0, 0, 1, 1))
+        axes.set_xlim(0, WIDTH)
+        axes.set_ylim(HEIGHT, 0)
+        axes.set_axis_off()
+        for order, shape in enumerate(_shapes(card)):
+            axes.add_artist(_artist(shape, colours[shape.role])).set_zorder(order)
+        buffer = BytesIO()
+        figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _artist(shape: _Shape, colour: str) -> Artist:
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Circle
+    from matplotlib.text import Text
+
+    points = 72 / 100  # of a pixel at 100 dots per inch
+    match shape:
+        case _Text(x, y, words, size, _, anchor, bold):
+            side = {"start": "left", "middle": "center", "end": "right"}[anchor]
+            return Text(x, y, for_xml(words), color=colour, fontsize=size * points, ha=side,
+                        va="baseline", fontweight="bold" if bold else "normal")  # fmt: skip
+        case _Line(x1, y1, x2, y2, _, width, dashed):
+            style = (0, (3 / width, 5 / width)) if dashed else "-"
+            return Line2D([x1, x2], [y1, y2], color=colour, linewidth=width * points, ls=style,
+                          solid_capstyle="round")  # fmt: skip
+        case _Dot(x, y):
+            return Circle((x, y), 11, color=colour, linewidth=0)
