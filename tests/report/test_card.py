@@ -94,7 +94,7 @@ def test_nothing_leaves_the_frame_or_lies_on_anything_else(card, n, name, agains
     ET.fromstring(svg)
     assert "<script" not in svg
     assert "\u202e" not in svg
-    names = cards._names([row.name for row in odd.rows], 24)
+    names = cards._names([row.name for row in odd.rows], 24)[0]
     assert len(set(names.values())) == len(odd.rows) or name.startswith("汉")
 
 

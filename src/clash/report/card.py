@@ -40,7 +40,7 @@ _CHART_END, _RULE_Y, _FOOT_Y = 516, 544, 590
 _MOST_ROWS = 6
 _LEAST_PITCH = 34
 _RELATION = re.compile(" ([=<]) ")
-_NAME_ROOM = 300
+_NAME_ROOM = 400
 _SIZES = (58, 52, 46, 40)
 _FONTS = ("Inter", "Segoe UI", "Helvetica Neue", "Arial", "Liberation Sans", "Noto Sans")
 _CJK_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "PingFang SC", "Microsoft YaHei")
@@ -217,7 +217,7 @@ def _chart(card: Card, top: float) -> Iterator[_Shape]:
     pitch = min(50.0, (_CHART_END - top - 24) / len(rows))
     top = max(top, _CHART_END - 24 - pitch * len(rows))
     size = 28 if pitch >= 44 else 24
-    names = _names([row.name for row in rows], size)
+    names, size = _names([row.name for row in rows], size)
     start = _LEFT + max(_width(name, size, bold=True) for name in names.values()) + 32
     ends = (start, float(_TRACK_END))
     reference = _place(axis, axis.reference or 0.5, ends)
@@ -265,13 +265,14 @@ def _foot(card: Card) -> Iterator[_Shape]:
                 return
 
 
-def _names(names: Sequence[str], size: int) -> dict[str, str]:
-    """Names shortened at the front, all of them apart, that fit the column."""
-    for characters in range(32, 7, -2):
-        short = short_names(names, characters)
-        if all(_width(name, size, bold=True) <= _NAME_ROOM for name in short.values()):
-            return short
-    return {name: _from_end(name, size, _NAME_ROOM) for name in names}
+def _names(names: Sequence[str], size: int) -> tuple[dict[str, str], int]:
+    """Names shortened at the front, all of them apart, and the size in which they fit the column."""
+    for smaller in (size, 24, 20):
+        for characters in range(36, 11, -2):
+            short = short_names(names, characters)
+            if all(_width(name, smaller, bold=True) <= _NAME_ROOM for name in short.values()):
+                return short, smaller
+    return {name: _from_end(name, 20, _NAME_ROOM) for name in names}, 20
 
 
 # -- text that fits --------------------------------------------------------------------------------
