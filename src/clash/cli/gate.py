@@ -57,6 +57,10 @@ def gate(
     junit: Annotated[
         Path | None, typer.Option("--junit", help="Write JUnit XML to this file.")
     ] = None,
+    comment: Annotated[
+        Path | None,
+        typer.Option("--comment", help="Write a comment for the pull request here, as Markdown."),
+    ] = None,
     github: Annotated[
         bool | None,
         typer.Option(
@@ -102,6 +106,8 @@ def gate(
     )
     if junit is not None:
         _write_junit(junit, result, baseline)
+    if comment is not None:
+        _write_comment(comment, result)
     if github if github is not None else os.environ.get("GITHUB_ACTIONS") == "true":
         _annotate(result, to_stderr=as_json)
     if as_json:
@@ -127,6 +133,22 @@ def _write_junit(path: Path, result: GateChecks, baseline: str | None) -> None:
     time = manifest.ended or manifest.started
     text = report.junit(manifest.run, result.checks, time=time, properties=properties)
     path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _write_comment(path: Path, result: GateChecks) -> None:
+    from clash.analysis.explanation.disagreements import telling_disagreements
+    from clash.analysis.findings import compute_findings
+    from clash.report.comment import MOST_DISAGREEMENTS, GateComment, actions_link, render_comment
+
+    comment = GateComment(
+        result.run.manifest.run,
+        compute_findings(result.run),
+        result.checks,
+        telling_disagreements(result.run, MOST_DISAGREEMENTS),
+        actions_link(os.environ),
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(render_comment(comment), encoding="utf-8", newline="\n")
 
 
 def _annotate(result: GateChecks, *, to_stderr: bool) -> None:

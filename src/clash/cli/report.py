@@ -8,6 +8,7 @@ import typer
 from clash.cli.options import AsJson, Out, Quiet, RunArgument, Verbose
 
 if TYPE_CHECKING:
+    from clash.pages.tokens import Theme
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
 
@@ -82,8 +83,9 @@ def report(
         from clash.report.html.report_page import pictures
 
         paths = drawing.save(pictures(findings, data, folder.path), plots)
+    theme: Theme = "dark" if dark else "light"
     for path in card or ():
-        write_card(verdict_card(findings, data.manifest.prompts), path, "dark" if dark else "light")
+        write_card(verdict_card(findings, data.manifest.prompts), path, theme)
     page = _browse(folder) if browse else None
     if as_json:
         plot_paths = {} if plots is None else {"plots": [str(path) for path in paths]}

@@ -1,53 +1,57 @@
-"""The interval chart of a run's answer, as rows: for the card, the comment on a pull request."""
+"""The interval chart of a run's answer, for media other than a page: the card, a comment."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.pages import ChartRow
-from clash.report.formats import percent
-from clash.report.headline import baseline_words, telling_baseline
+from clash.pages import share_axis
+from clash.report.html.trust import chance_mark, method_rows
+from clash.report.html.words import share_row
 
 if TYPE_CHECKING:
-    from clash.analysis.concordance import Concordance
     from clash.analysis.findings import Findings
-    from clash.pages.charts import Tone
-    from clash.stats.intervals import Interval
+    from clash.pages import Axis, ChartRow
 
 
-def answer_rows(findings: Findings) -> tuple[str, list[ChartRow]]:
-    """What the rows measure, and the rows: win rates, or agreement with people in a validation."""
-    if findings.kind == "validate" and findings.concordance is not None:
-        return "Agreement with people", _agreement_rows(findings.concordance)
-    winner = findings.decision.winner if findings.decision.status == "decided" else None
-    rows = [
-        _row(
-            line.candidate,
-            line.win_rate_ties_half,
-            "accent" if line.candidate == winner else "plain",
+@dataclass(frozen=True)
+class AnswerChart:
+    """What a run's answer rests on.
+
+    Attributes:
+        measure: what the rows are of: win rates, or agreement with people in a validation.
+        rows: best first.
+        reference: the share that they are read against, and what it means.
+    """
+
+    measure: str
+    rows: tuple[ChartRow, ...]
+    reference: tuple[float, str]
+
+    @classmethod
+    def of(cls, findings: Findings) -> AnswerChart:
+        """The chart of a run."""
+        people = findings.concordance
+        if findings.kind == "validate" and people is not None:
+            return cls("Agreement with people", tuple(method_rows(people)), chance_mark(people))
+        winner = findings.decision.winner if findings.decision.status == "decided" else None
+        rows = (
+            share_row(
+                line.candidate,
+                line.win_rate_ties_half,
+                note="" if line.win_rate_ties_half else "never judged",
+                tone="accent" if line.candidate == winner else "plain",
+            )
+            for line in findings.leaderboard
         )
-        for line in findings.leaderboard
-    ]
-    return "Win rate", rows
+        return cls("Win rate", tuple(rows), (0.5, "50% = level"))
 
+    def first(self, most: int) -> AnswerChart:
+        """The chart with its first rows only."""
+        return AnswerChart(self.measure, self.rows[:most], self.reference)
 
-def _agreement_rows(concordance: Concordance) -> list[ChartRow]:
-    """Another person, the panel, its best judge and the best plain rule."""
-    rows = [_row("panel", concordance.headline.rate.interval, "accent")]
-    if concordance.people is not None:
-        rows.insert(0, _row("another person", concordance.people.agreement))
-    judges = [line for line in concordance.methods if line.kind == "judge" and line.interval]
-    best = max(judges, key=lambda line: line.estimate, default=None)
-    if best is not None:
-        rows.append(_row(f"best judge: {best.name}", best.interval))
-    baseline = telling_baseline(concordance)
-    if baseline is not None:
-        rows.append(_row(baseline_words(baseline.name).removeprefix("picking "), baseline.interval))
-    return rows
-
-
-def _row(name: str, interval: Interval | None, tone: Tone = "plain") -> ChartRow:
-    if interval is None:
-        return ChartRow(name, None, note="never judged", tone=tone)
-    figure, _, bounds = percent(interval).partition(" ")
-    return ChartRow(name, interval.estimate, interval.low, interval.high, figure, bounds, tone=tone)
+    @property
+    def axis(self) -> Axis:
+        """What the rows span."""
+        share, label = self.reference
+        return share_axis(self.rows, reference=share, label=label)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal
 from clash.errors import ConfigError
 from clash.escape import for_xml
 from clash.extras import require
-from clash.pages import COLOURS, share_axis
-from clash.report.answer_chart import answer_rows
+from clash.pages import COLOURS
+from clash.report.answer_chart import AnswerChart
 from clash.report.formats import plural
 from clash.report.headline import run_headline
 from clash.report.names import short_names
@@ -97,23 +97,19 @@ class Card:
     Attributes:
         source: whose answer it is: the prompts, or the run.
         facts: over how much: prompts, judges, labels.
-        measure: what the rows are of.
-        rows: the chart, best first.
-        n_more: candidates that the chart has no room for.
+        chart: what the answer rests on.
     """
 
     source: str
     facts: str
     headline: Headline
-    measure: str
-    rows: tuple[ChartRow, ...]
-    n_more: int = 0
+    chart: AnswerChart
 
     @property
     def description(self) -> str:
         """The chart in words, for someone who does not see it."""
-        rows = (f"{row.name} {row.figure} {row.bounds}".strip() for row in self.rows)
-        return f"{self.measure}, 95% intervals: {', '.join(rows)}. {self.facts}."
+        rows = (f"{row.name} {row.figure} {row.bounds}".strip() for row in self.chart.rows)
+        return f"{self.chart.measure}, 95% intervals: {', '.join(rows)}. {self.facts}."
 
 
 def verdict_card(findings: Findings, source: str | None = None) -> Card:
@@ -123,7 +119,6 @@ def verdict_card(findings: Findings, source: str | None = None) -> Card:
         findings: of the run.
         source: the name of the prompts; by default the id of the run.
     """
-    measure, rows = answer_rows(findings)
     judges = sum(judge.role == "voting" for judge in findings.judges)
     noun = "pair" if findings.kind == "validate" else "prompt"
     labels = findings.label_concordance
@@ -134,9 +129,7 @@ def verdict_card(findings: Findings, source: str | None = None) -> Card:
         source or findings.run,
         " · ".join(facts),
         run_headline(findings),
-        measure,
-        tuple(rows[:_MOST_ROWS]),
-        max(0, len(rows) - _MOST_ROWS),
+        AnswerChart.of(findings),
     )
 
 
@@ -186,7 +179,7 @@ def _shapes(card: Card) -> Iterator[_Shape]:
     for line in _two_lines(against, 24, _RIGHT - _LEFT):
         y += 32
         yield _Text(_LEFT, y, line, 24, "caution", bold=True)
-    yield from _chart(card, y + 48)
+    yield from _chart(card.chart, y + 48)
     yield _Line(_LEFT, _RULE_Y, _RIGHT, _RULE_Y, "hairline", 2)
     yield from _foot(card)
 
@@ -208,22 +201,22 @@ def _two_lines(text: str, size: int, room: float) -> list[str]:
     return _even(lines, size, room)
 
 
-def _chart(card: Card, top: float) -> Iterator[_Shape]:
-    if not card.rows:
+def _chart(chart: AnswerChart, top: float) -> Iterator[_Shape]:
+    if not chart.rows:
         return
-    rows = card.rows[: max(1, int((_CHART_END - top - 24) / _LEAST_PITCH))]
-    n_more = card.n_more + len(card.rows) - len(rows)
-    axis = share_axis(rows)
+    room = max(1, int((_CHART_END - top - 24) / _LEAST_PITCH))
+    first = chart.first(min(room, _MOST_ROWS))
+    rows, axis = first.rows, first.axis
+    n_more = len(chart.rows) - len(rows)
     pitch = min(50.0, (_CHART_END - top - 24) / len(rows))
     top = max(top, _CHART_END - 24 - pitch * len(rows))
     size = 28 if pitch >= 44 else 24
     names, size = _names([row.name for row in rows], size)
     start = _LEFT + max(_width(name, size, bold=True) for name in names.values()) + 32
     ends = (start, float(_TRACK_END))
-    reference = _place(axis, axis.reference or 0.5, ends)
-    words = axis.reference_label if card.measure == "Win rate" else "50% = chance"
-    yield _Text(_LEFT, top + 8, card.measure, 22, "ink-2")
-    label_x = max(reference, _LEFT + _width(card.measure, 22) + 24 + _width(words, 22) / 2)
+    reference, words = _place(axis, chart.reference[0], ends), chart.reference[1]
+    yield _Text(_LEFT, top + 8, chart.measure, 22, "ink-2")
+    label_x = max(reference, _LEFT + _width(chart.measure, 22) + 24 + _width(words, 22) / 2)
     yield _Text(label_x, top + 8, words, 22, "ink-2", "middle")
     if n_more:
         yield _Text(_RIGHT, top + 8, f"and {n_more} more", 22, "ink-2", "end")
@@ -253,12 +246,12 @@ def _chart_row(
 
 
 def _place(axis: Axis, value: float, ends: tuple[float, float]) -> float:
-    return ends[0] + (ends[1] - ends[0]) * axis.place(value) / 100
+    return ends[0] + (ends[1] - ends[0]) * axis.position(value) / 100
 
 
 def _foot(card: Card) -> Iterator[_Shape]:
     """The evidence, whole, or what the intervals are."""
-    for words in (card.headline.evidence, f"{card.measure}, 95% intervals"):
+    for words in (card.headline.evidence, f"{card.chart.measure}, 95% intervals"):
         for size in (24, 22, 20, 18, 16):
             if words and _width(words, size) <= _RIGHT - _LEFT:
                 yield _Text(_LEFT, _FOOT_Y, words, size, "ink-2")

@@ -41,7 +41,9 @@ def comparison_page(view: ComparisonView, links: tuple[str, str]) -> Page:
         view: what changed.
         links: the addresses of the two.
     """
-    return _page("compare.html.j2", (), view=view, links=links)
+    label = "Change of each candidate's win rate in points, with 95% intervals"
+    chart = pages.interval_chart(view.rows, view.axis, label=label, large=True) if view.rows else ""
+    return _page("compare.html.j2", (), view=view, links=links, chart=chart)
 
 
 def problem_page(title: str, message: str) -> Page:
