@@ -71,14 +71,6 @@ def print_tables(tables: Iterable[Table]) -> None:
     terminal.print_tables(stdout(), tables)
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Print the answer of a command: its first line stands out."""
-    from rich.text import Text
-
-    for number, line in enumerate(lines):
-        stdout().print(Text(for_terminal(line), style="" if number else "bold"))
-
-
 def print_written(paths: Iterable[Path | str]) -> None:
     """Print which files were written."""
     for path in paths:

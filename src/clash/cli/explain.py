@@ -20,12 +20,20 @@ def explain(
 ) -> None:
     """Explain a decision: which items and judges it rests on, and what would change it."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_lines, print_tables, stdout
+    from clash.cli.common import print_json, stdout
+    from clash.cli.outcome import reference
     from clash.cli.sources import open_run
     from clash.pipeline.explain import explain_item, explain_run
     from clash.report import explanation as report
     from clash.report.headline import run_headline
     from clash.report.item_walk import print_walk
+    from clash.report.terminal import (
+        print_line,
+        print_screen,
+        print_tables,
+        print_text,
+        text_width,
+    )
 
     folder = open_run(run, out)
     if item is not None:
@@ -36,15 +44,17 @@ def explain(
             print_walk(stdout(), steps)
         return
     result = explain_run(folder)
-    explanation = result.explanation
     if as_json:
-        print_json({**to_dict(explanation), "run": str(folder.path)})
+        print_json({**to_dict(result.explanation), "run": str(folder.path)})
         return
-    lines = report.headlines(explanation, run_headline(result.findings, run))
-    print_lines(lines[:1] if quiet else lines)
+    console, name = stdout(), reference(folder.path)
+    headline = run_headline(result.findings, name)
     if quiet:
-        return
-    print_tables(report.tables(explanation) if verbose else report.brief_tables(explanation))
-    if explanation.disagreements:
-        first = explanation.disagreements[0].item_id
-        stdout().print(f"\nNext  clash explain {run} --item {first}", soft_wrap=True)
+        print_line(console, headline.text)
+    elif verbose:
+        for line in report.headlines(result.explanation, headline):
+            print_text(console, line)
+        print_tables(console, report.tables(result.explanation))
+    else:
+        width = text_width(console)
+        print_screen(console, report.explanation_screen(result.explanation, headline, width, name))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clash.escape import clip
 from clash.report.formats import DASH, first_names, number, p_cell, percent, plural
-from clash.report.names import short_names
+from clash.report.names import short_names, shorten
+from clash.report.screens import blank_screen
 from clash.report.tables import MOST_ROWS, Table, cut_note, with_rows
 
 if TYPE_CHECKING:
@@ -16,12 +19,16 @@ if TYPE_CHECKING:
     from clash.analysis.explanation.disagreements import Opinion, TellingDisagreement
     from clash.analysis.explanation.without import Omission
     from clash.report.headline import Headline
+    from clash.report.screens import Screen
+    from clash.stats.intervals import Interval
 
-_BRIEF_DISAGREEMENTS = 3
+_BRIEF_DISAGREEMENTS = 2
 _MOST_DISAGREEMENTS = 10
 _FEW_NAMES = 3
+_FEWEST_NAMES = 2
 _NAME_WIDTH = 22
-_REASON_LENGTH = 70
+_REASON_LENGTH = 60
+_ITEM_WIDTH = 18
 _ITEMS_FILE = "`clash explain RUN --json`"
 
 
@@ -31,6 +38,38 @@ def headlines(explanation: Explanation, headline: Headline) -> list[str]:
     if explanation.leader is not None:
         lines += _flip_sentences(explanation)
     return [line for line in lines if line]
+
+
+def explanation_screen(
+    explanation: Explanation, headline: Headline, width: int | None, run: str
+) -> Screen:
+    """The answer, what would change it, and the most telling disagreements, in 20 lines.
+
+    Args:
+        explanation: of the run.
+        headline: of the run.
+        width: of the terminal; null where there is none.
+        run: how the commands of the next steps name it.
+    """
+    screen = blank_screen(width)
+    screen.headline(replace(headline, evidence="", notes=()))
+    if explanation.leader is not None:
+        for sentence in _flip_sentences(explanation):
+            screen.sentence(sentence)
+    screen.add()
+    for label, text in _facts(explanation):
+        screen.fact(label, text)
+    lines, names = explanation.disagreements, _ShortNames.of(explanation)
+    if lines:
+        screen.add()
+        screen.sentence(f"Most telling of {plural(len(lines), 'disagreement')}", "bold")
+        for line in lines[:_BRIEF_DISAGREEMENTS]:
+            text = f"{_sides(line, names)}. {_best_reason(line, names)}".strip()
+            screen.fact(shorten(line.item_id, _ITEM_WIDTH), text)
+    item = f" --item {shlex.quote(lines[0].item_id)}" if lines else " -v"
+    screen.add()
+    screen.add((f"Next    clash explain {run}{item}", ""))
+    return screen
 
 
 class _ShortNames(dict[str, str]):
@@ -79,22 +118,12 @@ def _count(flip: Flip) -> str:
     return f"{'' if flip.exact else 'at most '}{flip.items}"
 
 
-def _agreement(explanation: Explanation) -> str:
-    rate = explanation.agreement
-    n = explanation.n_labelled
-    return DASH if rate is None else f"{round(rate.estimate * n)} of {n} items ({percent(rate)})"
-
-
-def brief_tables(explanation: Explanation) -> list[Table]:
-    """The facts and the most telling disagreements, for the first screen."""
-    return with_rows([_facts(explanation), _telling(explanation)])
-
-
 def tables(explanation: Explanation) -> list[Table]:
     """Everything: the facts, each omission, the items that hang on one judge, disagreements."""
+    facts = Table("", ("", ""), _facts(explanation))
     return with_rows(
         [
-            _facts(explanation),
+            facts,
             _omissions("Without one judge", "judge", explanation.judges, explanation),
             _omissions("Without one category", "category", explanation.categories, explanation),
             _omissions(
@@ -110,24 +139,26 @@ def tables(explanation: Explanation) -> list[Table]:
     )
 
 
-def _facts(explanation: Explanation) -> Table:
+def _facts(explanation: Explanation) -> list[tuple[str, str]]:
+    """What the decision rests on, by name."""
     names = _ShortNames.of(explanation)
-    rows = [
-        ("Without one judge", _changes(explanation.judges, names)),
-        ("Without one category", _changes(explanation.categories, names)),
+    facts = [
+        ("Without a judge", _changes(explanation.judges, names)),
+        ("Without a category", _changes(explanation.categories, names)),
         ("Without best items", _changes(explanation.best_items, names)),
         ("One judge decides", _hanging(explanation)),
     ]
-    if explanation.agreement is not None and explanation.kind != "validate":
-        rows.append(("Panel and people", f"agree on {_agreement(explanation)}"))
     if explanation.agreement is not None and explanation.judges:
-        rates = (f"{names[line.name]} {_percent(line)}" for line in explanation.judges)
-        rows.append(("Agreement without", ", ".join(rates)))
-    return Table("", ("", ""), [(name, text) for name, text in rows if text], brief=True)
+        facts.append(("Panel vs. people", _agreement(explanation.agreement, explanation, names)))
+    return [(name, text) for name, text in facts if text]
 
 
-def _percent(line: Omission) -> str:
-    return DASH if line.agreement is None else f"{line.agreement.estimate:.0%}"
+def _agreement(rate: Interval, explanation: Explanation, names: Mapping[str, str]) -> str:
+    """The agreement with labels, and the judges without whom it is least and most."""
+    rates = {line.name: line.agreement.estimate for line in explanation.judges if line.agreement}
+    least, most = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
+    extremes = [f"{rates[name]:.0%} without {names[name]}" for name in (least, most)]
+    return f"{rate.estimate:.0%} agree; {' to '.join(extremes)}"
 
 
 def _changes(lines: Sequence[Omission], names: Mapping[str, str]) -> str:
@@ -158,7 +189,7 @@ def _hanging(explanation: Explanation) -> str:
     items = explanation.pivotal
     if not items:
         return "no item" if explanation.leader is not None and explanation.judges else ""
-    names = first_names([item.item_id for item in items], _FEW_NAMES)
+    names = first_names([item.item_id for item in items], _FEWEST_NAMES)
     return f"{len(items)} of {explanation.n_items} items: {names}"
 
 
@@ -258,15 +289,6 @@ def _pivotal(explanation: Explanation) -> Table:
             *cut_note(len(explanation.pivotal), file=_ITEMS_FILE),
         ],
     )
-
-
-def _telling(explanation: Explanation) -> Table:
-    lines, names = explanation.disagreements, _ShortNames.of(explanation)
-    rows = [
-        (line.item_id, f"{_sides(line, names)}. {_best_reason(line, names)}".strip())
-        for line in lines[:_BRIEF_DISAGREEMENTS]
-    ]
-    return Table(f"Most telling of {plural(len(lines), 'disagreement')}", ("", ""), rows)
 
 
 def _sides(line: TellingDisagreement, names: Mapping[str, str]) -> str:

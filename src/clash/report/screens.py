@@ -127,7 +127,7 @@ def run_screen(
         run: how the commands of the next steps name it.
         wall_s: seconds that the run took.
     """
-    screen = _screen(width)
+    screen = blank_screen(width)
     screen.headline(run_headline(findings, run))
     if findings.kind == "validate" and findings.concordance is not None:
         rows = _agreement_rows(findings.concordance)
@@ -143,7 +143,7 @@ def run_screen(
 
 def retest_screen(retest: Retest, width: int | None) -> Screen:
     """Whether a panel repeats itself."""
-    screen = _screen(width)
+    screen = blank_screen(width)
     headline = retest_headline(retest)
     screen.headline(headline)
     screen.add()
@@ -154,7 +154,7 @@ def retest_screen(retest: Retest, width: int | None) -> Screen:
 
 def comparison_screen(comparison: RunComparison, width: int | None) -> Screen:
     """Whether one run is better than another."""
-    screen = _screen(width)
+    screen = blank_screen(width)
     screen.headline(comparison_headline(comparison))
     first, last = comparison.runs[0], comparison.runs[-1]
     pair = next(p for p in comparison.pairs if (p.first, p.second) == (first.run, last.run))
@@ -167,7 +167,8 @@ def comparison_screen(comparison: RunComparison, width: int | None) -> Screen:
     return screen
 
 
-def _screen(width: int | None) -> Screen:
+def blank_screen(width: int | None) -> Screen:
+    """A screen of a width; without one, lines are as long as they are."""
     return Screen(WIDTH, wraps=False) if width is None else Screen(width)
 
 
