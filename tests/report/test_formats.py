@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from clash import wording
 from clash.report import formats
 from clash.report.tables import Table, cut_note, with_rows
 from clash.stats.intervals import Interval
@@ -30,9 +31,9 @@ def interval(estimate, low, high):
         (formats.money(0.71), "$0.71"),
         (formats.money(0.0008), "$0.0008"),
         (formats.money(0.00012), "$0.00012"),
-        (formats.plural(1, "run"), "1 run"),
-        (formats.plural(2, "run"), "2 runs"),
-        (formats.decimal(12.8333), "12.8"),
+        (wording.plural(1, "run"), "1 run"),
+        (wording.plural(2, "run"), "2 runs"),
+        (wording.decimal(12.8333), "12.8"),
         (formats.money(None), "unknown"),
         (formats.seconds(0.35), "350 ms"),
         (formats.counts({"refusal": 1, "timeout": 3}), "3 timeout, 1 refusal"),

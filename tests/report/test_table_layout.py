@@ -70,7 +70,7 @@ def flaws(table: Table, width: int | None) -> list[str]:
     lines = text_lines(table, width)
     text = [*lines.header, *lines.body]
     words = set(" ".join(lines.body + lines.header).split())
-    columns = [i for i, name in enumerate(table.columns) if name not in lines.omitted]
+    columns = [i for i, name in enumerate(table.columns) if name not in lines.missing_columns]
     found = [f"{table.columns[0]}: left out"] if 0 not in columns and table.columns[0] else []
     longest = max((cell_len(w) for row in table.rows for c in row for w in c.split()), default=0)
     limit = max(width or 0, longest)
@@ -123,9 +123,9 @@ def example(n_columns: int, names: list[str], **more: object) -> Table:
 
 def test_columns_go_in_the_order_that_the_table_declares():
     table = example(5, ["a", "b"], optional=(5, 4, 3))
-    assert text_lines(table, 100).omitted == []
-    assert text_lines(table, 80).omitted == ["figure 4"]
-    assert text_lines(table, 60).omitted == ["figure 4", "figure 3"]
+    assert text_lines(table, 100).missing_columns == []
+    assert text_lines(table, 80).missing_columns == ["figure 4"]
+    assert text_lines(table, 60).missing_columns == ["figure 4", "figure 3"]
 
 
 def test_rows_and_columns_change_places_where_no_column_may_go():

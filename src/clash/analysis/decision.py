@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from clash.analysis.settling import ALPHA, as_equal, items_for_margin, more_items, settles
+from clash.wording import part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -218,7 +219,7 @@ def _failures(counts: Coverage) -> str:
     missing = sum(counts.abstained.values())
     if not missing:
         return ""
-    return f"{missing} of {counts.items} items have no verdict."
+    return f"{part(missing, counts.items, 'item')} no verdict."
 
 
 def _nothing(counts: Coverage) -> str:

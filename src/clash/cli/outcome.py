@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clash.cli.common import print_json, say, stdout
 from clash.pipeline.finish import summary
 from clash.report.costs import usage_warning
-from clash.report.formats import money, plural
+from clash.report.formats import money
 from clash.report.headline import NextStep
 from clash.report.terminal import (
     print_line,
@@ -17,6 +17,7 @@ from clash.report.terminal import (
     text_width,
 )
 from clash.store import layout
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -57,9 +57,9 @@ def report(
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
     from clash.report.card import check_card_path, verdict_card, write_card
-    from clash.report.formats import plural
     from clash.report.item_walk import print_walk
     from clash.report.terminal import print_line
+    from clash.wording import plural
 
     if plots is not None:
         require("matplotlib", field="--plots")

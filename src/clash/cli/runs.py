@@ -15,6 +15,7 @@ def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
     from clash.report.tables import Table
     from clash.report.terminal import print_table
     from clash.store.folder import manifests
+    from clash.wording import plural
 
     lines = [_line(manifest) for _, manifest in manifests(out, left_out)]
     if as_json:
@@ -24,7 +25,14 @@ def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
     rows = [[str(line[column]) for column in columns] for line in lines]
     if rows:
         print_table(
-            stdout(), Table(f"{len(rows)} runs in {out}", columns, rows, frozenset({4, 5, 6}))
+            stdout(),
+            Table(
+                f"{plural(len(rows), 'run')} in {out}",
+                columns,
+                rows,
+                frozenset({4, 5, 6}),
+                optional=(7, 5, 3, 1),
+            ),
         )
     else:
         stdout().print(f"no runs in {out}; `clash demo` makes one")

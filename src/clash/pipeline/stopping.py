@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from clash.analysis.serialize import to_plain
 from clash.errors import ConfigError, one_of
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -154,5 +155,5 @@ def outcome(rule: StoppingRule, looks: Sequence[Look], sizes: Sequence[int]) -> 
         if is_over(rule, looks, sizes)
         else "not met yet: the run was interrupted"
     )
-    count = f"{len(looks)} look{'s' if len(looks) > 1 else ''}"
+    count = plural(len(looks), "look")
     return f"{NOTE}{rule.text} ({rule.sequential}, {count}), {why}: {describe(looks[-1], rule)}"

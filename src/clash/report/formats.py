@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from clash.wording import decimal as decimal
+from clash.wording import plural as plural
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -76,11 +79,6 @@ def share(rate: CaseRate | None) -> str:
     return DASH if rate is None else f"{decimal(rate.right)}/{rate.n}"
 
 
-def decimal(value: float) -> str:
-    """A count that may be fractional, with one decimal where it is: ``12`` or ``12.8``."""
-    return f"{value:.1f}".removesuffix(".0")
-
-
 def p_value(test: Significance | None) -> str:
     """The p value of a test, as :func:`p_cell` writes it."""
     return p_cell(None if test is None else test.p)
@@ -91,12 +89,6 @@ def p_cell(p: float | None) -> str:
     if p is None or math.isnan(p):
         return DASH
     return f"< {_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
-
-
-def plural(n: float, noun: str, nouns: str = "") -> str:
-    """A count and its noun: ``1 run``, ``2 runs``; ``nouns`` where the plural is irregular."""
-    count = f"{n:,}" if isinstance(n, int) else decimal(n)
-    return f"{count} {noun if n == 1 else nouns or noun + 's'}"
 
 
 def money(usd: float | None) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from clash.report.formats import percent
 from clash.report.tables import Table
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from clash.analysis.prereg import Conformity
@@ -27,7 +28,7 @@ def table(conformity: Conformity | None) -> Table | None:
         *([_primary(conformity.primary)] if conformity.primary is not None else []),
     ]
     n = len(rows)
-    title = f"Registration: {n} deviation{'s' if n != 1 else ''}" if n else "Registration: kept"
+    title = f"Registration: {plural(n, 'deviation')}" if n else "Registration: kept"
     return Table(
         title,
         ["what", "registered", "done"],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from clash.report.claims import claims_table
 from clash.report.formats import DASH, bounds, estimate, money, number, p_value, percent, share
 from clash.report.tables import CLUSTERED_LABEL, Table, cut_note, with_rows
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,7 @@ def _runs(retest: Retest) -> Table:
         )
         notes.append("kappa: over sides, shuffled, which is 2p - 1")
     if retest.majority_tied:
-        notes.append(f"{retest.majority_tied} items have no majority: the runs tie")
+        notes.append(f"{plural(retest.majority_tied, 'item')} without a majority: the runs tie")
     return Table(
         f"Runs of the same {retest.n} items",
         [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.formats import DASH, counts, p_cell, percent, plural
+from clash.report.formats import DASH, counts, p_cell, percent
 from clash.report.tables import Table
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

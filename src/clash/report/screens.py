@@ -1,6 +1,6 @@
 """What a command shows when it is done: the answer, a chart, the facts that matter, in 20 lines.
 
-A screen is computed as lines of styled pieces and printed by :mod:`clash.report.terminal`. The whole
+A screen is computed as lines of styled pieces and printed by :mod:`clash.report.terminal`. The sentence
 report stands in tables (:mod:`clash.report.sections`).
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from clash.escape import for_terminal
-from clash.report.formats import counts, decimal, money, percent, plural, seconds
+from clash.report.formats import counts, money, percent, seconds
 from clash.report.headline import (
     comparison_headline,
     retest_headline,
@@ -23,6 +23,7 @@ from clash.report.headline import (
 )
 from clash.report.names import short_names
 from clash.report.table_layout import wrap
+from clash.wording import decimal, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,8 +77,8 @@ class Screen:
 
     def sentence(self, text: str, style: str = "") -> None:
         """A sentence over as many lines as it needs."""
-        whole = for_terminal(text)
-        for line in wrap(_unbroken(whole), self.width) if self.wraps else [whole]:
+        sentence = for_terminal(text)
+        for line in wrap(_unbroken(sentence), self.width) if self.wraps else [sentence]:
             self.lines.append([(line.replace(_NO_BREAK, " "), style)])
 
     def fact(self, label: str, text: str) -> None:
@@ -100,7 +101,7 @@ class Screen:
 
 
 @dataclass(frozen=True)
-class ChartRow:
+class IntervalRow:
     """One interval of a chart."""
 
     name: str
@@ -179,7 +180,7 @@ def _win_rates(screen: Screen, findings: Findings) -> None:
     """The chart of win rates, and how to read it."""
     standings = [row for row in findings.leaderboard if row.win_rate_ties_half is not None]
     rows = [
-        ChartRow(row.candidate, row.win_rate_ties_half)
+        IntervalRow(row.candidate, row.win_rate_ties_half)
         for row in standings
         if row.win_rate_ties_half is not None
     ]
@@ -191,24 +192,24 @@ def _win_rates(screen: Screen, findings: Findings) -> None:
     screen.lines += interval_chart(rows, screen.width, caption, reference=0.5)
 
 
-def _agreement_rows(concordance: Concordance) -> list[ChartRow]:
+def _agreement_rows(concordance: Concordance) -> list[IntervalRow]:
     """Another person, the panel, its best judge and a plain rule, the best first."""
     rows = []
     people = concordance.people
     if people is not None:
-        rows.append(ChartRow("another person", people.agreement, plural(people.items, "item")))
+        rows.append(IntervalRow("another person", people.agreement, plural(people.items, "item")))
     rate = concordance.headline.rate
     panel = next((line for line in concordance.methods if line.kind == "panel"), None)
     name = "the panel" if panel is None else panel.name.partition(" (")[0]
-    rows.append(ChartRow(name, rate.interval))
+    rows.append(IntervalRow(name, rate.interval))
     judges = [line for line in concordance.methods if line.kind == "judge" and line.interval]
     best = max(judges, key=lambda line: line.estimate, default=None)
     if best is not None and best.interval is not None and len(judges) > 1:
-        rows.append(ChartRow("best judge", best.interval, best.name))
+        rows.append(IntervalRow("best judge", best.interval, best.name))
     rule = telling_baseline(concordance)
     if rule is not None and rule.interval is not None:
         plain = rule.name.removeprefix("baseline: ")
-        rows.append(ChartRow(f"{plain} answer" if plain == "longest" else plain, rule.interval))
+        rows.append(IntervalRow(f"{plain} answer" if plain == "longest" else plain, rule.interval))
     return rows
 
 
@@ -225,9 +226,9 @@ def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple
         yield "To detect 10 pts", more
     yield "Judgments", _judgments(findings)
     cost = ("at least " if findings.cost_is_lower_bound else "") + money(findings.cost_usd)
-    expected = findings.spending.expected_usd
-    if expected and findings.cost_usd:
-        cost += f" (expected {money(expected)})"
+    forecast_usd = findings.spending.expected_usd
+    if forecast_usd and findings.cost_usd:
+        cost += f" (expected {money(forecast_usd)})"
     yield "Cost", cost if wall_s is None else f"{cost} · {seconds(wall_s)}"
 
 
@@ -258,10 +259,12 @@ def _more_prompts(findings: Findings) -> str | None:
     more = findings.decision.items_for_10_points
     if findings.decision.status not in ("leading", "tied") or more is None:
         return None
-    return f"about {plural(_rounded(more), 'more prompt')}" if more else "there are prompts enough"
+    return (
+        f"about {plural(_two_digits(more), 'more prompt')}" if more else "there are prompts enough"
+    )
 
 
-def _rounded(n: int) -> int:
+def _two_digits(n: int) -> int:
     """Two digits of a number that is an estimate."""
     step = 10 ** max(0, math.floor(math.log10(n)) - 1) if n else 1
     return round(n / step) * step
@@ -356,7 +359,7 @@ def _comparison_facts(comparison: RunComparison) -> Iterator[tuple[str, str]]:
 
 
 def interval_chart(
-    rows: Sequence[ChartRow], width: int, caption: str, *, reference: float | None
+    rows: Sequence[IntervalRow], width: int, caption: str, *, reference: float | None
 ) -> list[list[Piece]]:
     """Names, intervals on a common scale, and their figures; a blank line before.
 
@@ -366,15 +369,15 @@ def interval_chart(
         caption: below it.
         reference: a value that is marked and put in the middle of the scale, as 0.5.
     """
-    shown = rows[:_MOST_ROWS]
+    first_rows = rows[:_MOST_ROWS]
     names = short_names((row.name for row in rows), min(_NAME_WIDTH, width // 3))
-    widest = max(cell_len(names[row.name]) for row in shown)
-    notes = max(cell_len(row.note) for row in shown)
+    widest = max(cell_len(names[row.name]) for row in first_rows)
+    notes = max(cell_len(row.note) for row in first_rows)
     room = width - 2 - widest - 2 - len("  100%  [100, 100]") - (2 + notes if notes else 0)
     track = max(_LEAST_TRACK, min(_MOST_TRACK, room))
-    low, high = _scale([row.rate for row in shown], reference)
+    low, high = _scale([row.rate for row in first_rows], reference)
     lines: list[list[Piece]] = [[]]
-    for number, row in enumerate(shown):
+    for number, row in enumerate(first_rows):
         name = names[row.name]
         line = [(f"  {for_terminal(name)}{' ' * (widest - cell_len(name))}  ", "")]
         line += _track(row.rate, low, high, track, reference)
@@ -386,8 +389,8 @@ def interval_chart(
         if row.note:
             line.append((f"{' ' * (12 - len(bounds))}{for_terminal(row.note)}", "dim"))
         lines.append(line)
-    if len(rows) > len(shown):
-        lines.append([(f"  … and {len(rows) - len(shown)} more: -v shows them", "dim")])
+    if len(rows) > len(first_rows):
+        lines.append([(f"  … and {len(rows) - len(first_rows)} more: -v shows them", "dim")])
     mark = f"{_MARK} 50% = level; " if reference == 0.5 else ""
     pad = " " * (2 + widest + 2)
     captions = f"{mark}{caption}".split("\n")
@@ -401,7 +404,7 @@ _MARK, _DOT, _BAR = "┊", "●", "─"
 
 
 def _scale(rates: Sequence[Interval], reference: float | None) -> tuple[float, float]:
-    """The ends of the scale, in whole tens of percent, around the reference where there is one."""
+    """The ends of the scale, in sentence tens of percent, around the reference where there is one."""
     low, high = min(rate.low for rate in rates), max(rate.high for rate in rates)
     if reference is None:
         return math.floor(low * 10) / 10, math.ceil(high * 10) / 10

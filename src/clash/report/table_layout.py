@@ -37,12 +37,12 @@ class TableLines:
     Attributes:
         header: the headings and the rule below them; empty for a list of names and values.
         body: one line or more for each row.
-        omitted: headings of the columns for which there was no room.
+        missing_columns: headings of the columns for which there was no room.
     """
 
     header: list[str]
     body: list[str]
-    omitted: list[str]
+    missing_columns: list[str]
 
 
 def text_lines(table: Table, width: int | None) -> TableLines:
@@ -53,20 +53,20 @@ def text_lines(table: Table, width: int | None) -> TableLines:
     grid = _Grid.of(table)
     if width is None:
         return grid.lines(grid.natural_widths(_MOST_PROSE))
-    dropped: list[int] = []
+    absent: list[int] = []
     for column in (None, *table.optional):
         if column is not None:
-            dropped.append(column)
-        part = grid.without(dropped)
+            absent.append(column)
+        part = grid.without(absent)
         widths = part.fit(width)
         if widths is not None:
-            omitted = [grid.columns[index] for index in dropped]
-            return replace(part.lines(widths), omitted=omitted)
+            missing_columns = [grid.columns[index] for index in absent]
+            return replace(part.lines(widths), missing_columns=missing_columns)
     if any(grid.columns):
-        turned = grid.transposed()
-        widths = turned.fit(width)
+        sideways = grid.transpose()
+        widths = sideways.fit(width)
         if widths is not None:
-            return turned.lines(widths)
+            return sideways.lines(widths)
     return TableLines([], list(grid.blocks(width)), [])
 
 
@@ -109,18 +109,18 @@ class _Grid:
         )
         return cls(columns, rows, table.numeric, words)
 
-    def without(self, dropped: Sequence[int]) -> _Grid:
+    def without(self, absent: Sequence[int]) -> _Grid:
         """The grid less some columns."""
-        keep = [index for index in range(len(self.columns)) if index not in dropped]
-        place = {old: new for new, old in enumerate(keep)}
+        keep = [index for index in range(len(self.columns)) if index not in absent]
+        new_index = {old: new for new, old in enumerate(keep)}
         return _Grid(
             [self.columns[index] for index in keep],
             [[row[index] for index in keep] for row in self.rows],
-            frozenset(place[index] for index in self.numeric if index in place),
-            frozenset(place[index] for index in self.names if index in place),
+            frozenset(new_index[index] for index in self.numeric if index in new_index),
+            frozenset(new_index[index] for index in self.names if index in new_index),
         )
 
-    def transposed(self) -> _Grid:
+    def transpose(self) -> _Grid:
         """Rows as columns; the names of the rows become headings."""
         table = [list(cells) for cells in zip(self.columns, *self.rows, strict=True)]
         head, body = table[0], table[1:]
@@ -175,8 +175,8 @@ class _Grid:
 
     def _is_distinct(self, index: int, width: int) -> bool:
         """Whether every name of a column can be shortened to ``width``."""
-        shown = short_names((row[index] for row in self.rows), width)
-        return all(cell_len(text) <= width for text in shown.values())
+        texts_by_name = short_names((row[index] for row in self.rows), width)
+        return all(cell_len(text) <= width for text in texts_by_name.values())
 
     def lines(self, widths: Sequence[int]) -> TableLines:
         """The grid as text."""
@@ -240,17 +240,17 @@ def wrap(text: str, width: int) -> list[str]:
         return [text]
     lines, line = [], ""
     for word in text.split(" "):
-        rest = word
-        if line and cell_len(line) + 1 + cell_len(rest) <= width:
-            line = f"{line} {rest}"
+        remainder = word
+        if line and cell_len(line) + 1 + cell_len(remainder) <= width:
+            line = f"{line} {remainder}"
             continue
         if line:
             lines.append(line)
-        while cell_len(rest) > width:
-            size = _cut(rest, width)
-            lines.append(rest[:size])
-            rest = rest[size:]
-        line = rest
+        while cell_len(remainder) > width:
+            size = _cut(remainder, width)
+            lines.append(remainder[:size])
+            remainder = remainder[size:]
+        line = remainder
     return [*lines, line] if line else lines
 
 

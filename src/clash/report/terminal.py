@@ -11,9 +11,9 @@ from rich.text import Text
 
 from clash.escape import for_terminal
 from clash.report.costs import cost_line
-from clash.report.formats import plural
 from clash.report.sections import report_tables
 from clash.report.table_layout import text_lines, wrap
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -121,8 +121,10 @@ def print_table(console: Console, table: Table) -> None:
         print_line(console, text, "dim")
     for text in lines.body:
         print_line(console, text)
-    omitted = [f"no room for {', '.join(lines.omitted)}"] if lines.omitted else []
-    for note in (*omitted, *table.notes):
+    missing_columns = (
+        [f"no room for {', '.join(lines.missing_columns)}"] if lines.missing_columns else []
+    )
+    for note in (*missing_columns, *table.notes):
         print_text(console, note, style="dim", indent=2)
 
 

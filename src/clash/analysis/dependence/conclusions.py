@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
+
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,10 +30,17 @@ def _worth(dependence: Dependence) -> Iterator[str]:
         return
     most = "" if dependence.truth.from_labels else "at most "
     correlation = size / number.by_mean.estimate - 1
-    yield (
-        f"{size} judges are worth {most}{_range(number.by_mean)} independent ones: their votes "
-        f"correlate by {correlation / (size - 1):.2f} on average once the truth is known."
-    )
+    mean_correlation = f"{correlation / (size - 1):.2f} on average once the truth is known"
+    if number.by_mean.estimate >= size:
+        yield (
+            f"{plural(size, 'judge')}, each worth a whole independent one: their votes correlate by"
+            f" {mean_correlation}."
+        )
+    else:
+        yield (
+            f"{plural(size, 'judge')} are worth {most}{_range(number.by_mean, size)} independent"
+            f" ones: their votes correlate by {mean_correlation}."
+        )
     if number.by_accuracy is None:
         if number.mean_accuracy <= 0.5:
             yield (
@@ -203,8 +213,11 @@ def _reading_caveats(dependence: Dependence) -> Iterator[str]:
         yield f"No couplings: {dependence.no_couplings}."
 
 
-def _range(interval: Interval) -> str:
-    return f"{interval.estimate:.1f} ({interval.low:.1f} to {interval.high:.1f})"
+def _range(interval: Interval, most: float = math.inf) -> str:
+    """A number of judges and its interval, no end of it above ``most``."""
+    ends = (min(end, most) for end in (interval.estimate, interval.low, interval.high))
+    estimate, low, high = (f"{end:.1f}" for end in ends)
+    return f"{estimate} ({low} to {high})"
 
 
 def _names(names: Sequence[str]) -> str:

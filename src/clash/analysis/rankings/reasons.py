@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.wording import part, plural
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -125,9 +127,9 @@ def _too_few(rankings: CandidateRankings) -> Iterator[str]:
         yield "all rankings are of one item: the candidates have an order, and no interval"
     n_without = rankings.n_items - rankings.n_ranked_items
     if n_without:
-        yield f"{n_without} of {rankings.n_items} items have no ranking and count for nobody"
+        yield f"{part(n_without, rankings.n_items, 'item')} no ranking, which counts for nobody"
     if rankings.failed:
-        yield f"{rankings.failed} judgments failed; they are not counted"
+        yield f"{plural(rankings.failed, 'failed judgment')}, not counted"
 
 
 def _link_warnings(rankings: CandidateRankings) -> Iterator[str]:

@@ -1,0 +1,19 @@
+"""Counts and their nouns, the same in every message and report."""
+
+from __future__ import annotations
+
+
+def plural(n: float, noun: str, nouns: str = "") -> str:
+    """A count and its noun: ``1 run``, ``2 runs``; ``nouns`` where the plural is irregular."""
+    count = f"{n:,}" if isinstance(n, int) else decimal(n)
+    return f"{count} {noun if n == 1 else nouns or noun + 's'}"
+
+
+def part(n: int, total: int, noun: str, verbs: tuple[str, str] = ("has", "have")) -> str:
+    """Some of many, and a verb: ``1 of 4 items has``, ``2 of 4 items have``."""
+    return f"{n:,} of {plural(total, noun)} {verbs[0] if n == 1 else verbs[1]}"
+
+
+def decimal(value: float) -> str:
+    """A count that may be fractional, with one decimal where it is: ``12`` or ``12.8``."""
+    return f"{value:.1f}".removesuffix(".0")
