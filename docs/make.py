@@ -19,7 +19,7 @@ import api_reference
 import typer
 
 HERE = Path(__file__).parent
-WIDTH = 100
+WIDTH = 84
 
 
 def reference() -> str:
@@ -74,7 +74,7 @@ def pictures() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(
-            [sys.executable, "-m", "clash", "demo", "-q", "--run-id", "demo"],
+            [sys.executable, "-m", "clash", "demo", "--run-id", "demo"],
             cwd=folder,
             env={
                 **os.environ,

@@ -45,6 +45,7 @@ def print_result(
         steps: what else is worth typing next.
     """
     path = result.folder.path
+    cap = " --max-cost USD" if "budget" in (result.interrupted or "") else ""
     if as_json:
         print_json(summary(result))
     else:
@@ -54,13 +55,32 @@ def print_result(
             result.manifest.wall_s,
             verbose=verbose,
             quiet=quiet,
-            steps=steps,
+            steps=[_with_cap(step, cap) for step in _steps(result, steps)],
         )
-    if not quiet or result.exit_code:
-        for line in (*result.swaps, *_warnings(result), *_reasons(result)):
-            say(line, style="yellow")
+    lines = [*result.swaps, *_warnings(result), *_reasons(result)]
+    if result.exit_code in _UNFINISHED and (as_json or quiet or verbose):
+        lines.append(f"`clash resume {path}{cap}` goes on; nothing is paid twice")
+    for line in lines if result.exit_code or not quiet else ():
+        say(line, style="yellow")
     for line in _leaked_secrets(result):
         say(line, style="bold red")
+
+
+_UNFINISHED = (3, 4, 130)
+
+
+def _steps(result: RunResult, steps: Sequence[NextStep]) -> list[NextStep]:
+    from clash.report.headline import run_headline
+
+    headline = run_headline(result.findings, reference(result.folder.path))
+    return [*headline.next_steps, *steps]
+
+
+def _with_cap(step: NextStep, cap: str) -> NextStep:
+    """A step that resumes a run, with room for more money where it ran out of it."""
+    if not step.command.startswith("clash resume"):
+        return step
+    return NextStep(f"{step.command}{cap}", step.purpose)
 
 
 def print_findings(
@@ -70,7 +90,7 @@ def print_findings(
     *,
     verbose: bool,
     quiet: bool,
-    steps: Sequence[NextStep] = (),
+    steps: Sequence[NextStep] | None = None,
 ) -> None:
     """Print what a run says: its screen, its whole report, or its headline alone."""
     from clash.report.headline import run_headline
@@ -87,7 +107,7 @@ def print_findings(
         print_line(console, f"run: {path}", "bold")
         return
     print_screen(console, run_screen(findings, text_width(console), run, wall_s))
-    print_closing(path, [*headline.next_steps, *steps])
+    print_closing(path, headline.next_steps if steps is None else steps)
 
 
 def print_closing(path: Path, steps: Sequence[NextStep]) -> None:

@@ -129,10 +129,9 @@ def _report(
     """Print the result; the exit code is the run's, or 1 where the panel's rate may be too high."""
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, say, stdout
-    from clash.escape import for_terminal
     from clash.pipeline.redteam import resistance_of, worst_rate
     from clash.report import redteam as report
-    from clash.report.terminal import print_tables
+    from clash.report.terminal import print_line, print_tables, print_text
 
     result = resistance_of(folder)
     is_passed = max_turned is None or worst_rate(result.panel) <= max_turned
@@ -142,10 +141,11 @@ def _report(
             {"run": str(folder.path), "passed": is_passed, "exit_code": code, **to_dict(result)}
         )
         return code
-    stdout().print(for_terminal(report.headline(result)), style="bold", markup=False)
+    print_text(stdout(), report.headline(result), style="bold")
     if not quiet:
         print_tables(stdout(), report.tables(result) if verbose else [report.judges(result)])
-        stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True, markup=False)
+        print_line(stdout())
+        print_line(stdout(), f"run: {folder.path}", "bold")
     if not is_passed:
         say(
             f"the panel's rate may be as high as {worst_rate(result.panel):.1%},"

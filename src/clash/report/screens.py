@@ -221,7 +221,7 @@ def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple
     elif concordance is not None:
         yield "Panel vs. people", _panel_and_people(concordance)
     elif findings.decision.status != "none":
-        yield "Panel vs. people", f"not measured; clash review {run} asks you"
+        yield "Panel vs. people", f"not measured: clash review {run}"
     if findings.kind != "validate" and (more := _more_prompts(findings)) is not None:
         yield "To detect 10 pts", more
     yield "Judgments", _judgments(findings)
