@@ -1,7 +1,7 @@
 """Writes what the documents show: the references of commands and library, pictures of a terminal.
 
-python docs/make.py            # writes docs/cli.md, docs/api.md and docs/images/*.svg
-python docs/make.py --check    # exits with 1 where docs/cli.md or docs/api.md is not current
+python docs/make.py            # writes docs/cli.md, docs/api.md, configs/schemas and docs/images/*.svg
+python docs/make.py --check    # exits with 1 where a reference or a schema is not current
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import api_reference
+import schemas
 import typer
 
 HERE = Path(__file__).parent
@@ -98,11 +99,18 @@ def pictures() -> None:
 
 def main() -> int:
     """Write, or check."""
-    pages = {HERE / "cli.md": reference(), HERE / "api.md": api_reference.reference()}
+    pages = {
+        HERE / "cli.md": reference(),
+        HERE / "api.md": api_reference.reference(),
+        **schemas.texts(),
+    }
     if "--check" in sys.argv:
-        stale = [path.name for path, text in pages.items() if path.read_text() != text]
-        for name in stale:
-            print(f"docs/{name} is not current: python docs/make.py", file=sys.stderr)
+        stale = [path for path, text in pages.items() if path.read_text() != text]
+        for path in stale:
+            print(
+                f"{path.relative_to(HERE.parent)} is not current: python docs/make.py",
+                file=sys.stderr,
+            )
         return 1 if stale else 0
     for path, text in pages.items():
         path.write_text(text)

@@ -21,6 +21,7 @@ from clash.collect.load import load
 from clash.collect.templates import NAMES, Templates
 from clash.config import Config, ModelRef, Panel
 from clash.documents import read_yaml, validate
+from clash.providers.prices import has_price
 
 ROOT = Path(__file__).resolve().parents[1]
 PANELS = {
@@ -207,6 +208,15 @@ def test_only_the_published_panel_has_judges_that_retire():
         if found.criteria is not None and name != "paper":
             assert spelled(found.criteria.model) not in gone, name
         assert ageing == ({"claude", "gemini"} if name == "paper" else set()), name
+
+
+def test_what_init_proposes_lasts_and_has_a_price():
+    gone = {spelled(name) for entry in retiring()["retiring"] for name in entry["models"]}
+    starters = yaml.safe_load(assets.path("configs", "starters.yaml").read_text(encoding="utf-8"))
+    for starter in starters.values():
+        for model in (*starter["models"], *starter["judges"]):
+            assert spelled(model) not in gone
+            assert has_price(ModelRef(model=model)), model
 
 
 # -- templates ----------------------------------------------------------------------------------

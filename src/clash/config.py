@@ -16,6 +16,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    WithJsonSchema,
     field_validator,
     model_validator,
 )
@@ -119,6 +120,12 @@ class SourcedSection(Strict):
         return copy
 
 
+ModelName = Annotated[
+    str, WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(PROVIDERS)})/.+"})
+]
+"""``provider/model``. The pattern is for editors; the message of a wrong one is written below."""
+
+
 class ModelRef(SourcedSection):
     """A model, as ``provider/model``, and how to reach and call it.
 
@@ -128,7 +135,7 @@ class ModelRef(SourcedSection):
         price: overrides the price table.
     """
 
-    model: str
+    model: ModelName
     base_url: str | None = None
     api_key_env: str | None = None
     options: Options = Options()
@@ -184,7 +191,9 @@ def _model_or_ref(value: object) -> object:
     return {"model": value} if isinstance(value, str) else value
 
 
-Ref = Annotated[ModelRef, BeforeValidator(_model_or_ref)]
+Ref = Annotated[
+    ModelRef, BeforeValidator(_model_or_ref, json_schema_input_type=ModelName | ModelRef)
+]
 
 
 def _with_defaults(value: object, defaults: Callable[[ModelRef], dict[str, str]]) -> object:
@@ -456,9 +465,17 @@ class Config(Strict):
     """
 
     prompts: str | None = None
-    candidates: Annotated[list[Candidate], BeforeValidator(_with_short_ids)] = []
+    candidates: Annotated[
+        list[Candidate],
+        BeforeValidator(_with_short_ids, json_schema_input_type=list[ModelName | Candidate]),
+    ] = []
     panel: str | Panel | None = None
-    observers: Annotated[Observers, BeforeValidator(_observers)] = Observers()
+    observers: Annotated[
+        Observers,
+        BeforeValidator(
+            _observers, json_schema_input_type=Literal["candidates"] | list[Judge] | Observers
+        ),
+    ] = Observers()
     criteria: CriteriaConfig = CriteriaConfig()
     blinding: BlindingConfig = BlindingConfig()
     aggregate: AggregateConfig = AggregateConfig()
@@ -481,7 +498,21 @@ class Config(Strict):
 
 
 class PromptEntry(Strict):
-    """One entry of a prompts file."""
+    """One entry of a prompts file.
+
+    Attributes:
+        id: its name in reports; q1, q2, … where it is left out.
+        messages: a conversation that ends with the user, in place of a prompt.
+        reference: a right answer, which the judges are shown.
+        label: the candidate that a person prefers, or tie.
+        criteria: what its responses are judged by, in place of derived criteria.
+        responses: what candidates have answered already; missing ones are generated.
+        group: items of one group count as one source in intervals.
+    """
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["prompt"]}, {"required": ["messages"]}]}
+    )
 
     id: str | None = None
     prompt: str | None = None
@@ -510,12 +541,14 @@ class PromptEntry(Strict):
                 raise ValueError(f"label {self.label!r} is not one of {', '.join(sorted(choices))}")
         return self
 
-    @field_validator("tags", mode="before")
+    @field_validator("tags", mode="before", json_schema_input_type=list[str] | str)
     @classmethod
     def _one_or_many(cls, tags: object) -> object:
         return [tags] if isinstance(tags, str) else tags
 
-    @field_validator("id", "label", "group", mode="before")
+    @field_validator(
+        "id", "label", "group", mode="before", json_schema_input_type=str | int | float | None
+    )
     @classmethod
     def _as_text(cls, value: object) -> object:
         """YAML reads ``id: 12`` as a number; it is meant as a name."""

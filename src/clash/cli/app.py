@@ -32,6 +32,7 @@ from clash.cli import (
     resume,
     review,
     runs,
+    schema,
     seal,
     simulate,
     trust,
@@ -90,6 +91,7 @@ _START, _RUNS, _STATISTICS = "Start", "Runs", "Statistics"
 app.command("demo", rich_help_panel=_START)(demo.demo)
 app.command("init", rich_help_panel=_START)(init.init)
 app.command("doctor", rich_help_panel=_START)(doctor.doctor)
+app.command("schema", rich_help_panel=_START)(schema.schema)
 app.command("trust", rich_help_panel=_START)(trust.trust)
 app.command("eval", rich_help_panel=_RUNS)(evaluate.evaluate)
 app.command("validate", rich_help_panel=_RUNS)(validate.validate)

@@ -1,46 +1,145 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson
+from clash.cli.options import AsJson, EnvFile
 
-_FILES = {
-    "clash.yaml": "clash.yaml",
-    "prompts.yaml": "prompts.yaml",
-    "github-workflow.yaml": ".github/workflows/clash.yaml",
-}
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from clash.pipeline.starter import Starter
 
 
 def init(
     folder: Annotated[Path, typer.Argument(help="Where to write.", metavar="[DIR]")] = Path(),
-    force: Annotated[bool, typer.Option("--force", help="Overwrite existing files.")] = False,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            "--models",
+            "-m",
+            help="What you compare: provider/model,… Without it you are asked on a terminal;"
+            " elsewhere the keys that are set decide.",
+        ),
+    ] = None,
+    panel: Annotated[
+        str | None,
+        typer.Option("--panel", "-p", help="Who judges; default: a panel that your keys can ask."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    env_file: EnvFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write a commented clash.yaml, a prompts file and a CI example."""
-    from clash import assets
-    from clash.cli.common import print_json, stdout
+    """Write a clash.yaml, prompts and a CI workflow that work as they are.
+
+    `clash init --models openai/gpt-6-luna,anthropic/claude-haiku-5-5`
+    """
+    from clash.cli.common import environment, person_here, print_json, print_written, say, stdout
+    from clash.pipeline.starter import (
+        default_models,
+        files,
+        key_report,
+        make_starter,
+        retirement_warnings,
+    )
+
+    environ = environment(env_file, None)
+    defaults = default_models(environ)
+    if models is None and person_here() and not as_json:
+        _say_keys(key_report(environ))
+        starter = _asked(defaults, panel, environ)
+    else:
+        names = defaults if models is None else _names(models)
+        starter = make_starter(names, panel, environ)
+    for warning in retirement_warnings(starter):
+        say(f"warning: {warning}", style="yellow")
+    paths = _write(folder, files(starter), force=force)
+    command = _next_command(folder)
+    if as_json:
+        print_json(
+            {
+                "written": paths,
+                "candidates": {c.id: c.model for c in starter.candidates},
+                "panel": starter.panel if isinstance(starter.panel, str) else starter.panel.name,
+                "missing_keys": starter.missing,
+                "next": command,
+            }
+        )
+        return
+    print_written(paths)
+    listing = ", ".join(f"{c.id} ({c.model})" for c in starter.candidates)
+    stdout().print(f"Compares {listing}", soft_wrap=True, markup=False)
+    if starter.missing:
+        keys = ", ".join(starter.missing)
+        stdout().print(f"Not set yet: {keys} (export NAME=…, or a line in .env)", soft_wrap=True)
+    stdout().print(f"Next  {command}    plan and price; nothing is sent", soft_wrap=True)
+
+
+def _names(models: str) -> list[str]:
+    return [name.strip() for name in models.split(",") if name.strip()]
+
+
+def _say_keys(report: Mapping[str, bool]) -> None:
+    """Which keys exist, by the names of their variables; never a key."""
+    from clash.cli.common import say
+
+    groups = {
+        "Keys that are set": [name for name, is_set in report.items() if is_set],
+        "Not set": [name for name, is_set in report.items() if not is_set],
+    }
+    for title, names in groups.items():
+        if names:
+            say(f"{title}: {', '.join(names)}")
+
+
+def _asked(defaults: Iterable[str], panel: str | None, environ: Mapping[str, str]) -> Starter:
+    """Ask which models to compare, until the answer can be used."""
+    from clash.cli.common import say
+    from clash.errors import ConfigError
+    from clash.pipeline.starter import make_starter
+
+    while True:
+        answer = typer.prompt(
+            "Which models do you compare? (provider/model, comma separated)",
+            default=",".join(defaults),
+            err=True,
+        )
+        try:
+            return make_starter(_names(answer), panel, environ)
+        except ConfigError as error:
+            if error.field == "panel":
+                raise
+            say(f"error: {error}", style="red")
+
+
+def _write(folder: Path, texts: Mapping[str, str], *, force: bool) -> list[str]:
+    """Write the files of a project; nothing is written where one of them must not be.
+
+    Raises:
+        InputError: one is there already, or a folder is a link that leads elsewhere.
+    """
     from clash.errors import InputError
     from clash.files import run_files
 
-    targets = {assets.path("configs", "examples", name): folder / to for name, to in _FILES.items()}
+    targets = {folder / name: text for name, text in texts.items()}
     # A link that leads nowhere yet is there too: writing would follow it.
-    existing = [str(target) for target in targets.values() if os.path.lexists(target)]
+    existing = [str(target) for target in targets if os.path.lexists(target)]
     if existing and not force:
         raise InputError(f"{existing[0]} is there already", hint="another folder, or --force")
-    for target in targets.values():
+    for target in targets:
         if not target.parent.resolve().is_relative_to(folder.resolve()):
             raise InputError(f"{target.parent} leads out of {folder}", hint="remove the link in it")
-    for file, target in targets.items():
+    for target, text in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
-        run_files.replace(target, file.read_bytes())
-    paths = [str(target) for target in targets.values()]
-    if as_json:
-        print_json({"written": paths})
-        return
-    for name in paths:
-        stdout().print(f"wrote {name}", soft_wrap=True)
-    stdout().print("next: edit prompts.yaml, then `clash doctor` and `clash eval --dry-run`")
+        run_files.replace(target, text.encode())
+    return [str(target) for target in targets]
+
+
+def _next_command(folder: Path) -> str:
+    """The one command that shows what the new files do."""
+    change = "" if folder == Path() else f"cd {shlex.quote(str(folder))} && "
+    return f"{change}clash eval --dry-run"
