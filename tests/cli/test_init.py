@@ -96,10 +96,9 @@ def test_the_next_command_leads_into_the_folder(capsys):
 
 
 def test_a_person_is_asked_until_the_answer_can_be_used(capsys, monkeypatch):
-    import clash.cli.common
-
     monkeypatch.setenv("OPENAI_API_KEY", "secret-of-a-test")
-    monkeypatch.setattr(clash.cli.common, "person_here", lambda: True)
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     answers = iter(["one", "openai/a,openai/b"])
     monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
     assert run(["init"]) == 0

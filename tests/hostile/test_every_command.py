@@ -41,6 +41,12 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "demo": [("-q",)],
     "init": [(), ("--force",)],
     "doctor": [(), ("--ping",), ("--panel", "panel.yaml", "--ping"), ("--torture", "panel.yaml")],
+    "schema": [
+        ("panel",),
+        ("--check", "bomb.yaml"),
+        ("--check", "panel.yaml"),
+        ("votes", "--check", "bomb.jsonl.gz"),
+    ],
     "trust": [(), ("GITHUB_TOKEN", "https://a@evil.example\\@b")],
     "eval": [
         JUDGE,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,7 +39,7 @@ def init(
 
     `clash init --models openai/gpt-6-luna,anthropic/claude-haiku-5-5`
     """
-    from clash.cli.common import environment, person_here, print_json, print_written, say, stdout
+    from clash.cli.common import environment, print_json, print_written, say, stdout
     from clash.pipeline.starter import (
         default_models,
         files,
@@ -49,9 +50,9 @@ def init(
 
     environ = environment(env_file, None)
     defaults = default_models(environ)
-    if models is None and person_here() and not as_json:
+    if models is None and _is_terminal() and not as_json:
         _say_keys(key_report(environ))
-        starter = _asked(defaults, panel, environ)
+        starter = _ask_for_models(defaults, panel, environ)
     else:
         names = defaults if models is None else _names(models)
         starter = make_starter(names, panel, environ)
@@ -79,6 +80,11 @@ def init(
     stdout().print(f"Next  {command}    plan and price; nothing is sent", soft_wrap=True)
 
 
+def _is_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
 def _names(models: str) -> list[str]:
     return [name.strip() for name in models.split(",") if name.strip()]
 
@@ -96,7 +102,9 @@ def _say_keys(report: Mapping[str, bool]) -> None:
             say(f"{title}: {', '.join(names)}")
 
 
-def _asked(defaults: Iterable[str], panel: str | None, environ: Mapping[str, str]) -> Starter:
+def _ask_for_models(
+    defaults: Iterable[str], panel: str | None, environ: Mapping[str, str]
+) -> Starter:
     """Ask which models to compare, until the answer can be used."""
     from clash.cli.common import say
     from clash.errors import ConfigError

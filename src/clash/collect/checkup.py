@@ -89,9 +89,9 @@ def check_setup(
         if all(has_key(member, environ) for member in members):
             says = f"{len(members)} models, no key missing"
             yield CheckupFinding("ok", f"panel {panel_config.name}", says)
-    beside = _refs_beside_panel(config, models)
-    needed_refs = [*beside, *(_refs_of(panels) if has_panel else [])]
-    yield from _missing_keys(panels, beside, environ, is_panel_needed=has_panel)
+    other_refs = _refs_beside_panel(config, models)
+    needed_refs = [*other_refs, *(_refs_of(panels) if has_panel else [])]
+    yield from _missing_keys(panels, other_refs, environ, is_panel_needed=has_panel)
     entries = _entries([*needed_refs, *_refs_of(panels)], environ)
     needed_entries = set(_entries(needed_refs, environ))
     retirements = read_retirements()
@@ -175,7 +175,7 @@ def _disk() -> Iterator[CheckupFinding]:
 
 def _missing_keys(
     panels: Iterable[Panel],
-    beside: Iterable[ModelRef],
+    other_refs: Iterable[ModelRef],
     environ: Mapping[str, str],
     *,
     is_panel_needed: bool,
@@ -184,7 +184,7 @@ def _missing_keys(
     users: dict[str, dict[str, None]] = {}
     missing_variables: set[str] = set()
     members = [(f"panel {panel.name}", ref) for panel in panels for ref in _refs_of([panel])]
-    models = [(ref.model, ref) for ref in beside]
+    models = [(ref.model, ref) for ref in other_refs]
     for user, ref in (*models, *members):
         variable = key_variable(ref, environ)
         if variable is None or has_key(ref, environ):

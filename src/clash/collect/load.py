@@ -48,7 +48,7 @@ class Prompts:
         """Who has injected responses, in order of appearance."""
         return candidates_of(self.responses)
 
-    def renamed(self, names: Mapping[str, str]) -> Prompts:
+    def with_names(self, names: Mapping[str, str]) -> Prompts:
         """The same with candidates under other names, in responses and labels."""
         if not names.keys() & {*self.candidates, *(item.label for item in self.items)}:
             return self

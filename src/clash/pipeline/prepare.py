@@ -113,7 +113,7 @@ def assemble(
     if config.blinding.controls and not any(item.control for item in prompts.items):
         prompts = _with_controls(prompts, config)
     redactor = _redactor(config, resolution, environ, observer)
-    prompts = prompts.renamed(candidate_names(config, prompts)).without_secrets(redactor)
+    prompts = prompts.with_names(candidate_names(config, prompts)).without_secrets(redactor)
     templates = templates or Templates.load(config.templates)
     plan = make_plan(
         config,

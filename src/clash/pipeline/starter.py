@@ -75,15 +75,15 @@ def make_starter(models: Sequence[str], panel: str | None, environ: Mapping[str,
         )
     if panel is not None:
         read_panel(panel, "owner")
-    chosen = panel or _panel(candidates, environ)
-    members = read_panel(chosen, "owner") if isinstance(chosen, str) else chosen
+    panel_spec = panel or _panel(candidates, environ)
+    members = read_panel(panel_spec, "owner") if isinstance(panel_spec, str) else panel_spec
     refs = [*candidates, *members.judges, *([members.criteria] if members.criteria else [])]
     variables = {
         variable: has_key(ref, environ)
         for ref in refs
         if (variable := key_variable(ref, environ)) is not None
     }
-    return Starter(candidates, chosen, variables)
+    return Starter(candidates, panel_spec, variables)
 
 
 def retirement_warnings(starter: Starter) -> list[str]:
@@ -130,12 +130,18 @@ def _panel(candidates: Sequence[Candidate], environ: Mapping[str, str]) -> str |
     starters = _usable(environ) or [s for name, s in _starters().items() if name in providers]
     if not starters:
         return KEYLESS_PANEL
-    compared = {candidate.identity for candidate in candidates}
-    others = [
-        [model for model in starter["judges"] if ModelRef(model=model).identity not in compared]
+    candidate_models = {candidate.identity for candidate in candidates}
+    free_judges = [
+        [
+            model
+            for model in starter["judges"]
+            if ModelRef(model=model).identity not in candidate_models
+        ]
         for starter in starters
     ]
-    judges = [models for models in others if models] or [starter["judges"] for starter in starters]
+    judges = [models for models in free_judges if models] or [
+        starter["judges"] for starter in starters
+    ]
     models = judges[0] if len(judges) == 1 else [models[0] for models in judges]
     return _own_panel(models, starters[0]["models"][0])
 
@@ -202,10 +208,10 @@ def _workflow_text(starter: Starter) -> str:
     entries = [f"{name}: ${{{{ secrets.{name} }}}}" for name in starter.variables]
     lines = f"\n{' ' * 10}".join(entries or ["{}"])
     text = _replace(text, r"( {10})OPENROUTER_API_KEY: .*", lines)
-    needed = f"Needs the repository secrets {', '.join(starter.variables)}."
+    secrets_line = f"Needs the repository secrets {', '.join(starter.variables)}."
     return text.replace(
         "Needs the repository secret OPENROUTER_API_KEY.",
-        f"{needed}\n#" if starter.variables else "No model here needs a key.",
+        f"{secrets_line}\n#" if starter.variables else "No model here needs a key.",
     )
 
 
