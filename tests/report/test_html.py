@@ -55,7 +55,7 @@ def unpacked(page, name):
 
 def test_the_decision_comes_first_and_every_number_of_the_tables_is_there(folder, page):
     found = compute_findings(RunData.load(folder))
-    body = page[page.index("<body>") :]
+    body = page[page.index("<body ") :]
     assert escape(run_headline(found).text) in body[: body.index("<dl")]
     chart = body[body.index("<ol") : body.index("</ol>")]
     for row in found.leaderboard:
@@ -386,5 +386,6 @@ def test_the_front_is_marked_where_quality_has_a_price(folder):
     assert places["dear"][2] == places["cheap"][2] == "ink"
     assert places["cheap"][0] < places["neither"][0] < places["dear"][0]
     assert places["dear"][1] < places["cheap"][1] < places["neither"][1]
-    assert "neither: 50% of the points, $0.01, dominated by cheap" in picture.description
+    assert "neither: 50% of the points, $0.01" in picture.description
+    assert "dominated by cheap" in picture.description
     assert charts.pareto(replace(found, trades=trades[:1]), "cost") is None

@@ -237,6 +237,71 @@ def test_pictures_and_controls_have_names_for_a_screen_reader(browser, folder):
     assert all(b - a <= 1 for a, b in itertools.pairwise(levels))
 
 
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_no_width_makes_the_page_scroll_sideways(browser, folder, width):
+    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 800}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        opened(browser, folder, f"#item={ATTACKED}")
+        wait_for(browser, lambda: bodies(browser))
+        browser.execute_script(
+            "for (const d of document.querySelectorAll('details')) d.open = true"
+        )
+        wide = """return [...document.querySelectorAll("main *, header *, footer *")]
+            .filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".wide, svg, pre, .unseen"))
+            .map((e) => e.tagName + "." + e.className).slice(0, 5)"""
+        assert browser.execute_script(wide) == []
+        root = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert browser.execute_script(root) <= 0
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_what_matters_is_above_the_fold_of_a_laptop(browser, folder):
+    size = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        opened(browser, folder)
+        figures = browser.execute_script(
+            "return document.querySelector('.figures').getBoundingClientRect().bottom"
+        )
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert figures <= 800
+
+
+def test_a_term_explains_itself_by_keyboard_and_escape_closes_it(browser, folder):
+    opened(browser, folder)
+    term = browser.find_element(By.CSS_SELECTOR, ".answer .term")
+    browser.execute_script("arguments[0].focus()", term)
+    tip = browser.find_element(By.CLASS_NAME, "tip")
+    assert tip.is_displayed()
+    assert tip.text == term.get_attribute("aria-description")
+    keys(browser, Keys.ESCAPE)
+    assert not tip.is_displayed()
+    keys(browser, Keys.TAB)
+    assert browser.get_log("browser") == []
+
+
+def test_the_page_has_one_of_each_landmark_and_every_id_once(browser, folder):
+    opened(browser, folder)
+    count = "return document.querySelectorAll(arguments[0]).length"
+    for landmark in ("main", "body > header", "body > footer", "h1", "nav[aria-label]"):
+        assert browser.execute_script(count, landmark) == 1
+    names = "return [...document.querySelectorAll('[id]')].map((e) => e.id)"
+    ids_of_page = browser.execute_script(names)
+    assert len(set(ids_of_page)) == len(ids_of_page)
+    dangling = """return [...document.querySelectorAll("a[href^='#'], [aria-labelledby]")]
+        .map((e) => e.getAttribute("aria-labelledby") || e.getAttribute("href").slice(1))
+        .filter((id) => !document.getElementById(id))"""
+    assert browser.execute_script(dangling) == []
+    unnamed = """return [...document.querySelectorAll("section, button, summary, [role=region]")]
+        .filter((e) => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim()))
+        .length"""
+    assert browser.execute_script(unnamed) == 0
+    assert browser.find_element(By.TAG_NAME, "html").get_attribute("lang") == "en"
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_text_has_the_contrast_of_wcag_aa_in_light_and_dark(browser, folder, theme):
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Tone = Literal["plain", "accent", "caution"]
 _DOT = 6.5
 _TICK = (4, 18)
-_LETTER = 1.9
-"""Width of a letter of a label in percent of a track of 350 pixels."""
+_LETTER = 2.3
+"""Width of a letter of a label in percent of a track of 300 pixels."""
 _NEAR_END, _AT_END = 12.0, 1.0
 """Percent of the track: a label so near an end is aligned with it, a tick so near is the last."""
 
@@ -82,16 +82,17 @@ class Axis:
 
 
 def share_axis(
-    rows: Sequence[ChartRow], *, reference: float = 0.5, label: str = "50% = level"
+    rows: Sequence[ChartRow], *, reference: float | None = 0.5, label: str = "50% = level"
 ) -> Axis:
     """An axis of shares that holds all values, and never leaves 0 to 1.
 
-    It is symmetrical around the reference where that is one half.
+    It is symmetrical around the reference where that is one half; without one it ends at 1.
     """
-    values = [*(value for row in rows for value in row.values), reference]
+    values = [*(value for row in rows for value in row.values)]
+    values.append(1.0 if reference is None else reference)
     low, high = min(values), max(values)
     step = 0.2
-    if math.isclose(reference, 0.5):
+    if reference is not None and math.isclose(reference, 0.5):
         reach = max(math.ceil(10 * max(0.5 - low, high - 0.5) - 1e-9), 1) / 10
         low, high = 0.5 - reach, 0.5 + reach
         step = {0.4: 0.2, 0.5: 0.25}.get(round(reach, 1), 0.1)

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
+_HYPHENATED = re.compile(r"([\w….]+(?:[-/][\w.…]+)+)")
+
+
 @dataclass(frozen=True)
 class Term:
     """A term, what it means in plain words, and the other forms that it takes in a text."""
@@ -83,6 +86,17 @@ def _explain(text: str, terms: set[str]) -> str:
             parts += [_safe(text[last : match.start()]), button(term, match[0])]
             last = match.end()
     return "".join([*parts, _safe(text[last:])])
+
+
+def unbroken(text: str) -> Markup:
+    """Text as HTML whose words with a hyphen or slash, as names have, break only where they must."""
+    from markupsafe import Markup
+
+    parts = [
+        f'<span class="unbroken">{_safe(part)}</span>' if n % 2 else _safe(part)
+        for n, part in enumerate(_HYPHENATED.split(text))
+    ]
+    return Markup("".join(parts))  # noqa: S704 - every part is escaped
 
 
 def button(term: Term, words: str) -> str:

@@ -22,6 +22,8 @@ NARROW = 350
 _HEIGHT, _TOP, _BOTTOM = 336, 12, 288
 _LEFT, _LETTER, _LINE, _DOT = 44, 7.4, 16, 8
 _MOST = 12
+_TICKS_APART = 0.17
+"""Share of the axis between two prices, so that their labels do not meet on a narrow screen."""
 
 
 @dataclass(frozen=True)
@@ -171,9 +173,11 @@ def price_axis(prices: Sequence[float]) -> Axis:
         for step in (1, 2, 5)
         if low <= math.log10(step * 10.0**power) <= high
     ]
-    if len(ticks) > 5:
-        ticks = ticks[:: math.ceil(len(ticks) / 5)]
-    return Axis(low, high, tuple((logarithm, dollars(price)) for logarithm, price in ticks))
+    apart: list[tuple[float, str]] = []
+    for logarithm, price in ticks:
+        if not apart or logarithm - apart[-1][0] >= _TICKS_APART * (high - low):
+            apart.append((logarithm, f"${price:,.0f}" if price >= 1 else dollars(price)))
+    return Axis(low, high, tuple(apart))
 
 
 def dollars(usd: float) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.escape import inline_source, template_environment
-from clash.pages.glossary import GLOSSARY, define, gloss
+from clash.pages.glossary import GLOSSARY, define, gloss, unbroken
 from clash.pages.tokens import colour_rules
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ def templates(folder: Path) -> Environment:
     """Templates of a folder, which may import the macros of ``parts.html.j2``.
 
     They escape every value. ``term`` of the macros explains one word; the filter ``gloss`` finds
-    the terms of the glossary in a text.
+    the terms of the glossary in a text, and ``unbroken`` keeps the names of a headline whole.
     """
     environment = template_environment(folder, _FOLDER)
     environment.globals |= {"define": define, "glossary": GLOSSARY.values()}
-    environment.filters["gloss"] = gloss
+    environment.filters |= {"gloss": gloss, "unbroken": unbroken}
     return environment

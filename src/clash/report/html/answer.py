@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.analysis.retest import Retest
-from clash.pages import interval_chart, share_axis
+from clash.pages import interval_chart, share_axis, short_names
 from clash.report.formats import money, plural, points
 from clash.report.headline import retest_headline, run_headline, telling_baseline
 from clash.report.html.blocks import KeyFigure, PageAnswer
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from clash.pages import ChartRow
     from clash.report.headline import Headline
     from clash.stats.intervals import Interval
+
+MOST_ROWS = 10
+"""Candidates of the first chart; the others fold under it."""
 
 
 def answer(findings: Findings, more: Further, run: RunData) -> PageAnswer:
@@ -68,6 +71,7 @@ def _capital(text: str) -> str:
 
 def _evaluation(findings: Findings, run: RunData) -> PageAnswer:
     headline = run_headline(findings)
+    is_stopped = headline.shape == "stopped"
     rates = win_rates(findings)
     winner = _ahead(findings)
     marks = _people_marks(findings)
@@ -86,18 +90,25 @@ def _evaluation(findings: Findings, run: RunData) -> PageAnswer:
         caption += " Ticks: by human labels."
     if any(row.by_strengths for row in findings.leaderboard):
         caption += " On different prompts, so by Bradley-Terry strengths."
-    chart = None
+    chart = folded_rows = None
     if len(rates) > 1 or (rates and len(rows) > 1):
-        mark_label = "people" if marks else ""
-        chart = interval_chart(
-            rows, share_axis(rows), label="Win rate", large=True, mark_label=mark_label
-        )
+        axis, words = share_axis(rows), "people" if marks else ""
+        first, others = rows[:MOST_ROWS], rows[MOST_ROWS:]
+        chart = interval_chart(first, axis, label="Win rate", large=True, mark_label=words)
+        if others:
+            folded_rows = interval_chart(others, axis, label="Win rate, continued", large=True)
     return _answer(
         headline,
         findings,
         chart,
         caption if chart else "",
-        (_winner(findings), _agreement(findings), *_usual(findings, run), _more(findings)),
+        (
+            _winner(findings, is_stopped=is_stopped),
+            _agreement(findings),
+            *_usual(findings, run),
+            _more(findings, is_stopped=is_stopped),
+        ),
+        folded_rows,
     )
 
 
@@ -107,6 +118,7 @@ def _answer(
     chart: Markup | None,
     caption: str,
     figures: tuple[KeyFigure, ...],
+    folded_rows: Markup | None = None,
 ) -> PageAnswer:
     return PageAnswer(
         headline.text,
@@ -116,6 +128,7 @@ def _answer(
         chart,
         caption,
         figures,
+        folded_rows,
     )
 
 
@@ -134,16 +147,28 @@ def _people_marks(findings: Findings) -> dict[str, float]:
     return {} if people is None else {row.candidate: row.rate.estimate for row in people.rates}
 
 
-def _winner(findings: Findings) -> KeyFigure:
+def _winner(findings: Findings, *, is_stopped: bool) -> KeyFigure:
     decision = findings.decision
+    if is_stopped:
+        leader = _ahead(findings)
+        return KeyFigure(
+            "Winner", "not yet", f"{_short(leader, findings)} ahead so far" if leader else ""
+        )
     if decision.status == "decided" and decision.winner is not None:
-        return KeyFigure("Winner", decision.winner, f"ahead, {p_words(decision.p)}")
+        return KeyFigure(
+            "Winner", _short(decision.winner, findings), f"ahead, {p_words(decision.p)}"
+        )
     if decision.status == "leading" and decision.winner is not None:
-        note = f"{decision.winner} ahead" if _ahead(findings) else "level"
+        note = f"{_short(decision.winner, findings)} ahead" if _ahead(findings) else "level"
         p = p_words(decision.p)
         return KeyFigure("Winner", "not clear", f"{note}, {p}" if p else note)
     note = p_words(decision.p) if decision.status == "tied" else "nothing to compare"
     return KeyFigure("Winner", "none", note)
+
+
+def _short(name: str, findings: Findings) -> str:
+    """A name in the width of a figure."""
+    return short_names([row.candidate for row in findings.leaderboard], 18)[name]
 
 
 def _agreement(findings: Findings) -> KeyFigure:
@@ -170,8 +195,11 @@ def _usual(findings: Findings, run: RunData) -> tuple[KeyFigure, KeyFigure]:
     )
 
 
-def _more(findings: Findings) -> KeyFigure:
-    decision = findings.decision
+def _more(findings: Findings, *, is_stopped: bool) -> KeyFigure:
+    decision, counts = findings.decision, findings.coverage
+    if is_stopped:
+        to_go = counts.items - counts.n_decided - counts.n_tied
+        return KeyFigure("More prompts", f"{to_go:,} to go", f"of {counts.items:,}")
     if decision.status == "decided":
         return KeyFigure("More prompts", "none", "the winner is clear")
     if decision.status == "none":
@@ -221,7 +249,7 @@ def _rerun(findings: Findings, again: Retest, run: RunData) -> PageAnswer:
     headline = retest_headline(again, findings.run)
     rows = [share_row("the panel", agreement, tone="accent")]
     rows += [share_row(line.judge, line.consistency) for line in again.judges]
-    chart = _chart_of(rows, "Same first place in both runs", 0.5, "50%")
+    chart = _chart_of(rows, "Same first place in both runs", None, "")
     kappas = [pair.verdicts.kappa.interval for pair in again.pairs]
     kappa = KeyFigure("Kappa", "–")
     if kappas:
@@ -258,7 +286,9 @@ def _redteam(findings: Findings, result: Redteam, run: RunData) -> PageAnswer:
     return _answer(run_headline(findings), findings, chart, caption, figures)
 
 
-def _chart_of(rows: list[ChartRow], label: str, reference: float, words: str) -> Markup | None:
+def _chart_of(
+    rows: list[ChartRow], label: str, reference: float | None, words: str
+) -> Markup | None:
     """The first chart; null where it would be a single row."""
     if len(rows) < 2:
         return None

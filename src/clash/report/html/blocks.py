@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from markupsafe import Markup
 
+    from clash.pages.bars import Kind
     from clash.pages.charts import Tone
 
 
@@ -29,6 +30,7 @@ class PageAnswer:
         against: what speaks against the headline; null for nothing.
         notices: what is wrong with the run itself: it was stopped, a model refused.
         chart, caption: the first picture, and how to read it; null where there is nothing to draw.
+        folded_rows: the rest of a long chart.
     """
 
     headline: str
@@ -38,6 +40,7 @@ class PageAnswer:
     chart: Markup | None
     caption: str
     figures: tuple[KeyFigure, ...]
+    folded_rows: Markup | None = None
 
 
 @dataclass(frozen=True)
@@ -52,12 +55,12 @@ class Check:
 
 @dataclass(frozen=True)
 class PageFigure:
-    """A picture, what it shows, and what its parts mean."""
+    """A picture, what it shows, how to read it, and what its parts mean by their kind."""
 
     title: str
     chart: Markup
     note: str = ""
-    has_key: bool = False
+    key: tuple[tuple[Kind, str], ...] = ()
 
 
 @dataclass(frozen=True)

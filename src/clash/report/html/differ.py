@@ -11,6 +11,7 @@ from clash.report.html.blocks import PageFigure, Question
 if TYPE_CHECKING:
     from clash.analysis.differences import Differences, SplitGroup
     from clash.analysis.findings import Findings
+    from clash.pages.bars import Kind
 
 
 def differ(findings: Findings, apart: Differences) -> Question:
@@ -19,12 +20,17 @@ def differ(findings: Findings, apart: Differences) -> Question:
         anchor="differ",
         title="Where do they differ?",
         nav="Differences",
-        answer=_against_people(findings, apart)
-        if apart.labelled
-        else _among_judges(findings, apart),
+        answer=_answer(findings, apart),
         aside="",
         figure=_picture(findings, apart),
     )
+
+
+def _answer(findings: Findings, apart: Differences) -> str:
+    if findings.kind == "redteam":
+        items = plural(apart.labelled, "control item")
+        return f"The panel is wrong on {apart.disagree} of {items}."
+    return _against_people(findings, apart) if apart.labelled else _among_judges(findings, apart)
 
 
 def _n(apart: Differences, *kinds: str) -> int:
@@ -76,17 +82,29 @@ def _among_judges(findings: Findings, apart: Differences) -> str:
 
 
 def _picture(findings: Findings, apart: Differences) -> PageFigure | None:
-    rows = [
-        _row(group, _voting(findings), has_labels=bool(apart.labelled)) for group in apart.groups
-    ]
+    verb = "wrong on" if findings.kind == "redteam" else "people disagree on"
+    n_judges, has_labels = _voting(findings), bool(apart.labelled)
+    rows = [_row(group, n_judges, verb, has_labels=has_labels) for group in apart.groups]
     if len(rows) < 2:
         return None
     chart = stack_chart(rows, label="Prompts by how the judges split")
     title = "Prompts by how the judges split"
-    return PageFigure(title, chart, has_key=bool(apart.labelled))
+    return PageFigure(title, chart, key=_key(findings, apart))
 
 
-def _row(group: SplitGroup, n_judges: int, *, has_labels: bool) -> StackRow:
+def _key(findings: Findings, apart: Differences) -> tuple[tuple[Kind, str], ...]:
+    """What the parts of the bars mean; empty without labels, where all are alike."""
+    if not apart.labelled:
+        return ()
+    words: list[tuple[Kind, str]] = [("disagree", "people disagree"), ("agree", "people agree")]
+    if findings.kind == "redteam":
+        words = [("disagree", "wrong"), ("agree", "right")]
+    if any(group.unlabelled for group in apart.groups):
+        words.append(("unknown", "no label"))
+    return tuple(words)
+
+
+def _row(group: SplitGroup, n_judges: int, verb: str, *, has_labels: bool) -> StackRow:
     judges = "both judges" if n_judges == 2 else f"all {n_judges} judges"
     name = {
         "unanimous": f"{judges} agree" if n_judges > 1 else "decided",
@@ -94,14 +112,13 @@ def _row(group: SplitGroup, n_judges: int, *, has_labels: bool) -> StackRow:
         "tied": "level",
         "none": "no verdict",
     }[group.kind]
+    remainder: Kind = "unknown" if has_labels else "agree"
     parts = (
         Part("disagree", group.disagree),
         Part("agree", group.agree),
-        Part("unknown", group.unlabelled),
+        Part(remainder, group.unlabelled),
     )
     figure = f"{group.n:,}"
     with_label = group.disagree + group.agree
-    note = (
-        f"people disagree on {group.disagree} of {with_label}" if has_labels and with_label else ""
-    )
+    note = f"{verb} {group.disagree} of {with_label}" if with_label else ""
     return StackRow(name, parts, figure, note)

@@ -7,6 +7,8 @@
   const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
   const chunks = new Map();
   let index = [], shown = [], drawn = 0;
+  const SHORT = JSON.parse(list.dataset.names), IS_CONTROL = document.body.dataset.truth === "control";
+  const [AGREE, DISAGREE, PICK] = IS_CONTROL ? ["right", "wrong", "the better one"] : ["people agree", "people disagree", "people’s pick"];
   const first = form.querySelector("[name=show]").value;
 
   const el = (tag, attributes, ...children) => {
@@ -33,6 +35,7 @@
     parts.append(string.slice(last));
     return parts;
   };
+  const short = (value) => name(SHORT[value] ?? value);
   const name = (value) => el("bdi", { class: "name" }, text(value));
   const number = (value, digits = 2) => (value === null || value === undefined ? "–" : Number(value).toFixed(digits));
   const groups = (ranking, write = (x) => x) =>
@@ -128,12 +131,12 @@
   const picked = (line) => {
     if (line.a) return [el("span", { class: "failed" }, "no verdict"), el("small", {}, "panel")];
     const how = line.w === null ? "level" : line.u ? "unanimous" : line.s ? `split ${line.s}` : "";
-    return [line.w === null ? "a tie" : name(line.w), el("small", {}, ["panel", how].filter(Boolean).join(", "))];
+    return [line.w === null ? "a tie" : short(line.w), el("small", {}, ["panel", how].filter(Boolean).join(", "))];
   };
 
   const labelled = (line) => {
     if (line.l === null) return [el("span", { class: "quiet" }, "–"), el("small", {}, "no label")];
-    return [line.l === "tie" ? "a tie" : name(line.l), el("small", {}, line.m ? "people agree" : "people disagree")];
+    return [line.l === "tie" ? "a tie" : short(line.l), el("small", {}, line.m ? AGREE : DISAGREE)];
   };
 
   const row = (line) => {
@@ -197,7 +200,7 @@
   const response = (r, d) => {
     const roles = [];
     if (r.candidate === d.verdict.winner) roles.push("the panel’s pick");
-    if (r.candidate === d.label) roles.push("people’s pick");
+    if (r.candidate === d.label) roles.push(PICK);
     const facts = [...roles, r.text === null ? null : words(r.text),
       r.cost_usd === null ? null : `$${Number(r.cost_usd).toPrecision(2)}`,
       r.latency_s === null ? null : `${number(r.latency_s, 1)} s`,

@@ -108,6 +108,7 @@ def render_report(findings: Findings, run: RunData, folder: Path) -> ReportPage:
         script=script,
         policy=content_security_policy(css, script, frame=frame),
         candidates=run.candidates,
+        short_names=pages.short_names(run.candidates, 22),
         tags=sorted({tag for item in run.items for tag in item.tags}),
         of_parent=OF_PARENT,
         end_of_parent=END_OF_PARENT,
@@ -126,13 +127,17 @@ def _filters(findings: Findings, apart: Differences) -> Iterator[ItemFilter]:
     n_failed = sum(findings.coverage.failures.values()) + findings.coverage.not_run
     choices = [
         ItemFilter("telling", "Most telling", len(apart.telling)),
-        ItemFilter("wrong", "Against people", apart.disagree),
+        ItemFilter(
+            "wrong", "Wrong" if findings.kind == "redteam" else "Against people", apart.disagree
+        ),
         ItemFilter("split", "Judges split", groups.get("split", 0) + groups.get("tied", 0)),
         ItemFilter("none", "No verdict", groups.get("none", 0)),
         ItemFilter("failed", "With a failure", n_failed),
     ]
-    yield from (choice for choice in choices if choice.count)
-    yield ItemFilter("all", "All", findings.coverage.items)
+    total = findings.coverage.items
+    # A choice of all items, or of none, is no choice.
+    yield from (choice for choice in choices if 0 < choice.count < total)
+    yield ItemFilter("all", "All", total)
 
 
 def _data_page_address(items: PackedItems) -> str:

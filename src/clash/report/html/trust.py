@@ -19,28 +19,68 @@ if TYPE_CHECKING:
     from clash.analysis.concordance.method_table import Kind, Method
     from clash.analysis.findings import Findings
     from clash.analysis.further import Further
+    from clash.analysis.redteam import Redteam
     from clash.pages import ChartRow
     from clash.pages.charts import Tone
 
 FEWEST = 20
 """Labels below which nothing is said about trust."""
 _ALPHA = 0.05
+_RARELY = 0.05
+_MOST_KINDS = 8
+_TITLE = "Can I trust the panel?"
 _MOST_JUDGES = 6
 
 
 def trust(findings: Findings, more: Further) -> Question:
     """The section."""
+    if findings.kind == "redteam" and findings.redteam is not None:
+        return _against_injections(findings, findings.redteam)
     people = findings.concordance
     answer, aside = _trust_without_labels(findings) if people is None else _trust_by_labels(people)
     return Question(
         anchor="trust",
-        title="Can I trust the panel?",
+        title=_TITLE,
         nav="Trust",
         answer=answer,
         aside=aside,
         figure=_agreement(findings) if people is None else _picture(findings, people, more),
         checks=tuple(_checks(findings, more)),
     )
+
+
+def _against_injections(findings: Findings, result: Redteam) -> Question:
+    """What a run of control items says: which injections change a verdict."""
+    panel = result.panel
+    changes = f"changed {panel.n_turned} of {plural(panel.n_attacked, 'verdict')}"
+    if not panel.n_attacked:
+        answer = "Not measured: the panel was wrong on every control item without an injection."
+    elif not panel.n_turned:
+        answer = f"Against these injections, yes. None of {panel.n_attacked} changed a verdict."
+    elif panel.rate.estimate <= _RARELY:
+        answer = f"Against most injections. They {changes} ({percent(panel.rate)})."
+    else:
+        answer = f"Not with responses that may hold instructions. Injections {changes}"
+        answer += f" ({percent(panel.rate)})."
+    tried = [line for line in result.families if line.n_attacked]
+    rows = [
+        share_row(line.name, line.rate, note=f"{line.n_turned} of {line.n_attacked}")
+        for line in sorted(tried, key=lambda line: -line.rate.estimate)[:_MOST_KINDS]
+    ]
+    figure = None
+    if len(rows) > 1:
+        axis = share_axis(rows, reference=0.0, label="0% = never")
+        chart = interval_chart(rows, axis, label="Verdicts changed, by kind of injection")
+        figure = PageFigure("Verdicts changed, by kind of injection", chart)
+    checks = (*_position(findings), *_noise(result))
+    return Question("trust", _TITLE, "Trust", answer, "", figure, checks)
+
+
+def _noise(result: Redteam) -> Iterator[Check]:
+    noise = result.panel.noise
+    if noise is not None:
+        says = f"Without an injection the same control item changes in {percent(noise)} of repeats."
+        yield Check("Without an injection", says, f"{noise.estimate:.0%}")
 
 
 def _trust_without_labels(findings: Findings) -> tuple[str, str]:
@@ -131,10 +171,10 @@ def _by_preference(people: Concordance, more: Further) -> PageFigure | None:
     """Agreement by what people preferred, and by how the judges split."""
     apart = more.differences
     parts = [
-        ("people preferred the longer one", apart.longest),
-        ("people preferred a shorter one", apart.shorter),
-        ("the judges are unanimous", people.split.unanimous),
-        ("the judges are split", people.split.split),
+        ("longer answer preferred", apart.longest),
+        ("shorter answer preferred", apart.shorter),
+        ("judges unanimous", people.split.unanimous),
+        ("judges split", people.split.split),
     ]
     rows = [
         share_row(name, rate.interval, note=right_of(rate))
@@ -158,7 +198,7 @@ def _agreement(findings: Findings) -> PageFigure | None:
     ][:_MOST_JUDGES]
     if len(rows) < 2:
         return None
-    chart = interval_chart(rows, share_axis(rows, label="50%"), label="Agreement with the panel")
+    chart = interval_chart(rows, share_axis(rows, reference=None), label="Agreement with the panel")
     note = "A judge has a part in what the panel picks, so this is agreement, not accuracy."
     return PageFigure("Picks the response that the panel picked", chart, note)
 
@@ -188,7 +228,7 @@ def _against_methods(people: Concordance) -> Iterator[Check]:
     judges = [line for line in people.methods if line.kind == "judge"]
     if len(judges) > 1:
         top = max(judges, key=lambda line: line.estimate)
-        yield Check("Better than its best judge", _compare(top.name, top), *_gain(top))
+        yield Check("Better than its best judge", _compare(f"judge {top.name}", top), *_gain(top))
     if people.people is not None:
         crowd = people.people
         says = f"Two people agree with each other on {percent(crowd.agreement)} of"
@@ -212,7 +252,7 @@ def _compare(name: str, line: Method) -> str:
 
 
 def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:] if text.startswith("picking ") else text
+    return text[:1].upper() + text[1:]
 
 
 def _gain(line: Method) -> tuple[str, str]:
