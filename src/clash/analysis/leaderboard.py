@@ -127,7 +127,7 @@ def points_table(run: RunData) -> Floats:
 def standings(run: RunData) -> list[Standing]:
     """The leaderboard, best first by win rate; those that met nobody come last."""
     table = points_table(run)
-    clusters = _clusters(run)
+    clusters = item_clusters(run)
     intervals, best = _points(table, clusters, run.manifest.seeds.get("seed", 0))
     rates = candidate_win_rates(run, table)
     rows = [
@@ -151,21 +151,30 @@ def _order(row: Standing) -> tuple[float, float, str]:
     )
 
 
-def candidate_win_rates(run: RunData, table: Floats | None = None) -> WinRates:
+def candidate_win_rates(
+    run: RunData, table: Floats | None = None, *, same_items: bool | None = None
+) -> WinRates:
     """The win rates of a run's candidates, in their order.
 
     Args:
         run: the run.
         table: its :func:`points_table`, where it has been computed.
+        same_items: see :func:`clash.analysis.win_rates.win_rates`; by default as it is.
     """
     scores = points_table(run) if table is None else table
-    item_sets = {frozenset(run.items_asked(name)) for name in run.candidates}
+    is_same = has_same_items(run) if same_items is None else same_items
     return win_rates(
-        pair_outcomes(scores), _clusters(run), len(run.candidates), same_items=len(item_sets) == 1
+        pair_outcomes(scores), item_clusters(run), len(run.candidates), same_items=is_same
     )
 
 
-def _clusters(run: RunData) -> NDArray[np.intp]:
+def has_same_items(run: RunData) -> bool:
+    """Whether every candidate was to answer the same items."""
+    return len({frozenset(run.items_asked(name)) for name in run.candidates}) == 1
+
+
+def item_clusters(run: RunData) -> NDArray[np.intp]:
+    """The cluster of each item of a run, shape (N,)."""
     return np.array([run.clusters[item.item_id] for item in run.items], dtype=np.intp)
 
 
@@ -268,7 +277,7 @@ def duels(run: RunData, order: Sequence[str], of: Collection[str] | None = None)
         of: only the pairs that one of these belongs to; null for all.
     """
     columns = [run.candidates.index(name) for name in order]
-    table, clusters = points_table(run)[:, columns], _clusters(run)
+    table, clusters = points_table(run)[:, columns], item_clusters(run)
     seed = run.manifest.seeds.get("seed", 0)
     return _correct_p_values(
         [

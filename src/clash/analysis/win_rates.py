@@ -8,7 +8,7 @@ win rate is what they expect against each of the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,10 +49,13 @@ class WinRates:
     Attributes:
         rates: in the order of the columns; null for a candidate that met nobody.
         by_strengths: they are those of fitted strengths, not plain means.
+        influence: what each cluster adds to the error of each rate, (G, K): the difference of two
+            rates over the same clusters varies as the differences of their rows.
     """
 
     rates: list[Interval | None]
     by_strengths: bool
+    influence: Floats
 
 
 def pair_outcomes(table: Floats) -> list[PairOutcomes]:
@@ -82,10 +85,8 @@ def win_rates(
         same_items: every candidate was to answer the same items. Where not, and K > 2, the rates
             are those of Bradley-Terry strengths, if comparisons link all candidates.
     """
-    if n_candidates == 2:
-        return WinRates(_two(pairs, clusters), by_strengths=False)
     counts = _Counts.of(pairs, n_candidates)
-    if not same_items and pairs:
+    if not same_items and pairs and n_candidates > 2:
         comparisons = Comparisons(counts.wins, np.zeros_like(counts.wins))
         strengths = bradley_terry(comparisons, prior=PRIOR, ties="half")
         if strengths.converged and not strengths.linked_set.any():
@@ -93,10 +94,9 @@ def win_rates(
             influence = (
                 _influence_on_scores(pairs, clusters, win_probability) @ strengths.covariance
             )
-            return WinRates(
-                _strength_rates(win_probability, influence, counts, clusters), by_strengths=True
-            )
-    return WinRates(_mean_over_opponents(pairs, clusters, counts), by_strengths=False)
+            return _strength_rates(win_probability, influence, counts, clusters)
+    means = _mean_over_opponents(pairs, clusters, counts)
+    return replace(means, rates=_two(pairs, clusters)) if n_candidates == 2 else means
 
 
 def _two(pairs: Sequence[PairOutcomes], clusters: Index) -> list[Interval | None]:
@@ -127,7 +127,7 @@ class _Counts:
 
 def _mean_over_opponents(
     pairs: Sequence[PairOutcomes], clusters: Index, counts: _Counts
-) -> list[Interval | None]:
+) -> WinRates:
     has_met = counts.games > 0
     blank = np.zeros_like(counts.wins)
     share = np.divide(counts.wins, counts.games, out=blank, where=has_met)
@@ -142,7 +142,8 @@ def _mean_over_opponents(
         influence[:, pair.first] += residuals / n_opponents[pair.first]
         influence[:, pair.second] -= residuals / n_opponents[pair.second]
     rates = share.sum(axis=1) / n_opponents
-    return _intervals(rates, influence, counts, clusters, "mean over opponents, clustered")
+    intervals = _intervals(rates, influence, counts, clusters, "mean over opponents, clustered")
+    return WinRates(intervals, by_strengths=False, influence=influence)
 
 
 def _logistic(theta: Floats) -> Floats:
@@ -166,7 +167,7 @@ def _influence_on_scores(
 
 def _strength_rates(
     win_probability: Floats, influence: Floats, counts: _Counts, clusters: Index
-) -> list[Interval | None]:
+) -> WinRates:
     """Expected win rates against every other candidate; their variance by the delta method."""
     k = len(win_probability)
     slope = win_probability * (1 - win_probability)
@@ -174,7 +175,9 @@ def _strength_rates(
     gradient = (np.diag(slope.sum(axis=1)) - slope) / (k - 1)
     rates = (win_probability.sum(axis=1) - 0.5) / (k - 1)
     method = "Bradley-Terry strengths, clustered"
-    return _intervals(rates, influence @ gradient.T, counts, clusters, method)
+    on_rates = influence @ gradient.T
+    intervals = _intervals(rates, on_rates, counts, clusters, method)
+    return WinRates(intervals, by_strengths=True, influence=on_rates)
 
 
 def _by_cluster(values: Floats, clusters: Index, n_clusters: int) -> Floats:

@@ -386,6 +386,11 @@ def comparison_headline(comparison: RunComparison) -> Headline:
 def _win_rate_change(pair: RunAgainstRun) -> Headline:
     change = leading_change(pair)
     runs = [pair.first, pair.second]
+    if is_the_same(pair):
+        n = 0 if pair.shared_items is None else pair.shared_items.n
+        items = "the one item" if n == 1 else f"each of the {n:,} items"
+        text = f"{{0}} and {{1}} agree on {items} that both have."
+        return Headline("equal", _fit(text, pair.first, pair.second, runs))
     basis = f"paired, {plural(change.n_items, 'item')}" if change.is_paired else "unpaired"
     if change.p_holm > _ALPHA:
         text = f"No candidate's win rate changes significantly from {{0}} to {{1}} ({p_text(change.p_holm)})."
@@ -400,6 +405,16 @@ def _win_rate_change(pair: RunAgainstRun) -> Headline:
         "change",
         _fit(text, change.candidate, pair.first, pair.second, [*runs, change.candidate]),
         evidence,
+    )
+
+
+def is_the_same(pair: RunAgainstRun) -> bool:
+    """Two runs give the same verdict, and the same win rates, on all items that both have."""
+    common = pair.shared_items
+    return (
+        common is not None
+        and common.verdicts.agreement.estimate == 1
+        and all(change.is_paired and not change.difference.estimate for change in pair.changes)
     )
 
 

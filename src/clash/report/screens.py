@@ -26,9 +26,11 @@ from clash.report.table_layout import wrap
 from clash.wording import decimal, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from clash.analysis.compare import RunComparison
+    from clash.analysis.compare.pairs import RunAgainstRun
+    from clash.analysis.compare.win_rate_changes import WinRateChange
     from clash.analysis.concordance import Concordance
     from clash.analysis.findings import Findings
     from clash.analysis.retest import Retest
@@ -46,6 +48,7 @@ _NAME_WIDTH = 28
 _LABEL_WIDTH = 19
 _MOST_TRACK = 40
 _LEAST_TRACK = 12
+_BY_STRENGTHS = "by Bradley-Terry strengths: the candidates answered different items"
 _STYLES = {
     "winner": "bold green",
     "equal": "bold green",
@@ -188,7 +191,7 @@ def _win_rates(screen: Screen, findings: Findings) -> None:
         return
     caption = "win rate, ties count half, 95% intervals"
     if standings[0].by_strengths:
-        caption += "\nby Bradley-Terry strengths: the candidates answered different items"
+        caption += f"\n{_BY_STRENGTHS}"
     screen.lines += interval_chart(rows, screen.width, caption, reference=0.5)
 
 
@@ -309,50 +312,72 @@ def _retest_facts(retest: Retest) -> Iterator[tuple[str, str]]:
         yield "Cost", money(sum(costs))
 
 
-def _change_lines(changes: Sequence[object], width: int) -> list[list[Piece]]:
-    from clash.analysis.compare.win_rate_changes import WinRateChange
-
+def _change_lines(rows: Sequence[WinRateChange], width: int) -> list[list[Piece]]:
     lines: list[list[Piece]] = []
-    rows = [change for change in changes if isinstance(change, WinRateChange)]
     names = short_names((row.candidate for row in rows), min(_NAME_WIDTH, width // 3))
     widest = max(map(cell_len, names.values()))
     for row in rows[:_MOST_ROWS]:
         gap = row.difference
         name = names[row.candidate]
         pad = " " * (widest - cell_len(name))
-        bounds = f"[{100 * gap.low:+.0f}, {100 * gap.high:+.0f}]"
         lines.append(
             [
                 (f"  {for_terminal(name)}{pad}", ""),
                 (f"  {row.first:4.0%} -> {row.second:4.0%}", ""),
-                (f"  {100 * gap.estimate:+4.0f}", "bold" if row.p_holm <= 0.05 else ""),
-                (f"  {bounds}", "dim"),
+                (f"  {_whole_points(gap.estimate):>4}", "bold" if row.p_holm <= 0.05 else ""),
+                (f"  [{_whole_points(gap.low)}, {_whole_points(gap.high)}]", "dim"),
             ]
         )
     if len(rows) > _MOST_ROWS:
         lines.append([(f"  … and {len(rows) - _MOST_ROWS} more: -v shows them", "dim")])
-    lines.append([("  change of the win rate in percentage points, 95% intervals", "dim")])
+    captions = ["change of the win rate in percentage points, 95% intervals"]
+    if rows[0].by_strengths:
+        captions.append(_BY_STRENGTHS)
+    lines += [[(f"  {caption}", "dim")] for caption in captions]
     return lines
+
+
+def _whole_points(share: float) -> str:
+    """A difference of two shares in percentage points: ``+6``, ``-3``, ``0``."""
+    n_points = round(100 * share)
+    return f"{n_points:+d}" if n_points else "0"
 
 
 def _comparison_facts(comparison: RunComparison) -> Iterator[tuple[str, str]]:
     runs = comparison.runs
     panels = list(dict.fromkeys(run.panel for run in runs))
-    yield "Panel", f"{panels[0]} in all runs" if len(panels) == 1 else ", then ".join(panels)
+    everywhere = "both runs" if len(runs) == 2 else "all runs"
+    yield "Panel", f"{panels[0]} in {everywhere}" if len(panels) == 1 else ", then ".join(panels)
     names = short_names((run.run for run in runs), _NAME_WIDTH)
-    common = comparison.pairs[0].shared_items if len(comparison.pairs) == 1 else None
-    if common is None:
-        yield "Items", ", ".join(f"{run.items:,} in {names[run.run]}" for run in runs)
+    if len(comparison.pairs) == 1:
+        yield from _in_both(comparison, comparison.pairs[0], names)
     else:
+        yield "Items", ", ".join(f"{run.items:,} in {names[run.run]}" for run in runs)
+    yield "Cost", ", then ".join(money(run.cost_usd) for run in runs)
+
+
+def _in_both(
+    comparison: RunComparison, pair: RunAgainstRun, names: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Which candidates and items two runs have in common."""
+    for label, n_common, ns in (
+        ("Candidates", len(pair.changes), [run.candidates for run in comparison.runs]),
+        ("Items", pair.n_common, [run.items for run in comparison.runs]),
+    ):
         alone = [
-            f"{run.items - common.n} only in {names[run.run]}"
-            for run in runs
-            if run.items > common.n
+            f"{n - n_common:,} only in {names[run.run]}"
+            for n, run in zip(ns, comparison.runs, strict=True)
+            if n > n_common
         ]
-        yield "Items", ", ".join([f"{common.n:,} in both", *alone])
-        yield "Same verdict", f"{percent(common.verdicts.agreement)} of items in both"
-    costs = ", ".join(money(run.cost_usd) for run in runs)
-    yield "Cost", costs
+        yield label, ", ".join([f"{n_common:,} in both", *alone])
+    common = pair.shared_items
+    if common is not None:
+        of = (
+            "items in both"
+            if common.n == pair.n_common
+            else f"the {common.n:,} with the same candidates"
+        )
+        yield "Same verdict", f"{percent(common.verdicts.agreement)} of {of}"
 
 
 # -- charts ----------------------------------------------------------------------------------------

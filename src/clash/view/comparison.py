@@ -115,6 +115,10 @@ def _caption(changes: Sequence[WinRateChange]) -> str:
     if not changes:
         return ""
     first = changes[0]
+    basis = "; by Bradley-Terry strengths" if first.by_strengths else ""
     if not first.is_paired:
-        return "Change of win rate in points; the runs share no prompt, so the samples are independent."
-    return f"Change of win rate in points, on the {first.n_items} prompts that both runs have."
+        return f"Change of win rate in points{basis}; the runs share no prompt, so the samples are independent."
+    items = f"the {first.n_items} prompts that both runs have"
+    if first.by_strengths:
+        items = "the prompts that both runs have"
+    return f"Change of win rate in points, on {items}{basis}."

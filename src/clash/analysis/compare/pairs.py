@@ -97,6 +97,7 @@ class RunAgainstRun:
         shared_items: null where they share no item.
         tau: Kendall's, of the leaderboards over candidates of both; null for fewer than two.
         changes: of the win rate of each candidate of both runs, the most certain first.
+        n_common: items that ask the same in both runs, whoever answered them.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"shared_items": "shared"}
@@ -108,6 +109,7 @@ class RunAgainstRun:
     tau: float | None
     candidates: list[Candidates]
     changes: list[WinRateChange]
+    n_common: int = 0
 
 
 def against(first: RunData, second: RunData, rng: np.random.Generator) -> RunAgainstRun:
@@ -127,6 +129,7 @@ def against(first: RunData, second: RunData, rng: np.random.Generator) -> RunAga
         _tau(candidates),
         candidates,
         win_rate_changes(first, second),
+        len(_same_questions(first, second)),
     )
 
 
@@ -190,13 +193,14 @@ def _bootstrap(
 
 def same_items(first: RunData, second: RunData) -> list[str]:
     """Items of one id that ask the same of the same candidates."""
-    turns = {item.item_id: item.turns for item in second.items}
     a, b = _candidates_by_item(first), _candidates_by_item(second)
-    return [
-        item.item_id
-        for item in first.items
-        if turns.get(item.item_id) == item.turns and set(a[item.item_id]) == set(b[item.item_id])
-    ]
+    return [name for name in _same_questions(first, second) if set(a[name]) == set(b[name])]
+
+
+def _same_questions(first: RunData, second: RunData) -> list[str]:
+    """Items of one id that ask the same."""
+    turns = {item.item_id: item.turns for item in second.items}
+    return [item.item_id for item in first.items if turns.get(item.item_id) == item.turns]
 
 
 def _candidates_by_item(run: RunData) -> dict[str, list[str]]:
