@@ -213,6 +213,13 @@ def test_a_category_and_the_best_items_are_left_out(tmp_path):
     assert (best["b"].leader, best["b"].changes) == ("a", None)
 
 
+def test_the_longer_choice_is_counted_where_panel_and_people_choose_differently(tmp_path):
+    texts = {"a": "one two three", "b": "one"}
+    rows = [("a", "bbb"), ("b", "aaa"), ("b", "aab"), ("a", "aaa"), ("t", "aaa"), ("-", "aaa")]
+    found = explain(run(tmp_path, pairs(rows, texts=[texts] * len(rows))))
+    assert (found.longer_choices.items, found.longer_choices.longer) == (3, 2)
+
+
 def test_disagreements_with_people_come_first_the_most_confident_ahead(tmp_path):
     rows = [("a", "aab"), ("a", "aaa"), ("a", "bba"), ("b", "aaa"), ("-", "abt"), ("t", "aaa")]
     found = explain(run(tmp_path, pairs(rows)))

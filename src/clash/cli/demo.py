@@ -17,12 +17,15 @@ def demo(
 ) -> None:
     """Try clash in seconds, without a key: 32 prompts with ready responses, judged offline."""
     from clash import assets
+    from clash.analysis.explanation.disagreements import longer_choices
+    from clash.analysis.rundata import RunData
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_result
     from clash.collect.resolve import KEYLESS_PANEL, read_config
     from clash.pipeline.execute import execute
     from clash.pipeline.options import RunOptions
     from clash.pipeline.prepare import prepare
+    from clash.report.explanation import demo_lesson
     from clash.report.headline import NextStep
 
     # A clash.yaml that happens to lie here is not part of the demonstration.
@@ -34,5 +37,6 @@ def demo(
     setup = prepare(config, {}, options.observer, prompts=prompts)
     result = execute(setup, options)
     step = NextStep("clash init", "use your own prompts and keys")
-    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet, steps=[step])
+    lesson = demo_lesson(longer_choices(RunData.load(result.folder)))
+    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet, steps=[step], lesson=lesson)
     raise typer.Exit(result.exit_code)

@@ -34,6 +34,7 @@ def print_result(
     verbose: bool,
     quiet: bool,
     steps: Sequence[NextStep] = (),
+    lesson: Sequence[str] = (),
 ) -> None:
     """Print the result of a run, where its report is, and what to do next.
 
@@ -43,6 +44,7 @@ def print_result(
         verbose: the whole report.
         quiet: the headline alone.
         steps: what else is worth typing next.
+        lesson: sentences on what the run teaches, for its first screen.
     """
     path = result.folder.path
     cap = " --max-cost USD" if "budget" in (result.interrupted or "") else ""
@@ -56,6 +58,7 @@ def print_result(
             verbose=verbose,
             quiet=quiet,
             steps=[_with_cap(step, cap) for step in _steps(result, steps)],
+            lesson=lesson,
         )
     lines = [*result.swaps, *_warnings(result), *_reasons(result)]
     if result.exit_code in _UNFINISHED and (as_json or quiet or verbose):
@@ -91,6 +94,7 @@ def print_findings(
     verbose: bool,
     quiet: bool,
     steps: Sequence[NextStep] | None = None,
+    lesson: Sequence[str] = (),
 ) -> None:
     """Print what a run says: its screen, its whole report, or its headline alone."""
     from clash.report.headline import run_headline
@@ -106,7 +110,7 @@ def print_findings(
         print_line(console)
         print_line(console, f"run: {path}", "bold")
         return
-    print_screen(console, run_screen(findings, text_width(console), run, wall_s))
+    print_screen(console, run_screen(findings, text_width(console), run, wall_s, lesson))
     print_closing(path, headline.next_steps if steps is None else steps)
 
 

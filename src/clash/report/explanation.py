@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.explanation import Explanation, Flip
-    from clash.analysis.explanation.disagreements import Opinion, TellingDisagreement
+    from clash.analysis.explanation.disagreements import LongerChoices, Opinion, TellingDisagreement
     from clash.analysis.explanation.without import Omission
     from clash.report.headline import Headline
     from clash.report.screens import Screen
@@ -38,6 +38,18 @@ def headlines(explanation: Explanation, headline: Headline) -> list[str]:
     if explanation.leader is not None:
         lines += _flip_sentences(explanation)
     return [line for line in lines if line]
+
+
+def demo_lesson(choices: LongerChoices) -> list[str]:
+    """What happened in the demo, why, and what to do: its judges count words."""
+    if choices.longer <= choices.items / 2:
+        return []
+    count = "all" if choices.longer == choices.items else f"{choices.longer} of"
+    return [
+        f"Padding fooled these judges, which only count words: on {count} {choices.items} prompts"
+        " where people put another answer first, the panel's choice is longer. Labels showed"
+        " it, votes cannot: check a panel against people before you trust it."
+    ]
 
 
 def explanation_screen(
@@ -120,7 +132,7 @@ def _count(flip: Flip) -> str:
 
 def tables(explanation: Explanation) -> list[Table]:
     """Everything: the facts, each omission, the items that hang on one judge, disagreements."""
-    facts = Table("", ("", ""), _facts(explanation))
+    facts = Table("", ("", ""), [*_facts(explanation), *_length_fact(explanation)])
     return with_rows(
         [
             facts,
@@ -151,6 +163,14 @@ def _facts(explanation: Explanation) -> list[tuple[str, str]]:
     if explanation.agreement is not None and explanation.judges:
         facts.append(("Panel vs. people", _agreement(explanation.agreement, explanation, names)))
     return [(name, text) for name, text in facts if text]
+
+
+def _length_fact(explanation: Explanation) -> list[tuple[str, str]]:
+    choices = explanation.longer_choices
+    if not choices.items:
+        return []
+    text = f"the panel's choice is longer on {choices.longer} of {choices.items} items where"
+    return [("Longer answers", f"{text} people chose another")]
 
 
 def _agreement(rate: Interval, explanation: Explanation, names: Mapping[str, str]) -> str:

@@ -47,6 +47,7 @@ _MOST_ROWS = 6
 _NAME_WIDTH = 28
 _LABEL_WIDTH = 19
 _MOST_TRACK = 40
+_LESSON_FACTS = frozenset({"Panel vs. people", "Cost"})
 _LEAST_TRACK = 12
 _BY_STRENGTHS = "by Bradley-Terry strengths: the candidates answered different items"
 _STYLES = {
@@ -121,7 +122,11 @@ def _unbroken(text: str) -> str:
 
 
 def run_screen(
-    findings: Findings, width: int | None, run: str, wall_s: float | None = None
+    findings: Findings,
+    width: int | None,
+    run: str,
+    wall_s: float | None = None,
+    lesson: Sequence[str] = (),
 ) -> Screen:
     """What a run says.
 
@@ -130,6 +135,8 @@ def run_screen(
         width: of the terminal; null where there is none.
         run: how the commands of the next steps name it.
         wall_s: seconds that the run took.
+        lesson: sentences on what the run teaches; to make room for them only the facts on people
+            and cost are shown.
     """
     screen = blank_screen(width)
     screen.headline(run_headline(findings, run))
@@ -141,7 +148,10 @@ def run_screen(
         _win_rates(screen, findings)
     screen.add()
     for label, text in _facts(findings, run, wall_s):
-        screen.fact(label, text)
+        if not lesson or label in _LESSON_FACTS:
+            screen.fact(label, text)
+    for sentence in lesson:
+        screen.sentence(sentence, "bold")
     return screen
 
 

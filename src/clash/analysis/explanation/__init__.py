@@ -9,7 +9,9 @@ import numpy as np
 
 from clash.analysis.explanation.disagreements import (
     ORDER,
+    LongerChoices,
     TellingDisagreement,
+    longer_choices,
     telling_disagreements,
 )
 from clash.analysis.explanation.flips import (
@@ -91,6 +93,7 @@ class Explanation:
         categories: the decision without the items of each tag.
         best_items: the decision without the best tenth of each candidate's items.
         disagreements: in the order of ``disagreement_order``.
+        longer_choices: whether the panel chose the longer response where people chose another.
         agreement: the share of labelled items whose verdict is the label; null without labels.
         n_labelled: items with a label.
     """
@@ -111,6 +114,7 @@ class Explanation:
     categories: list[Omission]
     best_items: list[Omission]
     disagreements: list[TellingDisagreement]
+    longer_choices: LongerChoices
     agreement: Interval | None
     n_labelled: int
     disagreement_order: str = ORDER
@@ -156,6 +160,7 @@ def explain(run: RunData) -> Explanation:
         categories=categories,
         best_items=best,
         disagreements=telling_disagreements(run),
+        longer_choices=longer_choices(run),
         agreement=agreement(run),
         n_labelled=sum(item.item_id in run.truth for item in run.items),
     )

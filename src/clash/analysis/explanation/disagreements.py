@@ -74,6 +74,33 @@ class TellingDisagreement:
     opinions: tuple[Opinion, ...]
 
 
+@dataclass(frozen=True)
+class LongerChoices:
+    """Items on which panel and people put different candidates first, and the longer response.
+
+    Attributes:
+        items: how many there are; a tie puts nobody first.
+        longer: of these, where the panel's choice has more words than people's.
+    """
+
+    items: int
+    longer: int
+
+
+def longer_choices(run: RunData) -> LongerChoices:
+    """Whether the panel chose the longer response where people chose another."""
+    pairs = [
+        (run.texts[item.item_id], verdict.winner, run.truth.get(item.item_id))
+        for item, verdict in zip(run.items, run.verdicts, strict=True)
+    ]
+    gaps = [
+        len(texts[panel].split()) - len(texts[people].split())
+        for texts, panel, people in pairs
+        if panel != people and panel in texts and people in texts
+    ]
+    return LongerChoices(len(gaps), sum(gap > 0 for gap in gaps))
+
+
 def telling_disagreements(run: RunData, most: int | None = None) -> list[TellingDisagreement]:
     """Items with a verdict that a label or some voting judges contradict, in the :data:`ORDER`.
 
