@@ -75,23 +75,19 @@ def dependence(
 
 
 def _print(findings: Dependence, paths: list[str], *, verbose: bool) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
     from clash.cli.common import stdout
-    from clash.escape import for_terminal
     from clash.report import dependence as report
-    from clash.report.terminal import print_table
+    from clash.report.terminal import print_line, print_table, print_text
 
     console = stdout()
-    console.print(Text(for_terminal(report.headline(findings)), style="dim"))
-    console.print()
+    print_text(console, report.headline(findings), style="dim")
+    print_line(console)
     for sentence in findings.conclusions:
-        console.print(Padding(Text(for_terminal(f"• {sentence}")), (0, 0, 0, 1)))
+        print_text(console, f"• {sentence}", indent=1)
     for table in report.tables(findings, whole=verbose):
         print_table(console, table)
-    console.print()
+    print_line(console)
     for caveat in findings.caveats:
-        console.print(Text(for_terminal(f"note: {caveat}"), style="yellow"))
+        print_text(console, f"note: {caveat}", style="yellow")
     for path in paths:
-        console.print(Text(for_terminal(f"wrote {path}")), soft_wrap=True)
+        print_line(console, f"wrote {path}")

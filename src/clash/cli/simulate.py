@@ -121,18 +121,16 @@ def _write(out: Path, record: dict[str, Any], results: list[Simulation]) -> list
 
 
 def _print(results: list[Simulation], paths: list[str]) -> None:
-    from rich.padding import Padding
-    from rich.text import Text
-
     from clash.cli.common import stdout
     from clash.report import simulations as report
-    from clash.report.terminal import print_table
+    from clash.report.terminal import print_line, print_table, print_text
 
     console = stdout()
     for result in results:
         print_table(console, report.table(result))
-        console.print(Padding(Text(report.setting(result), style="dim"), (0, 0, 1, 2)))
+        print_text(console, report.setting(result), style="dim", indent=2)
+        print_line(console)
         for finding in result.findings:
-            console.print(Padding(Text(f"• {finding}"), (0, 0, 0, 1)))
+            print_text(console, f"• {finding}", indent=1)
     for path in paths:
         console.print(f"wrote {path}", soft_wrap=True, markup=False)

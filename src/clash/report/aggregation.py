@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from clash.analysis.serialize import pick, to_dict
 from clash.report.formats import DASH, JSON_DIGITS, number, points
 from clash.report.tables import Table
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from clash.analysis.aggregation import Aggregation, MethodResult, MethodScore
@@ -51,7 +52,12 @@ def table(aggregation: Aggregation) -> Table:
         "T",
     ]
     rows = [_row(result) for result in aggregation.methods]
-    title = f"{aggregation.n_items} items, {aggregation.n_judges} judges, {aggregation.n_labelled} rows with a label"
+    rows_and_items = plural(aggregation.n_items, "item")
+    if aggregation.n_groups < aggregation.n_items:
+        items = plural(aggregation.n_groups, "item")
+        rows_and_items = f"{plural(aggregation.n_items, 'row')} of {items}"
+    judges, labelled = plural(aggregation.n_judges, "judge"), plural(aggregation.n_labelled, "row")
+    title = f"{rows_and_items}, {judges}, {labelled} with a label"
     notes = [
         "differs: rows whose verdict is not majority's; T: temperature its log-odds were divided by",
         "log-loss, Brier and ECE over labels that are a side; a tied verdict earns half",
@@ -63,7 +69,7 @@ def table(aggregation: Aggregation) -> Table:
             for n in r.notes
         ),
     ]
-    return Table(title, columns, rows, frozenset(range(1, 8)), notes, brief=True)
+    return Table(title, columns, rows, frozenset(range(1, 8)), notes, brief=True, optional=(7, 4))
 
 
 def _row(result: MethodResult) -> list[str]:

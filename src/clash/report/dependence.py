@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clash.report.formats import DASH, estimate, number, p_cell
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from clash.analysis.dependence import Dependence
     from clash.analysis.dependence.dependence_findings import JudgeFinding, PairFinding
     from clash.stats.dependence import ModelScore
+    from clash.stats.intervals import Interval
 
 STRONGEST = 10
 
@@ -108,7 +110,10 @@ def _arrange(dependence: Dependence) -> tuple[list[int], list[tuple[int, int]]]:
 def _worth(dependence: Dependence) -> Table:
     effective = dependence.effective
     rows = [
-        ["by how votes average out, K / (1 + (K - 1) r)", estimate(effective.by_mean, 2)],
+        [
+            "by how votes average out, K / (1 + (K - 1) r)",
+            estimate(_at_most(effective.by_mean, effective.judges), 2),
+        ],
         ["by directions they vary in, K² / Σ r²", estimate(effective.by_spectrum, 2)],
         ["by the accuracy of the majority", estimate(effective.by_accuracy, 2)],
         ["mean residual correlation r", estimate(effective.mean_correlation, 3)],
@@ -124,6 +129,17 @@ def _worth(dependence: Dependence) -> Table:
     return Table(
         f"{effective.judges} judges are worth", ["", ""], rows, frozenset({1}), notes, brief=True
     )
+
+
+def _at_most(number: Interval | None, judges: int) -> Interval | None:
+    """A number of judges, no end of it above those that there are.
+
+    Errors that happen to correlate negatively would make the panel worth more than its judges.
+    """
+    if number is None:
+        return None
+    low, middle, high = (min(v, judges) for v in (number.low, number.estimate, number.high))
+    return replace(number, low=low, estimate=middle, high=high)
 
 
 def _blocs(dependence: Dependence) -> Table:

@@ -106,6 +106,8 @@ class Aggregation:
     Attributes:
         items: of each row; unique where copies were merged.
         selected: the method whose verdicts to use; ``reason`` says why.
+        n_groups: what the rows are of: the items of a run of several candidates, whose rows are
+            pairs of them.
     """
 
     json_omits: ClassVar[tuple[str, ...]] = ("items", "methods")
@@ -119,6 +121,7 @@ class Aggregation:
     methods: tuple[MethodResult, ...]
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    n_groups: int = 0
 
     @property
     def n_items(self) -> int:
@@ -182,6 +185,7 @@ def aggregate(
         ),
         warnings=selected_fit.warnings,
         notes=table.notes,
+        n_groups=len(set(votes.groups.tolist())),
     )
 
 
@@ -237,6 +241,7 @@ def aggregate_outcomes(
         reason=reason,
         methods=tuple(results),
         notes=("a tie is an outcome of its own; log-loss, Brier and ECE are over three classes",),
+        n_groups=len(set(votes.groups.tolist())),
     )
 
 
