@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 import signal
 import time
@@ -169,9 +170,11 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, und
     server.latency_s = 2.0  # time enough for the signal to be heard
     begun = len(server.calls)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=30)
     assert process.returncode == 130, err
-    assert "clash resume runs/run" in err
+    assert re.search(r"finishing \d calls? in flight; press Ctrl-C again to stop now", err)
+    assert out.startswith("Stopped after ")
+    assert "Next    clash resume latest" in out
     run = lab.folder()
     # The signal is a moment on its way: where a call ends just then, another may go out.
     assert len(server.calls) <= begun + 4

@@ -14,6 +14,7 @@ from clash.report.terminal import (
     print_line,
     print_report,
     print_screen,
+    print_text,
     text_width,
 )
 from clash.store import layout
@@ -70,6 +71,7 @@ def print_result(
 
 
 _UNFINISHED = (3, 4, 130)
+_HEAD = len("Report  ")
 
 
 def _steps(result: RunResult, steps: Sequence[NextStep]) -> list[NextStep]:
@@ -118,7 +120,7 @@ def print_closing(path: Path, steps: Sequence[NextStep]) -> None:
     """Print where the report is, and the commands worth typing next."""
     console, command = stdout(), f"clash report {reference(path)} --open"
     if not any(step.command == command for step in steps):
-        steps = [NextStep(command, "open the report in the browser"), *steps]
+        steps = [*steps, NextStep(command, "open the report in the browser")]
     print_line(console)
     print_line(console, f"Report  {path / layout.REPORT_HTML}")
     print_next(steps)
@@ -126,10 +128,19 @@ def print_closing(path: Path, steps: Sequence[NextStep]) -> None:
 
 def print_next(steps: Sequence[NextStep]) -> None:
     """Print commands worth typing next, and what for."""
+    console = stdout()
+    width = text_width(console)
     widest = max((len(step.command) for step in steps), default=0)
+    is_narrow = width is not None and any(
+        _HEAD + widest + 2 + len(step.purpose) > width for step in steps
+    )
     for number, step in enumerate(steps):
-        head = "" if number else "Next"
-        print_line(stdout(), f"{head:<8}{step.command:<{widest}}  {step.purpose}")
+        head = f"{'' if number else 'Next':<{_HEAD}}"
+        if is_narrow:
+            print_line(console, f"{head}{step.command}")
+            print_text(console, step.purpose, style="dim", indent=_HEAD + 2)
+        else:
+            print_line(console, f"{head}{step.command:<{widest}}  {step.purpose}")
 
 
 def reference(path: Path) -> str:

@@ -1,0 +1,89 @@
+"""What a command shows when it is done: the answer first, in 20 lines of 80 columns."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+
+import pytest
+from rich.cells import cell_len
+
+from clash.cli.app import run
+from golden.record import QUICKSTART, write_inputs
+
+SCREENS = {
+    "demo": (["demo", "--run-id", "demo"], "No clear winner: birch leads, but is level with aspen"),
+    "eval": (
+        ["eval", QUICKSTART, "-n", "12", "--run-id", "monday", "--seed", "3"],
+        "No clear winner",
+    ),
+    "validate": (
+        ["validate", "pairs.jsonl", "--panel", "baseline", "--run-id", "pairs"],
+        "The panel agrees with people on 5 of 14 pairs (35.7% [16, 62]).",
+    ),
+    "rerun": (
+        ["rerun", "demo"],
+        "The panel repeats itself on 100% of items [89, 100] (kappa 1.00).",
+    ),
+    "resume": (["resume", "demo"], "No clear winner"),
+    "report": (["report", "pairs", "--no-write"], "The panel agrees with people on 5 of 14 pairs"),
+    "compare": (["compare", "monday", "demo"], "No candidate's win rate changes significantly"),
+}
+
+
+def said(words: list[str], width: int | None) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("COLUMNS", raising=False)
+        if width is not None:
+            patch.setenv("COLUMNS", str(width))
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+            assert run(words) == 0
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def screens(tmp_path_factory):
+    """What each command prints at 80 columns, and a folder in which it has run."""
+    folder = tmp_path_factory.mktemp("screens")
+    write_inputs(folder)
+    with contextlib.chdir(folder):
+        yield {name: said(words, 80) for name, (words, _) in SCREENS.items()}
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_the_answer_comes_first_and_the_screen_has_20_lines(screens, name):
+    lines = screens[name].splitlines()
+    assert " ".join(lines[:2]).startswith(SCREENS[name][1])
+    assert len(lines) <= 20
+    assert [line for line in lines if cell_len(line) > 80] == []
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize("name", ["report", "compare"])
+@pytest.mark.parametrize("width", [60, 100, None])
+def test_other_widths_say_the_same(screens, name, width):
+    figures = re.findall(r"\d+%", screens[name])
+    other = said(SCREENS[name][0], width)
+    assert re.findall(r"\d+%", other) == figures
+    assert max(cell_len(line) for line in other.splitlines()) <= (width or 200)
+
+
+@pytest.mark.parametrize("name", ["report", "compare"])
+def test_quiet_is_one_line_and_verbose_is_everything(screens, name):
+    words = SCREENS[name][0]
+    quiet = said([*words, "-q"], 80)
+    assert quiet.count("\n") == 1
+    assert quiet.startswith(SCREENS[name][1])
+    assert said([*words, "-v"], 80).count("\n") > 40
+
+
+def test_the_demo_says_that_labels_contradict_the_panel(screens):
+    assert "Human labels disagree: they prefer aspen to birch" in screens["demo"]
+    assert "clash init" in screens["demo"]
+
+
+def test_validate_shows_people_panel_and_a_plain_rule_on_one_scale(screens):
+    rows = [line for line in screens["validate"].splitlines() if "●" in line]
+    assert [row.split("  ")[1] for row in rows] == ["panel of 4", "best judge", "longest answer"]
