@@ -1,13 +1,16 @@
-"""Takes the pictures of the report and of the review page in a headless Chromium.
+"""Takes the pictures of the local pages in a headless Chromium, and draws the verdict cards.
 
-python docs/pictures.py        # writes docs/images/{report,report-judges,review,review-end}.png
+python docs/pictures.py        # writes docs/images/{report,report-judges,review,review-end,runs,live}.png
+                               # and docs/images/card{,-dark}.{svg,png}
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -17,6 +20,9 @@ import tempfile
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from clash.store.folder import RunFolder
+from clash.view.server import ViewServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,12 +145,84 @@ document.querySelectorAll("#choices .choose")[best].click();
 """
 
 
+def support_prompts(folder: Path, better: str = "") -> None:
+    """Prompts with responses of three made-up candidates, one of which may be made better."""
+    chance = random.Random(7)
+    words = ("open", "the", "settings", "then", "choose", "your", "account", "and", "confirm", "with",
+             "a", "code", "that", "we", "send", "by", "mail", "within", "one", "hour")  # fmt: skip
+    entries = []
+    for number in range(40):
+        responses = {}
+        for name, level in (("atlas-2", 17), ("atlas-1", 12), ("mini-1", 8)):
+            length = max(3, round(chance.gauss(level + 4 * (name == better), 4)))
+            text = " ".join(words[i % len(words)] for i in range(length))
+            responses[name] = f"To reset device {number}: {text}."
+        entries.append(
+            {
+                "id": f"q{number}",
+                "prompt": f"How do I reset device {number}?",
+                "responses": responses,
+            }
+        )
+    text = "".join(json.dumps(entry) + "\n" for entry in entries)
+    (folder / "support-replies.jsonl").write_text(text)
+
+
+def runs(browser: Chrome, folder: Path) -> None:
+    """The list of runs with two of them compared, and the cards of one."""
+    for better, name in (("", "monday"), ("atlas-1", "friday")):
+        support_prompts(folder, better)
+        clash(folder, "eval", "support-replies.jsonl", "--panel", "baseline", "--yes", "-q",
+              "--run-id", name)  # fmt: skip
+    clash(folder, "rerun", "runs/monday", "--yes", "-q")
+    for theme, name in (((), "card"), (("--dark",), "card-dark")):
+        files = (f"--card={IMAGES / name}.{kind}" for kind in ("svg", "png"))
+        clash(folder, "report", "runs/demo", *files, *theme)
+    with ViewServer(folder / "runs") as server:
+        screen(browser, 860)
+        browser.get(server.url)
+        wait(browser, "document.querySelectorAll('.run').length === 4")
+        for name in ("friday", "monday"):
+            browser.execute_script(
+                "document.querySelector(`input[aria-label='Compare ${arguments[0]}']`).click()",
+                name,
+            )
+        wait(browser, "document.querySelector('.sheet .chart .dot') !== null")
+        # The folder of a picture is nobody's.
+        browser.execute_script(
+            "document.getElementById('folder').textContent = '~/support-bot/runs'"
+        )
+        save(browser, "runs")
+
+
+def live(browser: Chrome, folder: Path) -> None:
+    """The page of a run when half of its judgments are in."""
+    path = folder / "runs" / "support-replies"
+    shutil.copytree(folder / "runs" / "monday", path)
+    for name in ("judgments", "calls"):
+        file = path / f"{name}.jsonl"
+        data = file.read_bytes()
+        file.write_bytes(data[: int(0.6 * len(data))])
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(
+        json.dumps(manifest | {"seal": None, "files": {}, "status": "running"})
+    )
+    with RunFolder(path).write(), ViewServer(folder / "runs") as server:
+        screen(browser, 720)
+        browser.get(server.run_url(path))
+        wait(browser, "document.querySelector('#chart .dot') !== null")
+        time.sleep(1)  # the bar slides to where it is
+        save(browser, "live")
+
+
 def main() -> int:
     """Take them all."""
     with tempfile.TemporaryDirectory() as place, chromium() as browser:
         clash(Path(place), "demo", "--run-id", "demo", "-q")
         report(browser, Path(place))
         review(browser, Path(place))
+        runs(browser, Path(place))
+        live(browser, Path(place))
     return 0
 
 

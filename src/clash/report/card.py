@@ -38,10 +38,11 @@ _LEFT, _RIGHT = 72, 1128
 _FIGURE_X, _TRACK_END = 964, 850
 _CHART_END, _RULE_Y, _FOOT_Y = 516, 544, 590
 _MOST_ROWS = 6
-_LEAST_PITCH = 34
+_LEAST_PITCH = 32
 _RELATION = re.compile(" ([=<]) ")
 _NAME_ROOM = 400
-_SIZES = (58, 52, 46, 40)
+_SIZES = ((58, 2), (52, 2), (46, 2), (40, 2), (44, 3), (40, 3))
+"""Sizes of the headline, and the most lines in each."""
 _FONTS = ("Inter", "Segoe UI", "Helvetica Neue", "Arial", "Liberation Sans", "Noto Sans")
 _CJK_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "PingFang SC", "Microsoft YaHei")
 _FAMILY = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','Noto Sans',sans-serif"
@@ -186,12 +187,12 @@ def _shapes(card: Card) -> Iterator[_Shape]:
 
 def _headline_lines(text: str) -> tuple[list[str], int]:
     """The headline in at most three lines, in the largest size that does."""
-    room, size, lines = _RIGHT - _LEFT, _SIZES[0], [text]
-    for size, most in zip(_SIZES, (2, 2, 3, 3), strict=True):
+    room, lines = _RIGHT - _LEFT, [text]
+    for size, most in _SIZES:
         lines = _even(_wrap(text, size, room), size, room)
         if len(lines) <= most:
             return lines, size
-    return [*lines[:2], _to_end(" ".join(lines[2:]), size, _RIGHT - _LEFT, bold=True)], size
+    return [*lines[:2], _to_end(" ".join(lines[2:]), 40, room, bold=True)], 40
 
 
 def _two_lines(text: str, size: int, room: float) -> list[str]:

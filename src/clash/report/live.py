@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from clash.analysis.live import LiveFindings
 
 CAPTION = (
-    "Win rate over the prompts that every judge is through with, ties count half. The 95% intervals"
+    "Win rate over the prompts that every judge has finished; ties count half. The 95% intervals"
     " are always valid: they allow for looking as often as you like, and are wider than those of the"
     " report."
 )

@@ -73,7 +73,7 @@ class RunList:
     """
 
     folder: Path
-    _parts: dict[tuple[Path, int, int], Any] = field(default_factory=dict)
+    _parts: dict[Path, tuple[tuple[int, int], Any]] = field(default_factory=dict)
 
     def entries(self) -> list[RunEntry]:
         """Every folder with a manifest, the broken ones too, by the time of their beginning.
@@ -121,15 +121,17 @@ class RunList:
             return None
         except OSError as error:
             raise run_files.file_error(path, "read", error) from None
-        key = (path, stat.st_mtime_ns, stat.st_size)
-        if key not in self._parts:
-            try:
-                self._parts[key] = decode(run_files.read(path))
-            except FileNotFoundError:
-                return None
-            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-                raise RunFolderError(f"{path}: cannot be read ({error})") from None
-        part: T = self._parts[key]
+        stamp = (stat.st_mtime_ns, stat.st_size)
+        if path in self._parts and self._parts[path][0] == stamp:
+            kept: T = self._parts[path][1]
+            return kept
+        try:
+            part = decode(run_files.read(path))
+        except FileNotFoundError:
+            return None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise RunFolderError(f"{path}: cannot be read ({error})") from None
+        self._parts[path] = stamp, part
         return part
 
 

@@ -62,7 +62,7 @@
       return el("label", {}, input, el("span", {}, label, " ", el("b", {}, String(n))));
     };
     $("filters").hidden = rows.length < 2;
-    $("kinds").replaceChildren($("kinds").firstElementChild, choice("", "All", rows.length), ...[...counts].map(([value, n]) => choice(value, value, n)));
+    $("kinds").replaceChildren($("kinds").firstElementChild, choice("", "All", rows.length), ...[...counts].sort((a, b) => b[1] - a[1]).map(([value, n]) => choice(value, value, n)));
   };
 
   const select = (id, on) => {

@@ -32,7 +32,7 @@ _CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, Attribut
 """What reading another's records raises where they contradict each other."""
 _PRESENT_S, _LINGER_S = 6.0, 30.0
 """Seconds for which a page that asked counts as open, and that its report may take at most."""
-_KEPT = 4
+_KEPT = 2
 """Rendered pages that are kept."""
 
 
@@ -163,7 +163,7 @@ class ViewServer(LocalServer):
         stamp = ("report", key, (folder.path / layout.MANIFEST).stat().st_mtime_ns)
         if stamp not in self._pages:
             run = RunData.load(folder)
-            page = render_report(compute_findings(run), run, folder.path)
+            page = render_report(compute_findings(run), run, folder.path, whole=True)
             self._pages[stamp] = Page(page.html, "frame-ancestors 'none'")
             while len(self._pages) > _KEPT:
                 del self._pages[next(iter(self._pages))]

@@ -69,17 +69,20 @@ class ItemFilter:
     count: int
 
 
-def render_report(findings: Findings, run: RunData, folder: Path) -> ReportPage:
+def render_report(
+    findings: Findings, run: RunData, folder: Path, *, whole: bool = False
+) -> ReportPage:
     """The report of a run.
 
     Args:
         findings: what the report says.
         run: the records that the findings were computed from.
         folder: the run folder, for the raw calls.
+        whole: every item is inside, however large the page becomes: for a page that is served.
     """
     more = further(run, folder)
     items = pack_items(run, folder, more.differences.telling)
-    inside = items.size <= ROOM
+    inside = whole or items.size <= ROOM
     css, script = stylesheet(), _script()
     terms: set[str] = set()
     frame = "'none'" if inside else "'self' file:"
