@@ -54,8 +54,8 @@ def items_for_margin(duel: Duel, alpha: float = ALPHA) -> int | None:
     decisive = (duel.wins + duel.losses) / _items(duel)
     if decisive <= MARGIN:
         return None
-    needed = _items_needed(duel, 0.5 + MARGIN / decisive / 2, alpha)
-    return max(0, needed - _items(duel))
+    n_items = _items_needed(duel, 0.5 + MARGIN / decisive / 2, alpha)
+    return max(0, n_items - _items(duel))
 
 
 def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:

@@ -84,7 +84,7 @@ def _print(findings: Dependence, paths: list[str], *, verbose: bool) -> None:
     print_line(console)
     for sentence in findings.conclusions:
         print_text(console, f"• {sentence}", indent=1)
-    for table in report.tables(findings, whole=verbose):
+    for table in report.tables(findings, verbose=verbose):
         print_table(console, table)
     print_line(console)
     for caveat in findings.caveats:

@@ -105,7 +105,7 @@ class ProgressLines(CostCounter):
 
     def __init__(self) -> None:
         super().__init__()
-        self._n_done = self._failed = self._total = 0
+        self._n_done = self._n_failed = self._total = 0
         self._name = ""
         self._next = 0.0
         self._batches: dict[str, tuple[int, int]] = {}
@@ -113,13 +113,13 @@ class ProgressLines(CostCounter):
     def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
         """Name the stage and what it has before it."""
         self._name, self._total = _VERBS.get(name, name), sum(totals.values())
-        self._n_done = self._failed = 0
+        self._n_done = self._n_failed = 0
         self._next = time.monotonic() + self.EVERY_S
 
     def count_done(self, actor: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
         """Count, and now and then print."""
         self._n_done += 1
-        self._failed += failed
+        self._n_failed += failed
         if time.monotonic() >= self._next or self._n_done == self._total:
             self._next = time.monotonic() + self.EVERY_S
             self._print()
@@ -133,7 +133,7 @@ class ProgressLines(CostCounter):
     def _print(self) -> None:
         say(
             f"{self._name} {self._n_done:,}/{self._total:,}"
-            f" · {_note(self.cost_usd, self._failed, {})}",
+            f" · {_note(self.cost_usd, self._n_failed, {})}",
             style="",
         )
 

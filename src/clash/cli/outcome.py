@@ -62,7 +62,7 @@ def print_result(
             lesson=lesson,
         )
     lines = [*result.swaps, *_warnings(result), *_reasons(result)]
-    if result.exit_code in _UNFINISHED and (as_json or quiet or verbose):
+    if result.exit_code in _RESUMABLE and (as_json or quiet or verbose):
         lines.append(f"`clash resume {path}{cap}` goes on; nothing is paid twice")
     for line in lines if result.exit_code or not quiet else ():
         say(line, style="yellow")
@@ -70,7 +70,7 @@ def print_result(
         say(line, style="bold red")
 
 
-_UNFINISHED = (3, 4, 130)
+_RESUMABLE = (3, 4, 130)
 _HEAD = len("Report  ")
 
 

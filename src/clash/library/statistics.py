@@ -271,7 +271,7 @@ def dependence(
     findings = diagnose(read_votes(votes, **filters), options)
     return Result(
         findings,
-        tuple(report.tables(findings, whole=True)),
+        tuple(report.tables(findings, verbose=True)),
         (report.headline(findings), *findings.conclusions),
         tuple(findings.caveats),
         to_dict(findings),

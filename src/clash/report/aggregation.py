@@ -56,8 +56,11 @@ def table(aggregation: Aggregation) -> Table:
     if aggregation.n_groups < aggregation.n_items:
         items = plural(aggregation.n_groups, "item")
         rows_and_items = f"{plural(aggregation.n_items, 'row')} of {items}"
-    judges, labelled = plural(aggregation.n_judges, "judge"), plural(aggregation.n_labelled, "row")
-    title = f"{rows_and_items}, {judges}, {labelled} with a label"
+    judges, label_rows = (
+        plural(aggregation.n_judges, "judge"),
+        plural(aggregation.n_labelled, "row"),
+    )
+    title = f"{rows_and_items}, {judges}, {label_rows} with a label"
     notes = [
         "differs: rows whose verdict is not majority's; T: temperature its log-odds were divided by",
         "log-loss, Brier and ECE over labels that are a side; a tied verdict earns half",

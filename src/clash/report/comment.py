@@ -97,13 +97,13 @@ def _parts(comment: GateComment) -> Iterator[str]:
 
 def _rules(run: str, checks: Sequence[GateCheck]) -> str:
     """The table of the rules, those that fail first."""
-    ordered = sorted(checks, key=lambda check: check.passed)
-    text = "\n".join(markdown_lines(gate.table(run, ordered[:_MOST_RULES])))
-    rest = ordered[_MOST_RULES:]
-    if not rest:
+    by_outcome = sorted(checks, key=lambda check: check.passed)
+    text = "\n".join(markdown_lines(gate.table(run, by_outcome[:_MOST_RULES])))
+    hidden_checks = by_outcome[_MOST_RULES:]
+    if not hidden_checks:
         return text
-    n_failed = sum(not check.passed for check in rest)
-    return f"{text}\n\nand {plural(len(rest), 'rule')} more, {n_failed} of them failed."
+    n_failed = sum(not check.passed for check in hidden_checks)
+    return f"{text}\n\nand {plural(len(hidden_checks), 'rule')} more, {n_failed} of them failed."
 
 
 def _chart(chart: AnswerChart) -> str:

@@ -33,8 +33,8 @@ def headline(dependence: Dependence) -> str:
     )
 
 
-def tables(dependence: Dependence, *, whole: bool = False) -> list[Table]:
-    """The tables, in the order of interest; ``whole`` for every pair, else the strongest."""
+def tables(dependence: Dependence, *, verbose: bool = False) -> list[Table]:
+    """The tables, in the order of interest; ``verbose`` for every pair, else the strongest."""
     return with_rows(
         [
             _worth(dependence),
@@ -42,7 +42,7 @@ def tables(dependence: Dependence, *, whole: bool = False) -> list[Table]:
             _judges(dependence),
             _families(dependence),
             _tests(dependence),
-            _pairs(dependence, whole=whole),
+            _pairs(dependence, verbose=verbose),
             _models(dependence),
         ]
     )
@@ -226,10 +226,10 @@ def _tests(dependence: Dependence) -> Table:
     )
 
 
-def _pairs(dependence: Dependence, *, whole: bool) -> Table:
+def _pairs(dependence: Dependence, *, verbose: bool) -> Table:
     pairs = [pair for pair in dependence.pairs if pair.correlation is not None]
     order = sorted(pairs, key=_strength)
-    strongest = order if whole else order[:STRONGEST]
+    strongest = order if verbose else order[:STRONGEST]
     columns = ["", "", "together", "residual correlation", "p (Holm)"]
     if dependence.couplings is not None:
         columns += ["coupling W", "s.e.", "p W=0 (Holm)"]
