@@ -220,6 +220,17 @@ def test_the_longer_choice_is_counted_where_panel_and_people_choose_differently(
     assert (found.longer_choices.items, found.longer_choices.longer) == (3, 2)
 
 
+def test_a_validation_is_held_against_the_longest_response(tmp_path):
+    texts = {"a": "one two three", "b": "one"}
+    said = [("a", "aaa")] * 2 + [("b", "bbb")] * 4 + [("b", "aaa"), ("a", "aaa")]
+    found = explain(run(tmp_path, pairs(said, texts=[texts] * len(said))))
+    assert found.agreement.estimate == pytest.approx(7 / 8)
+    assert found.longest_agreement == pytest.approx(3 / 8)
+    assert found.changes_to_longest == 4  # 7 right, and 3 by length
+    unknown = explain(run(tmp_path / "x", pairs(said, texts=[{"a": "", "b": ""}] * len(said))))
+    assert (unknown.longest_agreement, unknown.changes_to_longest) == (None, None)
+
+
 def test_disagreements_with_people_come_first_the_most_confident_ahead(tmp_path):
     rows = [("a", "aab"), ("a", "aaa"), ("a", "bba"), ("b", "aaa"), ("-", "abt"), ("t", "aaa")]
     found = explain(run(tmp_path, pairs(rows)))

@@ -97,7 +97,9 @@ def test_validate_and_rerun_are_explained(judged, tmp_path):
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(json.dumps(prompt) + "\n" for prompt in PROMPTS), encoding="utf-8")
     checked = clash.validate(file, panel="baseline", criteria="none", out=tmp_path)
-    assert clash.explain(checked).headlines[0].startswith("The panel agrees with people on 4 of 6")
+    lines = clash.explain(checked).headlines
+    assert lines[0].startswith("The panel agrees with people on 4 of 6")
+    assert "clear winner" not in " ".join(lines)  # a validation asks about the panel
     clash.rerun(judged)
     (again,) = (path for path in judged.path.parent.iterdir() if path.name != judged.path.name)
     assert clash.explain(again).findings.kind == "rerun"

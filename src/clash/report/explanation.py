@@ -35,8 +35,7 @@ _ITEMS_FILE = "`clash explain RUN --json`"
 def headlines(explanation: Explanation, headline: Headline) -> list[str]:
     """The answer of the run, what labels say against it, and how many verdicts would change it."""
     lines = [headline.text, headline.contradiction or headline.evidence]
-    if explanation.leader is not None:
-        lines += _flip_sentences(explanation)
+    lines += _change_sentences(explanation)
     return [line for line in lines if line]
 
 
@@ -65,18 +64,19 @@ def explanation_screen(
     """
     screen = blank_screen(width)
     screen.headline(replace(headline, evidence="", notes=()))
-    if explanation.leader is not None:
-        for sentence in _flip_sentences(explanation):
-            screen.sentence(sentence)
+    for sentence in _change_sentences(explanation):
+        screen.sentence(sentence)
     screen.add()
-    for label, text in _facts(explanation):
+    is_validation = explanation.kind == "validate" and explanation.agreement is not None
+    for label, text in (_people_facts if is_validation else _facts)(explanation):
         screen.fact(label, text)
     lines, names = explanation.disagreements, _ShortNames.of(explanation)
     if lines:
         screen.add()
         screen.sentence(f"Most telling of {plural(len(lines), 'disagreement')}", "bold")
         for line in lines[:_BRIEF_DISAGREEMENTS]:
-            text = f"{_sides(line, names)}. {_best_reason(line, names)}".strip()
+            prompt = f"“{clip(line.prompt, _REASON_LENGTH)}”" if line.prompt.strip() else ""
+            text = f"{_sides(line, names)}. {_best_reason(line, names) or prompt}".rstrip()
             screen.fact(shorten(line.item_id, _ITEM_WIDTH), text)
     item = f" --item {shlex.quote(lines[0].item_id)}" if lines else " -v"
     screen.add()
@@ -104,6 +104,18 @@ class _ShortNames(dict[str, str]):
         )
 
 
+def _change_sentences(explanation: Explanation) -> list[str]:
+    """What would change the answer: of a validation its agreement, else its decision."""
+    n = explanation.changes_to_longest
+    if explanation.kind != "validate" or explanation.agreement is None:
+        return _flip_sentences(explanation) if explanation.leader is not None else []
+    if not n:
+        return []
+    items = plural(explanation.n_labelled, "item")
+    consequence = "make the panel no better than picking the longest answer"
+    return [f"Wrong instead of right on {n} of {items} would {consequence}."]
+
+
 def _flip_sentences(explanation: Explanation) -> list[str]:
     names = _ShortNames.of(explanation)
     level = explanation.flip("change", "level")
@@ -118,7 +130,8 @@ def _flip_sentences(explanation: Explanation) -> list[str]:
         undone = "make the difference insignificant"
         changes.append((significance, undone if is_decided else consequence))
     if not changes:
-        return [f"No change of verdicts can decide it: {explanation.n_items} items are too few."]
+        items = plural(explanation.n_items, "item")
+        return [f"No change of verdicts can decide it: {items} cannot show a difference."]
     (first, consequence), *others = sorted(changes, key=lambda change: change[0].items or 0)
     start = (
         f"Changed verdicts on {_count(first)} of {explanation.n_items} items would {consequence}"
@@ -161,8 +174,45 @@ def _facts(explanation: Explanation) -> list[tuple[str, str]]:
         ("One judge decides", _hanging(explanation)),
     ]
     if explanation.agreement is not None and explanation.judges:
-        facts.append(("Panel vs. people", _agreement(explanation.agreement, explanation, names)))
+        rates = {
+            f"without {names[line.name]}": line.agreement
+            for line in explanation.judges
+            if line.agreement is not None
+        }
+        text = f"{explanation.agreement.estimate:.0%} agree; {_extremes(rates)}"
+        facts.append(("Panel vs. people", text))
     return [(name, text) for name, text in facts if text]
+
+
+def _people_facts(explanation: Explanation) -> list[tuple[str, str]]:
+    """What the agreement with people rests on, by name."""
+    names = _ShortNames.of(explanation)
+    misses = [line for line in explanation.disagreements if line.kind == "people"]
+    unanimous = sum(line.unanimous for line in misses)
+    facts = [("Wrong verdicts", f"{len(misses)}, of them {unanimous} unanimous")]
+    judges = {
+        f"without {names[line.name]}": line.agreement
+        for line in explanation.judges
+        if line.agreement is not None
+    }
+    tags = {
+        f"in {line.name}": line.inside_agreement
+        for line in explanation.categories
+        if line.inside_agreement is not None
+    }
+    facts += [
+        (label, _extremes(rates))
+        for label, rates in (("Without a judge", judges), ("By category", tags))
+        if rates
+    ]
+    return [*facts, *_length_fact(explanation)]
+
+
+def _extremes(rates: Mapping[str, Interval]) -> str:
+    """The lowest and the highest of some rates, with their intervals."""
+    order = sorted(rates, key=lambda name: rates[name].estimate)
+    ends = dict.fromkeys([order[0], order[-1]])
+    return " to ".join(f"{percent(rates[name])} {name}" for name in ends)
 
 
 def _length_fact(explanation: Explanation) -> list[tuple[str, str]]:
@@ -171,14 +221,6 @@ def _length_fact(explanation: Explanation) -> list[tuple[str, str]]:
         return []
     text = f"the panel's choice is longer on {choices.longer} of {choices.items} items where"
     return [("Longer answers", f"{text} people chose another")]
-
-
-def _agreement(rate: Interval, explanation: Explanation, names: Mapping[str, str]) -> str:
-    """The agreement with labels, and the judges without whom it is least and most."""
-    rates = {line.name: line.agreement.estimate for line in explanation.judges if line.agreement}
-    least, most = min(rates, key=rates.__getitem__), max(rates, key=rates.__getitem__)
-    extremes = [f"{rates[name]:.0%} without {names[name]}" for name in (least, most)]
-    return f"{rate.estimate:.0%} agree; {' to '.join(extremes)}"
 
 
 def _changes(lines: Sequence[Omission], names: Mapping[str, str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
+from clash.analysis.concordance.method_table import chance_credit
 from clash.analysis.explanation.disagreements import (
     ORDER,
     LongerChoices,
@@ -96,7 +98,11 @@ class Explanation:
         longer_choices: whether the panel chose the longer response where people chose another.
         agreement: the share of labelled items whose verdict is the label; null without labels.
         n_labelled: items with a label.
+        longest_agreement: the share of labelled items whose label is the longest response, a tie of
+            lengths earning its chance; null without labels or texts.
     """
+
+    json_properties: ClassVar[tuple[str, ...]] = ("changes_to_longest",)
 
     run: str
     kind: str
@@ -117,7 +123,19 @@ class Explanation:
     longer_choices: LongerChoices
     agreement: Interval | None
     n_labelled: int
+    longest_agreement: float | None
     disagreement_order: str = ORDER
+
+    @property
+    def changes_to_longest(self) -> int | None:
+        """How many right verdicts must become wrong until the longest response is as good a guess.
+
+        Exact; 0 where it is as good already, null where ``longest_agreement`` is.
+        """
+        if self.agreement is None or self.longest_agreement is None:
+            return None
+        lead = (self.agreement.estimate - self.longest_agreement) * self.n_labelled
+        return max(0, math.ceil(lead - 1e-9))
 
     def flip(self, by: str, *conclusions: str) -> Flip | None:
         """The flip to one of these conclusions; null where the question does not arise."""
@@ -163,7 +181,17 @@ def explain(run: RunData) -> Explanation:
         longer_choices=longer_choices(run),
         agreement=agreement(run),
         n_labelled=sum(item.item_id in run.truth for item in run.items),
+        longest_agreement=_longest_agreement(run),
     )
+
+
+def _longest_agreement(run: RunData) -> float | None:
+    """How often the longest response is the label's winner; null where texts are not known."""
+    tops = run.baseline_tops["longest"]
+    labels = {i.item_id: run.truth[i.item_id] for i in run.items if i.item_id in run.truth}
+    if not labels or not all(name in tops and any(run.texts[name].values()) for name in labels):
+        return None
+    return sum(chance_credit(tops[name], label) for name, label in labels.items()) / len(labels)
 
 
 def _closest(conclusion: Conclusion) -> tuple[str | None, str | None]:

@@ -60,6 +60,7 @@ class Omission:
         changes: ``winner`` where somebody else leads or nobody does, ``significance`` where the
             difference becomes significant or stops being so, else null.
         agreement: the share of labelled items whose verdict is the label then; null without labels.
+        inside_agreement: the agreement with labels in the category itself; null elsewhere.
         inside: the win rate of the leader against that rival in the category itself; null for
             judges and best items.
     """
@@ -74,6 +75,7 @@ class Omission:
     changes: Literal["winner", "significance"] | None
     agreement: Interval | None
     inside: Interval | None = None
+    inside_agreement: Interval | None = None
 
 
 def conclude(run: RunData, also: Collection[str] = ()) -> Conclusion:
@@ -165,9 +167,15 @@ def omissions(
     categories = []
     for tag, ids in _categories(run):
         part = run.only({item.item_id for item in run.items} - ids)
-        inside = conclude(run.only(ids), {leader}).duel(leader, rival)
-        line = omission(part, "category", tag, len(ids))
-        categories.append(replace(line, inside=None if inside is None else inside.share))
+        category = run.only(ids)
+        duel = conclude(category, {leader}).duel(leader, rival)
+        categories.append(
+            replace(
+                omission(part, "category", tag, len(ids)),
+                inside=None if duel is None else duel.share,
+                inside_agreement=agreement(category),
+            )
+        )
     best = [
         omission(run.only({i.item_id for i in run.items} - ids), "best items", name, len(ids))
         for name, ids in _best_items(run)
