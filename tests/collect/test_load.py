@@ -95,7 +95,7 @@ def test_a_conversation_keeps_its_turns(tmp_path):
     [
         ("- id: q1\n  prompt: a\n- id: q1\n  prompt: b\n", 3, "id", "appears twice"),
         ("- prompt: a\n- prompt: '  '\n", 2, None, "empty"),
-        ("- prompt: a\n- promt: b\n", 2, "promt", "not a key"),
+        ("- prompt: a\n- promt: b\n", 2, None, "unknown key"),
         ("- prompt: a\n  messages: []\n", 1, None, "either prompt or messages"),
         ("- prompt: a\n  responses: [x]\n", 2, "responses", "dictionary"),
         ("- prompt: a\n  responses: {x: 'y'}\n  label: z\n", 1, None, "label 'z'"),

@@ -141,6 +141,7 @@ def _write(folder: Path, texts: Mapping[str, str], *, force: bool) -> list[str]:
     for target in targets:
         if not target.parent.resolve().is_relative_to(folder.resolve()):
             raise InputError(f"{target.parent} leads out of {folder}", hint="remove the link in it")
+        run_files.is_file(target)  # refuses a link before any other file is written
     for target, text in targets.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         run_files.replace(target, text.encode())

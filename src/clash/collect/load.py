@@ -86,7 +86,7 @@ class Prompts:
 
 
 def load(path: Path) -> Prompts:
-    """Read a prompts file: YAML, JSON, JSONL, CSV, text, plain or ``.gz``, or a folder of texts.
+    """Read a prompts file: YAML, JSON, JSONL, CSV, Excel, text, plain or ``.gz``, or a folder of texts.
 
     Raises:
         InputError: it cannot be used; names file, line, field and how to fix it.
@@ -97,7 +97,7 @@ def load(path: Path) -> Prompts:
     id_lines: dict[str, int | None] = {}
     contents: dict[tuple[Any, ...], str] = {}
     groups: dict[str, str] = {}
-    entries = list(_entries(path))
+    entries = list(_entries(path, warnings))
     entry_ids = {entry.id for _, entry, _ in entries if entry.id}
     for number, (document, entry, has_replacements) in enumerate(entries, start=1):
         item_id = entry.id or free_id(f"q{number}", entry_ids)
@@ -131,9 +131,9 @@ def load(path: Path) -> Prompts:
     return Prompts(path, tuple(items), tuple(responses), _hash(path), tuple(warnings))
 
 
-def _entries(path: Path) -> Iterator[tuple[Document, PromptEntry, bool]]:
+def _entries(path: Path, notes: list[str]) -> Iterator[tuple[Document, PromptEntry, bool]]:
     """Each entry with its document, and whether characters of it were replaced."""
-    for document in _documents(path):
+    for document in _documents(path, notes):
         clean, has_replacements = _clean(document)
         yield clean, validate(PromptEntry, clean, error=InputError), has_replacements
 
@@ -157,7 +157,8 @@ def _responses(entry: PromptEntry, item_id: str) -> Iterator[Response]:
         yield Response(item_id=item_id, candidate=candidate, text=text, source="injected")
 
 
-def _documents(path: Path) -> Iterable[Document]:
+def _documents(path: Path, notes: list[str]) -> Iterable[Document]:
+    """The entries of a file; what is to be said of its reading is added to ``notes``."""
     if path.is_dir():
         return _text_files(path)
     file = without_gz(path)
@@ -166,10 +167,10 @@ def _documents(path: Path) -> Iterable[Document]:
             return _list_entries(path)
         case ".jsonl" | ".ndjson":
             return read_jsonl(path)
-        case ".csv":
-            return _rows(path, ",")
+        case ".csv" | ".xlsx":
+            return _rows(path, ",", notes)
         case ".tsv":
-            return _rows(path, "\t")
+            return _rows(path, "\t", notes)
         case ".md" | ".markdown":
             return [Document(path, {"id": file.stem, "prompt": read_text(path)})]
         case ".txt" | "":
@@ -178,7 +179,7 @@ def _documents(path: Path) -> Iterable[Document]:
             raise InputError(
                 f"has an ending clash does not read ({other})",
                 path=path,
-                hint=".yaml, .jsonl, .csv, .txt (a prompt a line), .md (one prompt), or a folder",
+                hint=".yaml, .jsonl, .csv, .xlsx, .txt (a prompt a line), .md (one prompt), or a folder",
             )
 
 
@@ -195,8 +196,9 @@ def _list_entries(path: Path) -> Iterator[Document]:
         yield Document(part.path, {"prompt": entry}, part.lines) if isinstance(entry, str) else part
 
 
-def _rows(path: Path, delimiter: str) -> Iterator[Document]:
-    table = read_csv(path, delimiter)
+def _rows(path: Path, delimiter: str, notes: list[str]) -> Iterator[Document]:
+    table = read_csv(path, delimiter, guess_encoding=True)
+    notes += (f"{path.name}: {note}" for note in table.notes)
     unknown = [c for c in table.header if c not in _COLUMNS and not c.startswith(_RESPONSE)]
     if "prompt" not in table.header or unknown:
         problem = (

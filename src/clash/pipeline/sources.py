@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from clash.votes import Votes
     from clash.votes.named_rankings import NamedRankings
 
-_SUFFIXES = frozenset({".jsonl", ".csv", ".gz"})
+_SUFFIXES = frozenset({".jsonl", ".csv", ".xlsx", ".gz"})
 
 
 def open_run(run: str | Path, runs: Path, observer: Observer) -> RunFolder:

@@ -98,8 +98,8 @@ def first_line(file: Path) -> bytes:
 
 
 def is_csv(file: Path) -> bool:
-    """Whether a name says CSV, packed or not; everything else is JSONL."""
-    return without_gz(file).suffix.lower() == ".csv"
+    """Whether a name says CSV, packed or not, or Excel; everything else is JSONL."""
+    return without_gz(file).suffix.lower() in (".csv", ".xlsx")
 
 
 def line_number(file: Path, at: int) -> int:
