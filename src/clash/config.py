@@ -221,19 +221,19 @@ class Candidate(ModelRef):
         return _with_defaults(value, lambda ref: {"id": ref.model})
 
 
-def short_names(models: Sequence[str], taken: Iterable[str] = ()) -> list[str]:
+def short_names(models: Sequence[str], reserved_names: Iterable[str] = ()) -> list[str]:
     """A short name for each model: its last part, or as many parts as tell it from the others.
 
     Args:
         models: as ``provider/model``.
-        taken: names that are given to others already.
+        reserved_names: names that others have already.
 
     Returns:
         One name a model, in their order; the whole model where no shorter end of it is free.
     """
     ends = [_ends(model) for model in models]
     uses = Counter(end for model_ends in ends for end in model_ends)
-    unavailable = {*taken, *_RESERVED_NAMES}
+    unavailable = {*reserved_names, *_RESERVED_NAMES}
     return [
         next((end for end in model_ends if uses[end] == 1 and end not in unavailable), model)
         for model, model_ends in zip(models, ends, strict=True)
@@ -252,9 +252,9 @@ def _with_short_ids(entries: object) -> object:
         return entries
     candidates = [_model_or_ref(entry) for entry in entries]
     models = [entry["model"] for entry in candidates if _is_nameless(entry)]
-    given = [str(entry.get("id")) for entry in candidates if isinstance(entry, dict)]
-    given += [entry.id for entry in candidates if isinstance(entry, Candidate)]
-    names = iter(short_names(models, given))
+    explicit_ids = [str(entry.get("id")) for entry in candidates if isinstance(entry, dict)]
+    explicit_ids += [entry.id for entry in candidates if isinstance(entry, Candidate)]
+    names = iter(short_names(models, explicit_ids))
     return [{**entry, "id": next(names)} if _is_nameless(entry) else entry for entry in candidates]
 
 

@@ -67,7 +67,7 @@ def test_paths_in_a_file_are_looked_up_beside_it_too():
 @pytest.mark.parametrize(
     ("text", "where"),
     [
-        ("limts: {}\n", "clash.yaml:1: limts"),
+        ("limts: {}\n", 'clash.yaml:1: unknown key "limts"'),
         ("seed: 1\nlimits:\n  max_cost: -3\n", "clash.yaml:3: limits.max_cost"),
         ("criteria: {mode: none, items: [{name: Wit, weight: 1}]}\n", "clash.yaml:1: criteria"),
         ("candidates: [{model: gpt}]\n", r"clash.yaml:1: candidates\[0\].model"),
@@ -129,8 +129,8 @@ def test_the_configurations_model_comes_before_the_panels_and_that_before_the_de
     assert criteria(mine, panel=OWN).criteria_ref.model == "openrouter/my/writer"
     assert criteria({}, panel=OWN).criteria_ref.model == "openrouter/own/writer"
     default = criteria({}, NATIVE).criteria_ref
-    assert default.options.temperature == 0.3
-    assert default.options.max_tokens == 150
+    assert (default.options.reasoning, default.options.temperature) == ("low", None)
+    assert default.options.max_tokens == 2000
     assert criteria(mine).criteria_ref.options.temperature == 0.3
 
 

@@ -10,7 +10,7 @@ def test_published_tables_come_out() -> None:
     """By the paper's own steps every one of the ten figures; rounded up, at most one run more."""
     cells = published_tables().cells
     assert len(cells) == 10
-    assert all(cell.same for cell in cells)
+    assert all(cell.is_same for cell in cells)
     assert all(0 <= cell.needed - cell.published <= 1 for cell in cells)
 
 

@@ -145,8 +145,8 @@ def _table(
             truth.append(data.wins(item, rankings.candidates[a], rankings.candidates[b]))
             groups.append(data.clusters[item])
     matrix = np.array(codes, dtype=np.int8).reshape(-1, len(judges))
-    numbered = np.unique(groups, return_inverse=True)[1].astype(np.intp)
-    return tuple(items), matrix, np.array(truth), numbered
+    group_numbers = np.unique(groups, return_inverse=True)[1].astype(np.intp)
+    return tuple(items), matrix, np.array(truth), group_numbers
 
 
 def _code(rankings: ItemRankings, judge: str, first: int, second: int) -> int:

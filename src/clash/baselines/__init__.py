@@ -70,7 +70,7 @@ def find(name: str) -> Baseline:
         raise ConfigError(
             f"no baseline {name!r}",
             field="model",
-            hint=one_of(f"baseline/{name}", (f"baseline/{known}" for known in BASELINES)),
+            hint=one_of(f"baseline/{name}", (f"baseline/{baseline}" for baseline in BASELINES)),
         )
     return BASELINES[name]
 

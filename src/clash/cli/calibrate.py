@@ -193,4 +193,4 @@ def _progress(*, quiet: bool, label: str = "splits") -> Iterator[Callable[[int, 
 
     with Progress(console=stderr(), transient=True) as bar:
         task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        yield lambda n_splits, total: bar.update(task, completed=n_splits, total=total)

@@ -214,13 +214,13 @@ class BatchCaller(Caller):
             self._budget.settle(entry.reservation, None if error.maybe_billed else Decimal(0))
             call = self._error(ask, entry.attempt, error, entry.reservation)
             self._record(_as_batch_call(call, entry), ask)
-            self._queue.count_recorded(entry, answered=False)
+            self._queue.count_recorded(entry, has_answer=False)
             raise
         charge = usage.charge(ask.ref, ask.request, reply, batch=True)
         self._budget.settle(entry.reservation, charge.cost.usd if charge.cost else None)
         call = self._reply(ask, entry.attempt, reply, charge, entry.reservation)
         self._record(call := _as_batch_call(call, entry), ask)
-        self._queue.count_recorded(entry, answered=True)
+        self._queue.count_recorded(entry, has_answer=True)
         return call
 
     def _interruption(self, failure: FetchFailure, connection: ModelConnection) -> Interrupted:

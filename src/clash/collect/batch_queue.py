@@ -252,14 +252,14 @@ class BatchQueue:
                 provider.ladder.refuse(cast("Feature", feature))
             self._start(self._complete, batch)
 
-    def count_recorded(self, entry: BatchEntry, *, answered: bool) -> None:
+    def count_recorded(self, entry: BatchEntry, *, has_answer: bool) -> None:
         """The call of an entry is on record; with the last of them the batch has ended."""
         batch = entry.batch
         if batch is None:
             return
         batch.n_open -= 1
-        batch.n_answered += answered
-        batch.n_failed += not answered
+        batch.n_answered += has_answer
+        batch.n_failed += not has_answer
         if not batch.n_open:
             self._folder.append(batch.record("ended"))
 

@@ -82,9 +82,9 @@ def _selection(votes: VotesSource, filters: VoteFilters) -> Iterator[VoteSelecti
 
     runs = Path(filters.get("out", _RUNS))
     names = ("judges", "subset", "presentation", "decisive")
-    chosen: dict[str, Any] = {name: filters[name] for name in names if name in filters}  # type: ignore[literal-required]
+    selection: dict[str, Any] = {name: filters[name] for name in names if name in filters}  # type: ignore[literal-required]
     with as_file(votes.path if isinstance(votes, Run) else votes, "votes.jsonl") as path:
-        yield VoteSelection(path, runs, **chosen)
+        yield VoteSelection(path, runs, **selection)
 
 
 def _anonymous(matrix: Votes, votes: VotesSource) -> Votes:

@@ -120,7 +120,7 @@ def published_tables(paper_tables: PublishedTables) -> list[Table]:
             f"{cell.icc:g}",
             str(cell.published),
             str(cell.as_printed),
-            "same" if cell.same else "differs",
+            "same" if cell.is_same else "differs",
             f"{cell.exact:.2f}",
             str(cell.needed),
         ]

@@ -40,7 +40,7 @@ class PublishedCell:
     needed: int
 
     @property
-    def same(self) -> bool:
+    def is_same(self) -> bool:
         """Whether the paper's own steps give its figure."""
         return self.as_printed == self.published
 

@@ -95,7 +95,7 @@ class LocalServer(ABC):
         guess.
         """
 
-    def sent(self, path: str) -> None:  # noqa: B027 - most pages have nothing to hear
+    def on_page_sent(self, path: str) -> None:  # noqa: B027 - most pages have nothing to hear
         """Hear that a browser has the page of a path."""
 
     @abstractmethod
@@ -162,7 +162,7 @@ def _handler(server: LocalServer) -> type[BaseHTTPRequestHandler]:
                 self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
             else:
                 self._send(HTTPStatus.OK, page.text.encode(), "text/html", page.policy)
-                server.sent(self.path)
+                server.on_page_sent(self.path)
 
         def do_POST(self) -> None:
             body = self._body()

@@ -114,7 +114,7 @@ def minimise(
         if gradient_tol is not None:
             converged = converged | (np.abs(gradient).max(axis=-1) <= gradient_tol)
         is_done = converged | is_stuck
-        if steps == max_iter or _all(is_done):
+        if steps == max_iter or _is_true_throughout(is_done):
             break
         step, decrement = _newton_step(gradient, hessian, is_done)
         if decrement_tol is not None:
@@ -127,7 +127,7 @@ def minimise(
         has_moved, x, value = _line_search(problem, x, value, slope, step, ~is_done)
         n_iter, steps = n_iter + has_moved, steps + 1
         is_stuck = ~(is_done | has_moved) | is_stuck
-        if _all(converged | is_stuck):
+        if _is_true_throughout(converged | is_stuck):
             break
     return NewtonMinimum(
         x,
@@ -149,7 +149,7 @@ def _newton_step(gradient: Floats, hessian: Floats, is_done: Bools) -> tuple[Flo
     try:
         step = _solve(hessian, gradient)
         decrement = _dot(gradient, step)
-        if _all((decrement > 0) | is_done):
+        if _is_true_throughout((decrement > 0) | is_done):
             return step, decrement
     except np.linalg.LinAlgError:
         pass
@@ -184,7 +184,7 @@ def _dot(a: Floats, b: Floats) -> Floats:
     return products
 
 
-def _all(flags: Bools) -> bool:
+def _is_true_throughout(flags: Bools) -> bool:
     return bool(flags) if flags.ndim == 0 else bool(flags.all())
 
 
@@ -201,7 +201,7 @@ def _line_search(
     trial = x - step
     trial_value = problem.value(trial)
     has_moved = active & (trial_value <= limit - SUFFICIENT * slope)
-    if _all(has_moved):
+    if _is_true_throughout(has_moved):
         return has_moved, trial, trial_value
     x = np.where(has_moved[..., None], trial, x)
     value = np.where(has_moved, trial_value, value)

@@ -41,7 +41,7 @@ class LiveRun:
     _state: dict[str, Any] = field(default_factory=dict)
     _next: float = 0.0
     _history: deque[tuple[float, int]] = field(default_factory=deque)
-    _done: int = 0
+    _n_judgments: int = 0
     _total: int = 0
 
     def __post_init__(self) -> None:
@@ -95,14 +95,14 @@ class LiveRun:
         n_answers = sum(
             use.calls for (purpose, _), use in run.usage.items() if purpose == "generate"
         )
-        failed = sum(judgment.ranking is None for judgment in judgments)
+        n_failed = sum(judgment.ranking is None for judgment in judgments)
         cost, most = sum(use.cost_usd for use in run.usage.values()), run.tally.bound_usd
-        self._done, self._total = len(judgments), total
+        self._n_judgments, self._total = len(judgments), total
         self._history.append((time.monotonic(), len(judgments)))
         return {
             "judgments": f"{len(judgments):,} of {total:,}",
             "share": min(1.0, len(judgments) / total) if total else 0.0,
-            "failed": f"{failed:,} failed" if failed else "",
+            "failed": f"{n_failed:,} failed" if n_failed else "",
             "answers": f"{n_answers:,} answers generated" if n_answers else "",
             "cost": money(cost),
             "pending": f"up to {money(most)} with calls in flight" if most > cost + 1e-9 else "",
@@ -119,8 +119,8 @@ class LiveRun:
         (start, before), (_, after) = self._history[0], self._history[-1]
         if after <= before or now - start < 1:
             return {"left": ""}
-        seconds = (self._total - self._done) * (now - start) / (after - before)
-        return {"left": _duration(seconds) if self._total > self._done else ""}
+        seconds = (self._total - self._n_judgments) * (now - start) / (after - before)
+        return {"left": _duration(seconds) if self._total > self._n_judgments else ""}
 
 
 def _page(findings: LiveFindings, manifest: Manifest) -> dict[str, Any]:
@@ -134,8 +134,8 @@ def _page(findings: LiveFindings, manifest: Manifest) -> dict[str, Any]:
         "known": findings.state in ("winner", "equal"),
         "prompts": f"{findings.n_judged:,} of {findings.items:,}",
         "rows": [
-            _row(row, names[row.candidate], accent=is_leading and place == 0)
-            for place, row in enumerate(findings.standings)
+            _row(row, names[row.candidate], accent=is_leading and index == 0)
+            for index, row in enumerate(findings.standings)
         ],
         "caption": CAPTION,
         "order": RANDOM_ORDER if manifest.stopping else FILE_ORDER,

@@ -92,7 +92,7 @@ class ViewServer(LocalServer):
         except _CONTRADICTIONS as error:
             raise _unfit(error) from None
 
-    def sent(self, path: str) -> None:
+    def on_page_sent(self, path: str) -> None:
         """Hear that a browser has a page."""
         if path.endswith("/report"):
             self._end_shown()

@@ -109,10 +109,10 @@ def summary(
     if report is None:
         return RunSummary("No result yet." if status == "running" else "This run has no report.")
     if retest is not None and retest.pair_agreement is not None:
-        same = retest.pair_agreement
-        share = "–" if same.estimate is None else f"{same.estimate:.0%}"
+        agreement = retest.pair_agreement
+        share = "–" if agreement.estimate is None else f"{agreement.estimate:.0%}"
         return RunSummary(
-            f"The panel repeats itself on {share} of items.", "", "same verdict", same
+            f"The panel repeats itself on {share} of items.", "", "same verdict", agreement
         )
     headline = report.headline or _older_headline(report)
     measure, figure = _figure_of(report, kind)

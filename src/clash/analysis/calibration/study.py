@@ -218,7 +218,7 @@ def _outcomes(
 ) -> Iterator[SplitOutcome]:
     tasks = [(split, settings, (seed, 2, i)) for i, split in enumerate(splits)]
     workers = jobs or _workers(len(tasks))
-    report_split = on_split or (lambda _finished, _total: None)
+    report_split = on_split or (lambda _n_splits, _total: None)
     if workers == 1:
         with _one_thread():
             for i, task in enumerate(tasks):

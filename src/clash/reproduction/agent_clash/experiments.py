@@ -301,5 +301,5 @@ def _note_ties(judgments: Mapping[str, LoggedJudgments]) -> list[str]:
     return [
         f"{item_id}: the panel is split evenly; the published winner stood under {judgment.slot}"
         for item_id, judgment in judgments.items()
-        if judgment.undecided
+        if judgment.is_undecided
     ]

@@ -44,7 +44,7 @@ class LoggedJudgments:
         return Counter(firsts)
 
     @property
-    def undecided(self) -> bool:
+    def is_undecided(self) -> bool:
         """The voting judges are split evenly, so the published winner is a tie-break's."""
         most = self.tally.most_common(2)
         return len(most) == 2 and most[0][1] == most[1][1]
