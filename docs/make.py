@@ -1,6 +1,6 @@
 """Writes what the documents show: the references of commands and library, pictures of a terminal.
 
-python docs/make.py            # writes docs/cli.md, docs/api.md, configs/schemas and docs/images/*.svg
+python docs/make.py            # writes docs/{cli,api,glossary}.md, configs/schemas, docs/images/*.svg
 python docs/make.py --check    # exits with 1 where a reference or a schema is not current
 """
 
@@ -68,6 +68,17 @@ def _row(parameter: Any) -> str:
     return f"| {names} | {shown} | {text}{f' (`{variable}`)' if variable else ''} |"
 
 
+def glossary() -> str:
+    """The glossary, its last section written from the terms that pages explain."""
+    from clash.pages import GLOSSARY
+
+    heading = "\n## In reports\n"
+    written = (HERE / "glossary.md").read_text().partition(heading)[0]
+    lines = [f"- **{term.name}**: {term.meaning}" for term in GLOSSARY.values()]
+    intro = "Reports explain these terms where they use them. Written by `python docs/make.py`."
+    return "\n".join([f"{written.rstrip()}\n{heading}\n{intro}\n", *lines]) + "\n"
+
+
 def pictures() -> None:
     """The demonstration, as a terminal shows it."""
     from rich.console import Console
@@ -102,6 +113,7 @@ def main() -> int:
     pages = {
         HERE / "cli.md": reference(),
         HERE / "api.md": api_reference.reference(),
+        HERE / "glossary.md": glossary(),
         **schemas.texts(),
     }
     if "--check" in sys.argv:

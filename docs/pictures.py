@@ -1,7 +1,7 @@
 """Takes the pictures of the local pages in a headless Chromium, and draws the verdict cards.
 
-python docs/pictures.py        # writes docs/images/{report,report-judges,review,review-end,runs,live}.png
-                               # and docs/images/card{,-dark}.{svg,png}
+python docs/pictures.py             # writes docs/images/{report*,review*,runs,live}.png and card*.{svg,png}
+python docs/pictures.py report      # only those of the report (review, runs, live)
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def chromium() -> Iterator[Chrome]:
         opened.quit()
 
 
-def screen(browser: Chrome, height: int, theme: str = "light") -> None:
-    """The size of the window, and whether it is dark."""
-    size = {"width": WIDTH, "height": height, "deviceScaleFactor": 1, "mobile": False}
+def screen(browser: Chrome, height: int, theme: str = "light", width: int = WIDTH) -> None:
+    """The size of the window, and whether it is dark; below 700 pixels it is a phone."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     features = [{"name": "prefers-color-scheme", "value": theme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
@@ -92,21 +92,29 @@ def clash(folder: Path, *words: str) -> None:
 
 
 def report(browser: Chrome, folder: Path) -> None:
-    """The top of the page, and what it says of judges, in the dark."""
-    page = (folder / "runs" / "demo" / "report.html").as_uri()
-    screen(browser, 1250)
-    browser.get(page)
-    wait(browser, "document.body.dataset.ready")
-    save(browser, "report")
-    screen(browser, 1150, "dark")
-    browser.get(f"{page}#judges")
-    wait(browser, "document.body.dataset.ready")
-    browser.execute_script(
-        "const h = [...document.querySelectorAll('h3')].find((h) => h.textContent === 'Errors in common');"
-        "document.querySelector('nav').hidden = true; document.querySelector('nav').style.display = 'none';"
-        "h.scrollIntoView();"
-    )
-    save(browser, "report-judges")
+    """What one sees first, in light, in the dark and on a phone; the questions; an item; a validation."""
+    demo = (folder / "runs" / "demo" / "report.html").as_uri()
+    pictures = [
+        ("report", demo, 800, "light", 1280, ""),
+        ("report-dark", demo, 800, "dark", 1280, ""),
+        ("report-phone", demo, 844, "light", 390, ""),
+        ("report-trust", demo, 1000, "light", 1280, "document.getElementById('trust').scrollIntoView()"),
+        ("report-items", demo, 1180, "light", 1280, _FIRST_ITEM),
+    ]  # fmt: skip
+    for name, page, height, theme, width, script in pictures:
+        screen(browser, height, theme, width)
+        browser.get("about:blank")
+        browser.get(page)
+        wait(browser, "document.body.dataset.ready")
+        browser.execute_script(script)
+        wait(browser, "!document.body.innerText.includes('unpacking…')")
+        save(browser, name)
+
+
+_FIRST_ITEM = """
+document.querySelector(".item").open = true;
+document.getElementById("differ").scrollIntoView();
+"""
 
 
 def review(browser: Chrome, folder: Path) -> None:
@@ -215,16 +223,15 @@ def live(browser: Chrome, folder: Path) -> None:
         save(browser, "live")
 
 
-def main() -> int:
-    """Take them all."""
+def main(only: list[str]) -> int:
+    """Take them all, or only those of some pages."""
     with tempfile.TemporaryDirectory() as place, chromium() as browser:
         clash(Path(place), "demo", "--run-id", "demo", "-q")
-        report(browser, Path(place))
-        review(browser, Path(place))
-        runs(browser, Path(place))
-        live(browser, Path(place))
+        for page in (report, review, runs, live):
+            if not only or page.__name__ in only:
+                page(browser, Path(place))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

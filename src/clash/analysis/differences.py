@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from clash.analysis.concordance.cases import CaseRate, concordance_of, labelled_cases
+from clash.analysis.explanation.disagreements import telling_disagreements
 from clash.analysis.labelled import matches
 
 if TYPE_CHECKING:
@@ -26,18 +27,18 @@ class SplitGroup:
     Attributes:
         kind: every judge put the same response first; they did not, but there is a winner; the
             panel ties; there is no verdict.
-        disagree, agree, unlabelled: what people say of them; these add up to all of them.
+        disagree, agree, n_unlabelled: what people say of them; these add up to all of them.
     """
 
     kind: Agreement
     disagree: int
     agree: int
-    unlabelled: int
+    n_unlabelled: int
 
     @property
     def n(self) -> int:
         """All items of the group."""
-        return self.disagree + self.agree + self.unlabelled
+        return self.disagree + self.agree + self.n_unlabelled
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,7 @@ class Differences:
         longest: agreement with people where they preferred the longest response; null where no
             label does, or a label is all there is.
         shorter: the same where they preferred a shorter one.
-        telling: items that tell most about the panel, at most five: first those where it is
-            surest and people say otherwise, then those on which its judges differ most.
+        telling: the most telling disagreements, at most five.
     """
 
     groups: tuple[SplitGroup, ...]
@@ -64,7 +64,7 @@ class Differences:
         return sum(group.disagree for group in self.groups)
 
     @property
-    def labelled(self) -> int:
+    def n_labelled(self) -> int:
         """Items with a label."""
         return sum(group.disagree + group.agree for group in self.groups)
 
@@ -74,15 +74,15 @@ def differences(run: RunData) -> Differences:
     counts: Counter[tuple[Agreement, bool | None]] = Counter()
     for verdict in run.verdicts:
         label = run.truth.get(verdict.item_id)
-        same = None if label is None else matches(verdict, label)
-        counts[_kind(verdict), same] += 1
+        is_match = None if label is None else matches(verdict, label)
+        counts[_kind(verdict), is_match] += 1
     groups = [SplitGroup(k, counts[k, False], counts[k, True], counts[k, None]) for k in _ORDER]
     cases = labelled_cases(run)
     return Differences(
         groups=tuple(group for group in groups if group.n),
         longest=_rate([case for case in cases if _prefers_longest(case) is True]),
         shorter=_rate([case for case in cases if _prefers_longest(case) is False]),
-        telling=_telling(run),
+        telling=tuple(line.item_id for line in telling_disagreements(run, MOST_TELLING)),
     )
 
 
@@ -105,13 +105,3 @@ def _prefers_longest(case: LabelledCase) -> bool | None:
     if len(names) != 1 or case.label not in case.lengths:
         return None
     return case.label == names[0]
-
-
-def _telling(run: RunData) -> tuple[str, ...]:
-    decided = [verdict for verdict in run.verdicts if verdict.confidence is not None]
-    wrong = [v for v in decided if v.item_id in run.truth and not matches(v, run.truth[v.item_id])]
-    wrong.sort(key=lambda v: (not v.unanimous, -(v.confidence or 0.0)))
-    names = {verdict.item_id for verdict in wrong}
-    apart = [v for v in decided if not v.unanimous and v.item_id not in names]
-    apart.sort(key=lambda v: v.confidence or 0.0)
-    return tuple(verdict.item_id for verdict in (*wrong, *apart)[:MOST_TELLING])

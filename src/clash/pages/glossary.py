@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-_HYPHENATED = re.compile(r"([\w….]+(?:[-/][\w.…]+)+)")
+_NAME_LIKE = re.compile(r"([\w….]+(?:[-/][\w.…]+)+)")
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def unbroken(text: str) -> Markup:
 
     parts = [
         f'<span class="unbroken">{_safe(part)}</span>' if n % 2 else _safe(part)
-        for n, part in enumerate(_HYPHENATED.split(text))
+        for n, part in enumerate(_NAME_LIKE.split(text))
     ]
     return Markup("".join(parts))  # noqa: S704 - every part is escaped
 

@@ -93,10 +93,10 @@ def _evaluation(findings: Findings, run: RunData) -> PageAnswer:
     chart = folded_rows = None
     if len(rates) > 1 or (rates and len(rows) > 1):
         axis, words = share_axis(rows), "people" if marks else ""
-        first, others = rows[:MOST_ROWS], rows[MOST_ROWS:]
-        chart = interval_chart(first, axis, label="Win rate", large=True, mark_label=words)
-        if others:
-            folded_rows = interval_chart(others, axis, label="Win rate, continued", large=True)
+        beginning, remainder = rows[:MOST_ROWS], rows[MOST_ROWS:]
+        chart = interval_chart(beginning, axis, label="Win rate", large=True, mark_label=words)
+        if remainder:
+            folded_rows = interval_chart(remainder, axis, label="Win rate, continued", large=True)
     return _answer(
         headline,
         findings,

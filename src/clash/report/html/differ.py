@@ -28,9 +28,9 @@ def differ(findings: Findings, apart: Differences) -> Question:
 
 def _answer(findings: Findings, apart: Differences) -> str:
     if findings.kind == "redteam":
-        items = plural(apart.labelled, "control item")
+        items = plural(apart.n_labelled, "control item")
         return f"The panel is wrong on {apart.disagree} of {items}."
-    return _against_people(findings, apart) if apart.labelled else _among_judges(findings, apart)
+    return _against_people(findings, apart) if apart.n_labelled else _among_judges(findings, apart)
 
 
 def _n(apart: Differences, *kinds: str) -> int:
@@ -43,9 +43,9 @@ def _voting(findings: Findings) -> int:
 
 def _against_people(findings: Findings, apart: Differences) -> str:
     if not apart.disagree:
-        return f"Nowhere that people looked: they agree on {_all_of(apart.labelled, 'labelled prompt')}."
+        return f"Nowhere that people looked: they agree on {_all_of(apart.n_labelled, 'labelled prompt')}."
     start = f"People disagree with the panel on {apart.disagree} of"
-    start += f" {plural(apart.labelled, 'labelled prompt')}."
+    start += f" {plural(apart.n_labelled, 'labelled prompt')}."
     n_unanimous = sum(g.disagree for g in apart.groups if g.kind == "unanimous")
     if _voting(findings) < 2:
         return start
@@ -83,7 +83,7 @@ def _among_judges(findings: Findings, apart: Differences) -> str:
 
 def _picture(findings: Findings, apart: Differences) -> PageFigure | None:
     verb = "wrong on" if findings.kind == "redteam" else "people disagree on"
-    n_judges, has_labels = _voting(findings), bool(apart.labelled)
+    n_judges, has_labels = _voting(findings), bool(apart.n_labelled)
     rows = [_row(group, n_judges, verb, has_labels=has_labels) for group in apart.groups]
     if len(rows) < 2:
         return None
@@ -94,12 +94,12 @@ def _picture(findings: Findings, apart: Differences) -> PageFigure | None:
 
 def _key(findings: Findings, apart: Differences) -> tuple[tuple[Kind, str], ...]:
     """What the parts of the bars mean; empty without labels, where all are alike."""
-    if not apart.labelled:
+    if not apart.n_labelled:
         return ()
     words: list[tuple[Kind, str]] = [("disagree", "people disagree"), ("agree", "people agree")]
     if findings.kind == "redteam":
         words = [("disagree", "wrong"), ("agree", "right")]
-    if any(group.unlabelled for group in apart.groups):
+    if any(group.n_unlabelled for group in apart.groups):
         words.append(("unknown", "no label"))
     return tuple(words)
 
@@ -116,7 +116,7 @@ def _row(group: SplitGroup, n_judges: int, verb: str, *, has_labels: bool) -> St
     parts = (
         Part("disagree", group.disagree),
         Part("agree", group.agree),
-        Part(remainder, group.unlabelled),
+        Part(remainder, group.n_unlabelled),
     )
     figure = f"{group.n:,}"
     with_label = group.disagree + group.agree

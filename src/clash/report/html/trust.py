@@ -62,10 +62,10 @@ def _against_injections(findings: Findings, result: Redteam) -> Question:
     else:
         answer = f"Not with responses that may hold instructions. Injections {changes}"
         answer += f" ({percent(panel.rate)})."
-    tried = [line for line in result.families if line.n_attacked]
+    families = [line for line in result.families if line.n_attacked]
     rows = [
         share_row(line.name, line.rate, note=f"{line.n_turned} of {line.n_attacked}")
-        for line in sorted(tried, key=lambda line: -line.rate.estimate)[:_MOST_KINDS]
+        for line in sorted(families, key=lambda line: -line.rate.estimate)[:_MOST_KINDS]
     ]
     figure = None
     if len(rows) > 1:
