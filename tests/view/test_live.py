@@ -101,6 +101,22 @@ def test_what_is_known_is_said_to_hold_at_every_look(run):
     assert "Ctrl-C" in words.hint
 
 
+def test_a_validation_shows_how_far_panel_and_judges_agree_with_people(run, tmp_path):
+    shutil.copytree(run, tmp_path / "run")
+    manifest = json.loads((run / "manifest.json").read_text())
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest | {"kind": "validate"}))
+    folder = FollowedFolder(tmp_path / "run")
+    folder.refresh()
+    data = RunData.load(folder)
+    findings = live_findings(data)
+    right = [v.winner == data.truth[v.item_id] for v in data.verdicts if v.item_id in data.truth]
+    assert findings.state == "agreement"
+    assert findings.standings[0].rate.estimate == pytest.approx(sum(right) / len(right))
+    assert {row.candidate for row in findings.standings[1:]} == {p.id for p in data.rules.seats}
+    share = f"{sum(right) / len(right):.0%}"
+    assert live_words(findings).headline.startswith(f"The panel agrees with people on {share} [")
+
+
 def test_a_run_that_nobody_writes_is_interrupted_not_running(growing, run):
     live = LiveRun(growing)
     assert live.phase() == "stopped"

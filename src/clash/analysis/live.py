@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from clash.labels import TIE
 from clash.stats.sequential import always_valid
 
 if TYPE_CHECKING:
@@ -32,16 +33,18 @@ MARGIN = 0.05
 within this of one half: 10 points between them."""
 FEWEST = 10
 """Prompts below which an interval says nothing."""
-State = Literal["early", "open", "winner", "equal"]
+State = Literal["early", "open", "winner", "equal", "agreement"]
+PANEL = "the panel"
 
 
 @dataclass(frozen=True)
 class LiveStanding:
-    """A candidate so far.
+    """A candidate so far; in a validation the panel, or a judge.
 
     Attributes:
-        rate: its win rate over the items judged, ties counting half, with an interval that holds at
-            every look; null where nothing of it was judged.
+        rate: its win rate over the items judged, ties counting half, or its agreement with people
+            over those with a label, with an interval that holds at every look; null where nothing
+            of it was judged.
     """
 
     candidate: str
@@ -54,8 +57,9 @@ class LiveFindings:
 
     Attributes:
         state: ``early``: too few items for any interval; ``open``: no winner yet; ``winner``: the
-            leader is ahead of every other; ``equal``: the first two are as good as equal. The last
-            two hold with 95% over all looks and all pairs together.
+            leader is ahead of every other; ``equal``: the first two are as good as equal. These
+            two hold with 95% over all looks and all pairs together. ``agreement``: the standings
+            are of the panel and its judges, beside people.
         items: items of the run so far; ``n_judged`` those that every judge is through with.
         standings: best first.
         duel: win rate of the first against the second, corrected for looking at all pairs; null
@@ -81,6 +85,8 @@ def live_findings(run: RunData, n_prompts: int | None = None) -> LiveFindings:
     verdicts = [verdict for verdict in verdicts if verdict.item_id in finished_items]
     clusters = np.array([run.clusters[verdict.item_id] for verdict in verdicts], dtype=np.intp)
     half = max(1, (n_prompts or len(set(run.clusters.values()))) // 2)
+    if run.manifest.kind == "validate":
+        return _agreement(run, verdicts, len(finished_items), half)
     rates = {
         name: _interval([_rate(v, name) for v in verdicts], clusters, 1 - ALPHA, half)
         for name in run.candidates
@@ -94,6 +100,34 @@ def live_findings(run: RunData, n_prompts: int | None = None) -> LiveFindings:
         tuple(LiveStanding(name, rates[name]) for name in order),
         duels.get((order[0], order[1])) if len(order) > 1 else None,
     )
+
+
+def _agreement(run: RunData, verdicts: Sequence[Verdict], n_judged: int, half: int) -> LiveFindings:
+    """How often the panel and each judge pick what people picked."""
+    verdicts = [verdict for verdict in verdicts if verdict.item_id in run.truth]
+    clusters = np.array([run.clusters[verdict.item_id] for verdict in verdicts], dtype=np.intp)
+
+    def standing(name: str, picks: Sequence[str | None]) -> LiveStanding:
+        values = [
+            float(pick == run.truth[verdict.item_id])
+            for verdict, pick in zip(verdicts, picks, strict=True)
+        ]
+        return LiveStanding(name, _interval(values, clusters, 1 - ALPHA, half))
+
+    judges = [
+        standing(p.id, [_pick(run, verdict.item_id, p.id) for verdict in verdicts])
+        for p in run.rules.seats
+    ]
+    judges.sort(key=lambda row: (-_estimate(row.rate), row.candidate))
+    panel = standing(PANEL, [verdict.winner or TIE for verdict in verdicts])
+    state: State = "early" if len(set(clusters.tolist())) < FEWEST else "agreement"
+    return LiveFindings(state, len(run.items), n_judged, (panel, *judges), None)
+
+
+def _pick(run: RunData, item_id: str, judge: str) -> str | None:
+    """What a judge picks: a candidate, or a tie; null where its judgment failed, which is a miss."""
+    rankings = run.ballots[item_id]
+    return (rankings.top(judge) or TIE) if judge in rankings.ranks else None
 
 
 def _finished_items(run: RunData) -> set[str]:

@@ -12,6 +12,11 @@ from clash.report.formats import percent
 if TYPE_CHECKING:
     from clash.analysis.live import LiveFindings
 
+AGREEMENT_CAPTION = (
+    "How often the panel, and each judge alone, picks what people picked, over the labelled prompts"
+    " that every judge has finished. The 95% intervals are always valid: they allow for looking as"
+    " often as you like, and are wider than those of the report."
+)
 CAPTION = (
     "Win rate over the prompts that every judge has finished; ties count half. The 95% intervals"
     " are always valid: they allow for looking as often as you like, and are wider than those of the"
@@ -55,6 +60,9 @@ def live_words(findings: LiveFindings) -> LiveWords:
                 f"{against}, always valid: less than 10 points between them.",
                 hint,
             )
+        case "agreement":
+            rate = percent(findings.standings[0].rate)
+            return LiveWords(f"The panel agrees with people on {rate} so far.", "", "")
         case "open":
             return LiveWords(
                 f"Not enough is known yet: {first} leads.",

@@ -13,7 +13,6 @@ from clash.records import (
     Criteria,
     Item,
     Judgment,
-    Label,
     Record,
     Reservation,
     Response,
@@ -57,8 +56,8 @@ def _record_of(model: type[R]) -> Callable[[Path, int, bytes], R]:
 class FollowedFolder(RunFolder):
     """A run folder as of its last refresh.
 
-    Nothing is read but by :meth:`refresh`, except the manifest: so that what is computed from it
-    sees one moment of the run.
+    What grows is read by :meth:`refresh` alone, so that what is computed from the folder sees one
+    moment of the run. Manifest and labels are as they stand.
     """
 
     def __init__(self, path: Path) -> None:
@@ -126,7 +125,3 @@ class FollowedFolder(RunFolder):
     def call_summaries(self) -> Iterator[CallSummary]:
         """The attempts so far."""
         return iter(self._calls.records)
-
-    def labels(self, first: int | None = None) -> list[Label]:  # noqa: ARG002 - of the base
-        """None: people decide after a run."""
-        return []

@@ -2,7 +2,7 @@
 (() => {
   const { ask, text } = local;
   const $ = (id) => document.getElementById(id);
-  const AXIS = { low: 0, high: 100, reference: 50, ticks: [[0, "0%"], [25, "25%"], [50, "50% = level"], [75, "75%"], [100, "100%"]] };
+  const axis = (label) => ({ low: 0, high: 100, reference: 50, ticks: [[0, "0%"], [25, "25%"], [50, label], [75, "75%"], [100, "100%"]] });
   const PHASES = {
     running: ["running", "Running"],
     stopped: ["stopped", "Interrupted. Nothing paid is lost: clash resume goes on from here."],
@@ -20,7 +20,7 @@
     say("left", state.phase === "running" ? state.left || "–" : "–");
     $("headline").className = state.known ? "known" : "";
     $("bar").value = state.share;
-    chart.fill($("chart"), state.rows, AXIS);
+    chart.fill($("chart"), state.rows, axis(state.reference));
     document.title = `${Math.round(100 * state.share)}% · ${state.headline}`;
   };
   const step = async () => {

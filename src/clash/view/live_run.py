@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clash.pages import short_names
 from clash.report.formats import money, percent
-from clash.report.live import CAPTION, FILE_ORDER, RANDOM_ORDER, live_words
+from clash.report.live import AGREEMENT_CAPTION, CAPTION, FILE_ORDER, RANDOM_ORDER, live_words
 from clash.store.follow import FollowedFolder
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ class LiveRun:
 def _page(findings: LiveFindings, manifest: Manifest) -> dict[str, Any]:
     words = live_words(findings)
     names = short_names([row.candidate for row in findings.standings])
-    is_leading = findings.state == "winner"
+    is_agreement = manifest.kind == "validate"
+    is_leading = is_agreement or findings.state == "winner"
     return {
         "headline": words.headline,
         "evidence": words.evidence,
@@ -137,7 +138,8 @@ def _page(findings: LiveFindings, manifest: Manifest) -> dict[str, Any]:
             _row(row, names[row.candidate], accent=is_leading and index == 0)
             for index, row in enumerate(findings.standings)
         ],
-        "caption": CAPTION,
+        "caption": AGREEMENT_CAPTION if is_agreement else CAPTION,
+        "reference": "50%" if is_agreement else "50% = level",
         "order": RANDOM_ORDER if manifest.stopping else FILE_ORDER,
     }
 
