@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from clash.cli.app import run
 from clash.report import terminal
 from clash.report.names import ELLIPSIS
-from clash.report.table_layout import markdown_lines, text_lines
+from clash.report.table_layout import markdown_lines, text_lines, wrap
 from clash.report.tables import Table
 from golden.record import QUICKSTART, write_inputs
 
@@ -147,6 +147,10 @@ def test_long_names_stay_apart(width):
     names = [line.split()[0] for line in lines.body]
     assert len(set(names)) == 3
     assert all(re.search(r"\d$", name) for name in names)
+
+
+def test_wrapped_code_keeps_its_indentation():
+    assert wrap("    return left + right", 15) == ["    return left", "+ right"]
 
 
 def test_a_file_has_no_width():

@@ -235,11 +235,16 @@ def _one_line(cell: str) -> str:
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """Text in lines of at most ``width`` cells, broken at blanks; longer words are broken."""
+    """Text in lines of at most ``width`` cells, broken at blanks; longer words are broken.
+
+    The blanks at the beginning stay: they are the indentation of code.
+    """
     if cell_len(text) <= width:
         return [text]
+    indent = " " * min(len(text) - len(text.lstrip(" ")), width // 2)
     lines, line = [], ""
-    for word in text.split(" "):
+    first, *others = text.strip(" ").split(" ")
+    for word in (f"{indent}{first}", *others):
         remainder = word
         if line and cell_len(line) + 1 + cell_len(remainder) <= width:
             line = f"{line} {remainder}"
