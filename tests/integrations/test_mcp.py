@@ -130,6 +130,15 @@ def test_an_item_is_explained_and_its_texts_are_marked_as_data(agent, run):
     assert "\u202e" not in text
 
 
+def test_a_decision_is_explained_as_a_whole_and_its_texts_are_marked_as_data(agent, run):
+    told = agent.call("explain_verdict", run=run["run"])
+    assert (told["run"], told["leader"]) == (run["run"], "long")
+    assert len(told["judges"]) == 4
+    assert told["flips"][0]["items"] >= 1
+    for line in told["disagreements"]:
+        assert set(line["prompt"]) == {"untrusted_text"}
+
+
 def test_runs_are_listed_and_compared(agent, run):
     other = agent.call("evaluate", prompts=PROMPTS, panel=["baseline/longest"], seed=7)
     names = [line["run"] for line in agent.call("list_runs")["runs"]]
