@@ -42,5 +42,5 @@ def test_the_story_ends_with_a_decision_checked_by_the_reader(results):
     (evaluation,) = (
         o for words, o in printed.items() if "--max-cost 2" in words and "eval" in words
     )
-    assert "haiku wins" in evaluation
+    assert "claude-haiku-5.5 wins" in evaluation
     assert any("90% [60, 98]" in out for words, out in printed.items() if "review" in words)
