@@ -1,7 +1,7 @@
-"""Takes the pictures of the local pages in a headless Chromium, and draws the verdict cards.
+"""Takes the pictures of the pages in a headless Chromium, and draws the verdict cards.
 
-python docs/pictures.py             # writes docs/images/{report*,review*,runs,live}.png and card*.{svg,png}
-python docs/pictures.py report      # only those of the report (review, runs, live)
+PYTHONPATH=tests python docs/pictures.py              # writes docs/images/*.png and card*.svg
+PYTHONPATH=tests python docs/pictures.py report runs  # only those whose name begins so
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import math
 import os
 import random
 import re
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +32,12 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 IMAGES = Path(__file__).parent / "images"
-WIDTH = 1100
 DECISIONS = 20
+LAPTOP, PHONE, WINDOW = 1280, 390, 1100
+"""Widths in CSS pixels."""
+
+MARGIN = 32
+"""Pixels around an element on either side."""
 
 
 @contextlib.contextmanager
@@ -56,9 +62,9 @@ def chromium() -> Iterator[Chrome]:
         opened.quit()
 
 
-def screen(browser: Chrome, height: int, theme: str = "light", width: int = WIDTH) -> None:
-    """The size of the window, and whether it is dark; below 700 pixels it is a phone."""
-    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700}
+def screen(browser: Chrome, width: int, height: int, theme: str = "light") -> None:
+    """The size of the window, and whether it is dark."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width == PHONE}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     features = [{"name": "prefers-color-scheme", "value": theme}]
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
@@ -74,74 +80,119 @@ def wait(browser: Chrome, truth: str) -> Any:
     return found
 
 
-def save(browser: Chrome, name: str) -> None:
-    """What the window shows, in 64 colours."""
+def save(browser: Chrome, name: str, part: str = "", height: int = 0) -> None:
+    """Save what the window shows, or the element that ``part`` selects, in 64 colours.
+
+    Args:
+        name: of the file, without its ending.
+        part: a CSS selector; the whole window without it.
+        height: at most so many pixels of the element; 0 for all of it.
+    """
     from io import BytesIO
 
     from PIL import Image
 
-    png = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", {})["data"])
+    options: dict[str, Any] = {}
+    if part:
+        script = """const r = document.querySelector(arguments[0]).getBoundingClientRect();
+                    return [r.left + scrollX, r.top + scrollY, r.width, r.height];"""
+        x, y, width, tall = browser.execute_script(script, part)
+        tall = min(tall, height or math.inf)
+        clip = {"x": x - MARGIN, "y": y, "width": width + 2 * MARGIN, "height": tall, "scale": 1}
+        options = {"captureBeyondViewport": True, "clip": clip}
+    png = base64.b64decode(browser.execute_cdp_cmd("Page.captureScreenshot", options)["data"])
     picture = Image.open(BytesIO(png)).convert("RGB").quantize(64, dither=Image.Dither.NONE)
     picture.save(IMAGES / f"{name}.png", optimize=True)
 
 
-def clash(folder: Path, *words: str) -> None:
+def clash(folder: Path, *words: str, **environ: str) -> None:
     """A command of ours, silent."""
     command = [sys.executable, "-m", "clash", *words]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    subprocess.run(
+        command, cwd=folder, check=True, capture_output=True, env={**os.environ, **environ}
+    )
 
 
-def report(browser: Chrome, folder: Path) -> None:
-    """What one sees first, in light, in the dark and on a phone; the questions; an item; a validation."""
-    demo = (folder / "runs" / "demo" / "report.html").as_uri()
-    pictures = [
-        ("report", demo, 800, "light", 1280, ""),
-        ("report-dark", demo, 800, "dark", 1280, ""),
-        ("report-phone", demo, 844, "light", 390, ""),
-        ("report-trust", demo, 1000, "light", 1280, "document.getElementById('trust').scrollIntoView()"),
-        ("report-items", demo, 1180, "light", 1280, _FIRST_ITEM),
-    ]  # fmt: skip
-    for name, page, height, theme, width, script in pictures:
-        screen(browser, height, theme, width)
+@dataclass(frozen=True)
+class Shot:
+    """One picture of a report.
+
+    Attributes:
+        name: of the file.
+        run: the run whose report it shows.
+        part: the element; the first screen without one.
+        anchor: what stands after ``#`` in the address.
+        height: of the window, or the most of the element.
+    """
+
+    name: str
+    run: str = "demo"
+    part: str = ""
+    anchor: str = ""
+    width: int = LAPTOP
+    height: int = 800
+    theme: str = "light"
+
+
+SHOTS = (
+    Shot("report", height=760),
+    Shot("report-phone", width=PHONE, height=844),
+    Shot("report-phone-dark", width=PHONE, height=844, theme="dark"),
+    Shot("report-trust", part="#trust", height=1200),
+    Shot("report-differ", part="#differ", anchor="show=telling&item=discount", height=1500),
+    Shot("report-cost", run="five-models", part="#cost", height=1200),
+    Shot("report-details", part="#details", height=1200),
+)
+
+
+def reports(browser: Chrome, folder: Path, shots: tuple[Shot, ...]) -> None:
+    """The report of each run, part by part."""
+    for shot in shots:
+        screen(browser, shot.width, shot.height if not shot.part else 900, shot.theme)
         browser.get("about:blank")
-        browser.get(page)
+        page = (folder / "runs" / shot.run / "report.html").as_uri()
+        browser.get(f"{page}#{shot.anchor}" if shot.anchor else page)
         wait(browser, "document.body.dataset.ready")
-        browser.execute_script(script)
-        wait(browser, "!document.body.innerText.includes('unpacking…')")
-        save(browser, name)
+        browser.execute_script("scrollTo(0, 0)")  # a fixed header stays out of the way
+        save(browser, shot.name, shot.part, shot.height)
 
 
-_FIRST_ITEM = """
-document.querySelector(".item").open = true;
-document.getElementById("differ").scrollIntoView();
-"""
+@contextlib.contextmanager
+def serving(folder: Path, *words: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """A command that serves a page, and the address of the page; ends as with Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with subprocess.Popen(
+        [sys.executable, "-m", "clash", *words, "--no-open"],
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200"},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        address = re.search(r"http://\S+", process.stderr.readline() if process.stderr else "")
+        yield (address[0] if address else ""), process
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
 
 
 def review(browser: Chrome, folder: Path) -> None:
     """The page after three decisions, and what twenty changed."""
-    command = [sys.executable, "-m", "clash", "review", "runs/demo", "--all", "--no-open"]
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    environ = {**os.environ, "COLUMNS": "200"}
-    with subprocess.Popen(
-        command, cwd=folder, env=environ, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        found = re.search(r"http://\S+", process.stderr.readline() if process.stderr else "")
-        screen(browser, 810)
-        browser.get(found[0] if found else "")
+    with serving(folder, "review", "runs/demo", "--all") as (address, process):
+        screen(browser, WINDOW, 810)
+        browser.get(address)
         wait(browser, "document.body.dataset.ready")
         browser.switch_to.active_element.send_keys("Ann\n")
         for done in range(DECISIONS):
-            wait(
-                browser,
-                f"document.getElementById('bar').value === {done} && document.body.dataset.item",
-            )
+            is_next = f"document.getElementById('bar').value === {done}"
+            wait(browser, f"{is_next} && document.body.dataset.item")
             if done == 3:
                 save(browser, "review")
             browser.execute_script(_LONGEST)
         wait(browser, f"document.getElementById('bar').value === {DECISIONS}")
         browser.find_element("id", "finish").click()
         wait(browser, "document.querySelector('#told table') !== null")
-        screen(browser, 860)
+        screen(browser, WINDOW, 860)
         save(browser, "review-end")
         process.communicate(timeout=60)
 
@@ -176,7 +227,7 @@ def support_prompts(folder: Path, better: str = "") -> None:
     (folder / "support-replies.jsonl").write_text(text)
 
 
-def runs(browser: Chrome, folder: Path) -> None:
+def run_list(browser: Chrome, folder: Path) -> None:
     """The list of runs with two of them compared, and the cards of one."""
     for better, name in (("", "monday"), ("atlas-1", "friday")):
         support_prompts(folder, better)
@@ -187,7 +238,7 @@ def runs(browser: Chrome, folder: Path) -> None:
         files = (f"--card={IMAGES / name}.{kind}" for kind in ("svg", "png"))
         clash(folder, "report", "runs/demo", *files, *theme)
     with ViewServer(folder / "runs") as server:
-        screen(browser, 860)
+        screen(browser, WINDOW, 860)
         browser.get(server.url)
         wait(browser, "document.querySelectorAll('.run').length === 4")
         for name in ("friday", "monday"):
@@ -216,22 +267,43 @@ def live(browser: Chrome, folder: Path) -> None:
         json.dumps(manifest | {"seal": None, "files": {}, "status": "running"})
     )
     with RunFolder(path).write(), ViewServer(folder / "runs") as server:
-        screen(browser, 720)
+        screen(browser, WINDOW, 720)
         browser.get(server.run_url(path))
         wait(browser, "document.querySelector('#chart .dot') !== null")
         time.sleep(1)  # the bar slides to where it is
         save(browser, "live")
 
 
-def main(only: list[str]) -> int:
-    """Take them all, or only those of some pages."""
+def make_runs(folder: Path) -> None:
+    """The runs that the pictures show: the demo, and five priced models on a stand-in's prompts."""
+    from docs.vendor_standin import five_models
+    from wire import WireServer
+
+    clash(folder, "demo", "--run-id", "demo", "-q")
+    with WireServer() as server:
+        environ = server.environ("openrouter") | {
+            "CLASH_TRUST_HOSTS": f"127.0.0.1:{server.port}",
+            "CLASH_CONFIG_DIR": str(folder / "config"),
+        }
+        models = five_models(server, folder / "prompts.yaml")
+        command = ("eval", "prompts.yaml", "--models", models, "--panel", "supreme-court", "--yes")
+        clash(folder, *command, "--observers", "none", "--run-id", "five-models", **environ)
+
+
+def main() -> int:
+    """Take them all, or those that are named."""
+    names = tuple(sys.argv[1:])
+    wanted = tuple(s for s in SHOTS if not names or s.name.startswith(names))
     with tempfile.TemporaryDirectory() as place, chromium() as browser:
-        clash(Path(place), "demo", "--run-id", "demo", "-q")
-        for page in (report, review, runs, live):
-            if not only or page.__name__ in only:
-                page(browser, Path(place))
+        make_runs(Path(place))
+        reports(browser, Path(place), wanted)
+        if not names or "review".startswith(names):
+            review(browser, Path(place))
+        if not names or {"runs", "live", "card"} & set(names):
+            run_list(browser, Path(place))
+            live(browser, Path(place))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -6,9 +6,11 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from wire.answers import deterministic, labels, schema_of, with_code
+from wire.answers import deterministic, labels, schema_of, share, with_code
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wire import Asked, WireServer
 
 VAGUE = (
@@ -31,6 +33,28 @@ COST = {
     "anthropic/claude-opus-5.5": 0.0207,
     "google/gemini-3.8-flash": 0.0041,
 }
+FIVE_MODELS = {
+    "openai/gpt-6-luna": (0.9, 0.0021),
+    "anthropic/claude-haiku-5.5": (1.3, 0.0034),
+    "google/gemini-3.5-flash-lite": (0.5, 0.0006),
+    "x-ai/grok-4.7": (1.2, 0.0149),
+    "anthropic/claude-sonnet-5.5": (1.9, 0.0118),
+}
+"""What a stand-in for five priced candidates is worth to the judges, and what a reply costs."""
+
+SUBJECTS = [
+    "parcel",
+    "jacket",
+    "mug",
+    "order",
+    "invoice",
+    "warranty",
+    "card",
+    "nuts",
+    "account",
+    "refund",
+]
+WHEN = ("today", "since Monday", "for the third time")
 RESPONSE = re.compile(r'<response label="(A\d+)"[^>]*>\n(.*?)\n</response', re.DOTALL)
 
 
@@ -85,3 +109,47 @@ def person(responses: dict[str, str]) -> str:
     good = VAGUE if any("Third email" in text for text in responses.values()) else CONCRETE
     sides = [side for side, text in responses.items() if good in text]
     return sides[0] if len(sides) == 1 else "tie"
+
+
+def five_models(server: WireServer, prompts: Path) -> str:
+    """Let ``server`` answer as five candidates and their judges; writes 30 prompts.
+
+    Returns:
+        The candidates, as ``--models`` takes them.
+    """
+    lines = [
+        f"- {json.dumps({'prompt': f'Reply to this customer: I wrote about my {s}, {w}.'})}\n"
+        for w in WHEN
+        for s in SUBJECTS
+    ]
+    prompts.write_text("".join(lines), encoding="utf-8")
+    server.answer = graded
+    for model, cost in COST.items():
+        server.conduct(model, cost=cost)
+    for number, (model, (_, cost)) in enumerate(FIVE_MODELS.items()):
+        server.conduct(model, cost=cost, latency_s=0.02 + 0.03 * number)
+    return ",".join(f"openrouter/{model}" for model in FIVE_MODELS)
+
+
+def graded(asked: Asked) -> str:
+    """Candidates sign with the quality of their reply; judges rank by it, each with some error."""
+    schema = schema_of(asked)
+    if schema is None:
+        quality = FIVE_MODELS[asked.model][0] + 1.6 * share(asked.model + asked.prompt)
+        return f"{CONCRETE} (case {quality:.3f})"
+    if not labels(schema):
+        return deterministic(asked)
+    texts = dict(RESPONSE.findall(asked.prompt))
+    quality_by_label = {
+        n: float(texts[n].rpartition("(case ")[2][:5]) + 0.8 * share(asked.model + texts[n])
+        for n in labels(schema)
+    }
+    order = sorted(quality_by_label, key=lambda n: -quality_by_label[n])
+    scores = {
+        name: {
+            criterion: {"score": 5 - place, "reason": "could say more" if place > 1 else "clear"}
+            for criterion in schema["properties"]["scores"]["properties"][name]["properties"]
+        }
+        for place, name in enumerate(order)
+    }
+    return json.dumps(with_code({"scores": scores, "ranking": [[n] for n in order]}, asked))
