@@ -119,14 +119,14 @@ class Shot:
 
     Attributes:
         name: of the file.
-        run: the run whose report it shows.
+        run: the folder of the run whose report it shows.
         part: the element; the first screen without one.
         anchor: what stands after ``#`` in the address.
         height: of the window, or the most of the element.
     """
 
     name: str
-    run: str = "demo"
+    run: str = "runs/demo"
     part: str = ""
     anchor: str = ""
     width: int = LAPTOP
@@ -140,7 +140,7 @@ SHOTS = (
     Shot("report-phone-dark", width=PHONE, height=844, theme="dark"),
     Shot("report-trust", part="#trust", height=1200),
     Shot("report-differ", part="#differ", anchor="show=telling&item=discount", height=1500),
-    Shot("report-cost", run="five-models", part="#cost", height=1200),
+    Shot("report-cost", run="priced/five-models", part="#cost", height=1200),
     Shot("report-details", part="#details", height=1200),
 )
 
@@ -150,7 +150,7 @@ def reports(browser: Chrome, folder: Path, shots: tuple[Shot, ...]) -> None:
     for shot in shots:
         screen(browser, shot.width, shot.height if not shot.part else 900, shot.theme)
         browser.get("about:blank")
-        page = (folder / "runs" / shot.run / "report.html").as_uri()
+        page = (folder / shot.run / "report.html").as_uri()
         browser.get(f"{page}#{shot.anchor}" if shot.anchor else page)
         wait(browser, "document.body.dataset.ready")
         browser.execute_script("scrollTo(0, 0)")  # a fixed header stays out of the way
@@ -287,7 +287,17 @@ def make_runs(folder: Path) -> None:
         }
         models = five_models(server, folder / "prompts.yaml")
         command = ("eval", "prompts.yaml", "--models", models, "--panel", "supreme-court", "--yes")
-        clash(folder, *command, "--observers", "none", "--run-id", "five-models", **environ)
+        clash(
+            folder,
+            *command,
+            "--observers",
+            "none",
+            "--run-id",
+            "five-models",
+            "--out",
+            "priced",
+            **environ,
+        )
 
 
 def main() -> int:
