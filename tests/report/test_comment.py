@@ -62,6 +62,8 @@ def test_it_states_the_headline_the_chart_the_rules_and_why_people_disagree(comm
     for row in comment.findings.leaderboard:
         assert f"{row.win_rate_ties_half.estimate:.0%}" in text
     assert "●" in text
+    line, scale = text.split("```")[1].splitlines()[-2:]
+    assert scale.index("50%") <= line.index("┊") <= scale.index("level")
     assert "| pass | cost |" in text
     first = comment.disagreements[0]
     assert f"1. **{first.item_id}**" in text

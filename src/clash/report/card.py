@@ -121,7 +121,7 @@ def verdict_card(findings: Findings, source: str | None = None) -> Card:
         source: the name of the prompts; by default the id of the run.
     """
     judges = sum(judge.role == "voting" for judge in findings.judges)
-    noun = "pair" if findings.kind == "validate" else "prompt"
+    noun = "item" if findings.kind == "validate" else "prompt"
     labels = findings.label_concordance
     facts = [plural(findings.coverage.items, noun), plural(judges, "judge")]
     if labels is not None:

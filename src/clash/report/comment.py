@@ -118,9 +118,7 @@ def _chart(chart: AnswerChart) -> str:
         f"{names[row.name]:<{width}}  {_track(row, axis)}  {row.figure:>4}  {row.bounds or row.note}".rstrip()
         for row in shown
     ]
-    low, high = f"{axis.low:.0%}", f"{axis.high:.0%}"
-    middle = chart.reference[1].center(_TRACK - len(low) - len(high))
-    lines.append(f"{'':<{width}}  {low}{middle}{high}".rstrip())
+    lines.append(f"{'':<{width}}  {_scale(axis, *chart.reference)}".rstrip())
     if len(chart.rows) > len(shown):
         lines.append(f"and {len(chart.rows) - len(shown)} more")
     body = "\n".join([f"{chart.measure}, 95% intervals", *lines])
@@ -128,19 +126,29 @@ def _chart(chart: AnswerChart) -> str:
     return f"{fence}text\n{body}\n{fence}"
 
 
+def _scale(axis: Axis, share: float, label: str) -> str:
+    """The reference under its line, and the ends of the axis where there is room for them."""
+    low, high = f"{axis.low:.0%}", f"{axis.high:.0%}"
+    start = min(max(_column(axis, share) - len(label) // 2, 0), _TRACK - len(label))
+    line = f"{'':<{start}}{label}"
+    if start > len(low):
+        line = low + line[len(low) :]
+    return f"{line:<{_TRACK - len(high)}}{high}" if len(line) < _TRACK - len(high) else line
+
+
+def _column(axis: Axis, value: float) -> int:
+    return round(axis.position(value) / 100 * (_TRACK - 1))
+
+
 def _track(row: ChartRow, axis: Axis) -> str:
     cells = [" "] * _TRACK
-
-    def place(value: float) -> int:
-        return round(axis.position(value) / 100 * (_TRACK - 1))
-
     if axis.reference is not None:
-        cells[place(axis.reference)] = "┊"
+        cells[_column(axis, axis.reference)] = "┊"
     if row.low is not None and row.high is not None:
-        start, stop = place(row.low), place(row.high) + 1
+        start, stop = _column(axis, row.low), _column(axis, row.high) + 1
         cells[start:stop] = "─" * (stop - start)
     if row.estimate is not None:
-        cells[place(row.estimate)] = "●"
+        cells[_column(axis, row.estimate)] = "●"
     return "".join(cells)
 
 

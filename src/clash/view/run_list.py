@@ -171,7 +171,7 @@ def _row(entry: RunEntry, words: RunSummary) -> dict[str, Any]:
     }
     if manifest is not None:
         n_items = manifest.counts.get("items")
-        noun = "pair" if manifest.kind == "validate" else "prompt"
+        noun = "item" if manifest.kind == "validate" else "prompt"
         row["items"] = "" if n_items is None else f"{n_items:,} {noun}{'' if n_items == 1 else 's'}"
         row["cost"] = _cost(manifest)
     return row | words.as_json()

@@ -32,7 +32,7 @@ _CONTRADICTIONS = (LookupError, TypeError, ValueError, ArithmeticError, Attribut
 """What reading another's records raises where they contradict each other."""
 _PRESENT_S, _LINGER_S = 6.0, 30.0
 """Seconds for which a page that asked counts as open, and that its report may take at most."""
-_KEPT = 2
+_MOST_PAGES = 2
 """Rendered pages that are kept."""
 
 
@@ -48,7 +48,7 @@ class ViewServer(LocalServer):
         super().__init__(port)
         self.runs = RunList(folder)
         self._news = threading.Condition()
-        self._asked: float | None = None
+        self._last_request: float | None = None
         self._has_end = False
         self._paths: dict[str, Path] = {}
         self._live: dict[str, LiveRun] = {}
@@ -103,7 +103,7 @@ class ViewServer(LocalServer):
         Returns at once where no page is open, and soon where one is open and does not ask.
         """
         with self._news:
-            if self._asked is None or time.monotonic() - self._asked > _PRESENT_S:
+            if self._last_request is None or time.monotonic() - self._last_request > _PRESENT_S:
                 return
             self._news.wait_for(lambda: self._has_end, timeout=_LINGER_S)
 
@@ -113,7 +113,7 @@ class ViewServer(LocalServer):
             self._news.notify_all()
 
     def _state(self, key: object) -> dict[str, Any]:
-        self._asked = time.monotonic()
+        self._last_request = time.monotonic()
         state = self._live_run(key).state()
         if state["phase"] == "ended" and state["status"] == "partial":
             self._end_shown()
@@ -165,7 +165,7 @@ class ViewServer(LocalServer):
             run = RunData.load(folder)
             page = render_report(compute_findings(run), run, folder.path, whole=True)
             self._pages[stamp] = Page(page.html, "frame-ancestors 'none'")
-            while len(self._pages) > _KEPT:
+            while len(self._pages) > _MOST_PAGES:
                 del self._pages[next(iter(self._pages))]
         return self._pages[stamp]
 
