@@ -99,10 +99,10 @@ def test_the_leaderboard_shows_it_beside_the_panels():
     truth, data = judged(120, rng)
     few = compute_findings(labelled(data, truth, range(6)))
     notes = " ".join(report_tables(few)[0].notes)
-    assert "not corrected by the 6 labels" in notes
+    assert "not estimated from 6 labels" in notes
     found = compute_findings(labelled(data, truth, rng.permutation(120)[:60].tolist()))
     board = report_tables(found)[0]
-    assert "people's win rate" in board.columns
+    assert "people put it first" in board.columns
     first = found.leaderboard[0]
     assert first.corrected_rate == found.correction.of(first.candidate).rate
     assert to_dict(found)["leaderboard"][0]["corrected"]["n"] == 60

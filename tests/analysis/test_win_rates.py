@@ -90,3 +90,23 @@ def test_without_a_comparison_there_is_no_rate(n_candidates):
     """A run that ended before its first verdict has a report all the same."""
     empty = np.zeros((0, n_candidates))
     assert rates(empty, same_items=False).rates == [None] * n_candidates
+
+
+def test_labels_correct_how_often_people_would_prefer_the_first():
+    """The panel gives ada 45 of 60; people agree on ada's wins in half of the labelled items only."""
+    rows = [{"x": [["ada"], ["bob"]]}] * 45 + [{"x": [["bob"], ["ada"]]}] * 15
+    data = run_data(rows, NAMES[:2])
+    labels = [
+        Label(
+            item_id=f"q{i}",
+            annotator="p",
+            winner="bob" if i % 4 == 0 or i > 44 else "ada",
+            time="2026",
+        )
+        for i in range(0, 60, 2)
+    ]
+    board = standings(data)
+    duel = preference(data.with_labels(labels), board).corrected_duel
+    assert (duel.first, duel.second, duel.n_labelled) == ("ada", "bob", 30)
+    assert 0.3 < duel.rate.estimate < 0.45 < board[0].win_rate_ties_half.estimate
+    assert preference(data.with_labels(labels[:9]), board).corrected_duel is None

@@ -91,7 +91,7 @@ def correction(run: RunData, order: Sequence[str]) -> Correction | None:
     n_labelled, items = int(has_label.sum()), len(has_label)
     clusters = np.array([run.clusters[item.item_id] for item in run.items])
     strata = np.array([int(verdict.unanimous) for verdict in run.verdicts])
-    refusal = _refusal(run.verdicts, has_label, clusters, strata)
+    refusal = why_not_corrected(run.verdicts, has_label, clusters, strata)
     if refusal is not None:
         return Correction(n_labelled, items, (), refusal)
     rates = []
@@ -130,11 +130,11 @@ def _rate(
     except StatisticsError:
         return None
     alone = wilson_clustered(people, clusters[labelled_rows])
-    rate = _proportion(estimate.interval) if len(unlabelled_rows) else alone
+    rate = proportion(estimate.interval) if len(unlabelled_rows) else alone
     return CorrectedRate(name, rate, alone, float(wins.mean()), estimate.bias, estimate.power)
 
 
-def _proportion(estimate: Interval) -> Interval:
+def proportion(estimate: Interval) -> Interval:
     """An interval of a share that stays between 0 and 1: Wilson's, with the same variance.
 
     At a share of 0 or 1, which shows no variance, it is that of the labels as they are.
@@ -147,10 +147,10 @@ def _proportion(estimate: Interval) -> Interval:
     return replace(proportion, method=f"{estimate.method}, as Wilson's")
 
 
-def _refusal(
+def why_not_corrected(
     verdicts: Sequence[Verdict], has_label: NDArray[np.bool_], clusters: Index, strata: Index
 ) -> str | None:
-    """Why these labels cannot correct a rate."""
+    """Why these labels cannot correct a rate; null where they can."""
     n = len(np.unique(clusters[has_label]))
     if n < FEWEST:
         return f"{n} labelled prompts are too few ({FEWEST}); {MEND}"

@@ -235,6 +235,8 @@ def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple
         yield "Panel vs. people", _panel_and_people(concordance)
     elif findings.decision.status != "none":
         yield "Panel vs. people", f"not measured: clash review {run}"
+    if (people := _corrected(findings)) is not None:
+        yield "People would", people
     if findings.kind != "validate" and (more := _more_prompts(findings)) is not None:
         yield "To detect 10 pts", more
     yield "Judgments", _judgments(findings)
@@ -254,6 +256,17 @@ def _panel_and_people(concordance: Concordance) -> str:
         parts.append(f"{name} answer wins {rule.estimate:.0%}" if name == "longest" else
                      f"the baseline {name} {rule.estimate:.0%}")  # fmt: skip
     return " · ".join([*parts, plural(rate.n, "label")])
+
+
+def _corrected(findings: Findings) -> str | None:
+    """How often people would prefer the first to the second, where the labels allow to say so."""
+    duel = findings.preference.corrected_duel if findings.preference is not None else None
+    if duel is None or findings.kind == "validate":
+        return None
+    short = short_names([row.candidate for row in findings.leaderboard], 16)
+    names = f"{short[duel.first]} to {short[duel.second]}"
+    labels = plural(duel.n_labelled, "label")
+    return f"prefer {names} on {percent(duel.rate)}, corrected by {labels}"
 
 
 def _split(concordance: Concordance) -> str | None:
