@@ -11,6 +11,7 @@ from analysis.made import run_data
 from clash.analysis.compare import compare
 from clash.analysis.findings import compute_findings
 from clash.analysis.retest import retest
+from clash.pages.names import short_names
 from clash.records import Label
 from clash.report.headline import (
     MOST_CHARACTERS,
@@ -18,7 +19,6 @@ from clash.report.headline import (
     retest_headline,
     run_headline,
 )
-from clash.report.names import short_names
 
 WIN, LOSS, TIE = [["ada"], ["bob"]], [["bob"], ["ada"]], [["ada", "bob"]]
 

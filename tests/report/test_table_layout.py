@@ -11,8 +11,8 @@ import pytest
 from rich.cells import cell_len
 
 from clash.cli.app import run
+from clash.pages.names import ELLIPSIS
 from clash.report import terminal
-from clash.report.names import ELLIPSIS
 from clash.report.table_layout import markdown_lines, text_lines, wrap
 from clash.report.tables import Table
 from golden.record import QUICKSTART, write_inputs

@@ -201,7 +201,7 @@ class ProgressBars(CostCounter):
 
     def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
         """A bar over all, and one for each model where there is room."""
-        from clash.report.names import short_names
+        from clash.pages.names import short_names
 
         for task in [*self._tasks.values(), *([self._head] if self._head is not None else [])]:
             self._bars.remove_task(task)

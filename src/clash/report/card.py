@@ -17,10 +17,10 @@ from clash.errors import ConfigError
 from clash.escape import for_xml
 from clash.extras import require
 from clash.pages import COLOURS
+from clash.pages.names import short_names
 from clash.report.answer_chart import AnswerChart
 from clash.report.formats import plural
 from clash.report.headline import run_headline
-from clash.report.names import short_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

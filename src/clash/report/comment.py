@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.escape import clip, for_markdown, visible
+from clash.pages.names import short_names
 from clash.report import gate
 from clash.report.answer_chart import AnswerChart
 from clash.report.formats import money, plural
 from clash.report.headline import run_headline
-from clash.report.names import short_names
 from clash.report.table_layout import markdown_lines
 
 if TYPE_CHECKING:

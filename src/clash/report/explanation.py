@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clash.escape import clip
+from clash.pages.names import short_names, shorten
 from clash.report.formats import DASH, first_names, number, p_cell, percent, plural
-from clash.report.names import short_names, shorten
 from clash.report.screens import blank_screen
 from clash.report.tables import MOST_ROWS, Table, cut_note, with_rows
 

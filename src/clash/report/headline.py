@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.decision import p_text
+from clash.pages.names import short_names
 from clash.report.formats import counts, percent
-from clash.report.names import short_names
 from clash.wording import decimal, plural
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 
 from clash.escape import for_terminal
+from clash.pages.names import short_names
 from clash.report.formats import counts, money, percent, seconds
 from clash.report.headline import (
     comparison_headline,
@@ -21,7 +22,6 @@ from clash.report.headline import (
     run_headline,
     telling_baseline,
 )
-from clash.report.names import short_names
 from clash.report.table_layout import wrap
 from clash.wording import decimal, plural
 

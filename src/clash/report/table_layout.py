@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len, set_cell_size
 
 from clash.escape import for_markdown, for_terminal
-from clash.report.names import short_names
+from clash.pages.names import short_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
