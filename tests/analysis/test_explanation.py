@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from analysis.labelled import pairs, run
 from analysis.made import run_data
+from analysis.test_leaderboard import runs
 from clash.analysis.explanation import explain
 from clash.analysis.explanation.flips import (
     LeaderOutcomes,
@@ -20,6 +21,7 @@ from clash.analysis.explanation.flips import (
     drops_to_level,
 )
 from clash.analysis.explanation.without import conclude
+from clash.report.explanation import tables
 from clash.stats.hypothesis_tests import holm, sign_test
 
 A, B, TIE = [["ada"], ["bob"]], [["bob"], ["ada"]], [["ada", "bob"]]
@@ -194,6 +196,19 @@ def test_runs_that_show_little_are_explained_all_the_same(said, status, leader, 
         significance = found.flip("change", "significant")
         assert significance.items is None
         assert significance.exact
+
+
+@settings(max_examples=25, deadline=None)
+@given(runs())
+def test_whatever_failed_or_is_missing_the_counts_add_up(data):
+    found = explain(data)
+    assert found.n_items == found.wins + found.ties + found.losses <= len(data.items)
+    assert {item.item_id for item in found.pivotal} <= {item.item_id for item in data.items}
+    for flip in found.flips:
+        if flip.by == "change" and flip.items is not None:
+            assert len(set(flip.item_ids)) == flip.items <= len(data.items)
+    for table in tables(found):
+        assert all(len(row) == len(table.columns) for row in table.rows)
 
 
 def test_one_judge_alone_cannot_be_left_out():
