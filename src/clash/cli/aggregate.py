@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.completion import complete_methods
 from clash.cli.options import (
     AsJson,
     Decisive,
@@ -27,6 +28,7 @@ def aggregate(
         str,
         typer.Option(
             "--method",
+            autocompletion=complete_methods,
             help="Methods, comma separated. For verdicts: `all` of them, or by name. For "
             "rankings: `rankings`, or borda, copeland, schulze, kemeny, bradley-terry, "
             "plackett-luce.",

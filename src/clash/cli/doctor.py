@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.completion import complete_panels
 from clash.cli.options import AsJson, ConfigFile, EnvFile, TrustHost
 
 if TYPE_CHECKING:
@@ -14,7 +15,12 @@ if TYPE_CHECKING:
 def doctor(
     panel: Annotated[
         str | None,
-        typer.Option("--panel", "-p", help="Check this panel instead of all shipped panels."),
+        typer.Option(
+            "--panel",
+            "-p",
+            help="Check this panel instead of all shipped panels.",
+            autocompletion=complete_panels,
+        ),
     ] = None,
     models: Annotated[
         str | None, typer.Option("--models", "-m", help="Check these models too: provider/model,…")

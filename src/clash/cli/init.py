@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.completion import complete_panels
 from clash.cli.options import AsJson, EnvFile
 
 if TYPE_CHECKING:
@@ -29,7 +30,12 @@ def init(
     ] = None,
     panel: Annotated[
         str | None,
-        typer.Option("--panel", "-p", help="Who judges; default: a panel that your keys can ask."),
+        typer.Option(
+            "--panel",
+            "-p",
+            help="Who judges; default: a panel that your keys can ask.",
+            autocompletion=complete_panels,
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
     env_file: EnvFile = None,

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.completion import complete_panels, complete_runs
+
 
 def _check_run_id(run_id: str | None) -> str | None:
     from clash.store.folder import check_run_id
@@ -17,7 +19,12 @@ def _check_run_id(run_id: str | None) -> str | None:
 # -- where things are ----------------------------------------------------------------------------
 
 RunArgument = Annotated[
-    str, typer.Argument(help="A run folder, a run id under --out, or `latest`.", metavar="RUN")
+    str,
+    typer.Argument(
+        help="A run folder, a run id under --out, or `latest`.",
+        metavar="RUN",
+        autocompletion=complete_runs,
+    ),
 ]
 ConfigFile = Annotated[
     Path | None,
@@ -75,7 +82,13 @@ Models = Annotated[
 ]
 PanelName = Annotated[
     str | None,
-    typer.Option("--panel", "-p", envvar="CLASH_PANEL", help="Name or file of the panel."),
+    typer.Option(
+        "--panel",
+        "-p",
+        envvar="CLASH_PANEL",
+        help="Name or file of the panel.",
+        autocompletion=complete_panels,
+    ),
 ]
 Method = Annotated[str | None, typer.Option("--method", help="How judgments become verdicts.")]
 CriteriaMode = Annotated[str | None, typer.Option("--criteria", help="dynamic, fixed or none.")]

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.completion import complete_datasets
 from clash.cli.datasets import Cache, RuleSet, Stratify
 from clash.cli.options import (
     AsJson,
@@ -43,6 +44,7 @@ def validate(
         typer.Argument(
             help="A name from `clash datasets list`, or a file of labelled pairs or prompts.",
             metavar="DATASET",
+            autocompletion=complete_datasets,
         ),
     ],
     n: Annotated[
