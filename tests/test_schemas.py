@@ -33,7 +33,7 @@ def is_valid(name, value):
 
 
 def accepts(kind, path):
-    return run(["schema", kind, "--check", str(path)]) == 0
+    return run(["schema", "--as", kind, "--check", str(path)]) == 0
 
 
 def test_the_shipped_schemas_are_current(monkeypatch):
@@ -124,6 +124,11 @@ def test_the_command_prints_what_ships(capsys):
     assert json.loads(capsys.readouterr().out) == schema("panel")
 
 
+def test_a_name_that_is_no_schema_is_answered_by_the_nearest(capsys):
+    assert run(["schema", "confg"]) == 2
+    assert 'fix: did you mean "config"?' in capsys.readouterr().err
+
+
 def test_what_init_writes_names_a_schema_beside_it_that_it_fits(tmp_path):
     assert run(["init", str(tmp_path)]) == 0
     for file in (tmp_path / "clash.yaml", tmp_path / "prompts.yaml"):
@@ -139,7 +144,6 @@ def test_checked_files_are_told_apart_by_their_keys(tmp_path, capsys):
     votes = assets.path("datasets", "simulated-votes.jsonl")
     files = [tmp_path / "clash.yaml", tmp_path / "prompts.yaml", panel, votes]
     capsys.readouterr()
-    words = [word for file in files for word in ("--check", str(file))]
-    assert run(["schema", *words, "--json"]) == 0
+    assert run(["schema", "--check", *map(str, files), "--json"]) == 0
     checked = json.loads(capsys.readouterr().out)["checked"]
     assert list(checked.values()) == ["config", "prompts", "panel", "votes"]

@@ -45,7 +45,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         ("panel",),
         ("--check", "bomb.yaml"),
         ("--check", "panel.yaml"),
-        ("votes", "--check", "bomb.jsonl.gz"),
+        ("--as", "votes", "--check", "bomb.jsonl.gz"),
     ],
     "trust": [(), ("GITHUB_TOKEN", "https://a@evil.example\\@b")],
     "eval": [

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -8,55 +7,69 @@ import typer
 
 from clash.cli.options import AsJson
 
+_NAMES = ("config", "panel", "prompts", "votes")
 
-class SchemaName(StrEnum):
-    """The files that have a schema."""
 
-    config = "config"
-    panel = "panel"
-    prompts = "prompts"
-    votes = "votes"
+def _complete(incomplete: str) -> list[str]:
+    return [name for name in _NAMES if name.startswith(incomplete)]
 
 
 def schema(
-    name: Annotated[
-        SchemaName | None,
+    names: Annotated[
+        list[str],
         typer.Argument(
-            help="config (clash.yaml), panel, prompts or votes (a line of a votes file).",
-            metavar="NAME",
+            help="config (clash.yaml), panel, prompts or votes (a line of a votes file); with"
+            " --check, files.",
+            metavar="NAME|FILE…",
+            autocompletion=_complete,
         ),
-    ] = None,
+    ],
     check: Annotated[
-        list[Path] | None,
+        bool,
         typer.Option(
             "--check",
-            metavar="FILE",
-            help="Read this file as clash would, and say what is wrong with it; no key, no network."
-            " Repeat for several. NAME says what it is, where its content does not.",
+            help="Read these files as a run would, and say what is wrong; no key, no network.",
+        ),
+    ] = False,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            help="What the files of --check are; default: told by their keys.",
+            metavar="NAME",
+            autocompletion=_complete,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the JSON Schema of a file that you write, or check such files.
 
-    `clash schema config` · `clash schema --check clash.yaml --check prompts.yaml`
+    `clash schema config` · `clash schema --check clash.yaml prompts.yaml`
     """
     from clash import assets
     from clash.cli.common import print_json, stdout
     from clash.errors import ConfigError
     from clash.pipeline.check_files import check_file
 
+    if kind is not None:
+        _check_name(kind, "--as")
     if check:
-        kinds = {str(path): check_file(path, name.value if name else None) for path in check}
+        kinds = {name: check_file(Path(name), kind) for name in names}
         if as_json:
             print_json({"checked": kinds})
-        for path, kind in () if as_json else kinds.items():
-            stdout().print(f"{path}: a valid {kind} file", soft_wrap=True, markup=False)
+        for name, file_kind in () if as_json else kinds.items():
+            stdout().print(f"{name}: a valid {file_kind} file", soft_wrap=True, markup=False)
         return
-    if name is None:
-        raise ConfigError(
-            "which schema?", field="NAME", hint=f"one of {', '.join(SchemaName)}, or --check FILE"
-        )
+    if len(names) > 1 or kind is not None:
+        raise ConfigError("one schema at a time", field="NAME", hint="--check reads files")
+    _check_name(names[0], "NAME")
     # A schema is JSON by itself: --json has nothing to add, so that $schema stays its first key.
-    file = assets.path("configs", "schemas", f"{name.value}.schema.json")
+    file = assets.path("configs", "schemas", f"{names[0]}.schema.json")
     typer.echo(file.read_text(encoding="utf-8"), nl=False)
+
+
+def _check_name(name: str, field: str) -> None:
+    from clash.errors import ConfigError, one_of
+
+    if name not in _NAMES:
+        raise ConfigError(f"no schema {name!r}", field=field, hint=one_of(name, _NAMES))
