@@ -155,7 +155,7 @@ def test_labels_that_enter_a_fit_are_not_scored_by_that_fit():
 
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
-    with pytest.raises(ConfigError, match="one of auto, majority"):
+    with pytest.raises(ConfigError, match="Choices: auto, majority"):
         aggregate(encode(simulated(10)), ["dawid-skeen"])
 
 

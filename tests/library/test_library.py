@@ -206,7 +206,7 @@ def test_a_mistake_is_an_error_with_a_message(call, text: str, tmp_path, monkeyp
 def test_an_error_names_the_entry_and_no_file_that_is_gone() -> None:
     with pytest.raises(clash.ClashError) as caught:
         clash.evaluate([{"prompt": "fine"}, {"promt": "x"}], panel="baseline")
-    assert str(caught.value).startswith("prompts:2: promt")
+    assert str(caught.value).startswith('prompts:2: unknown key "promt"')
 
 
 def test_progress_is_told_to_a_callback(tmp_path: Path) -> None:

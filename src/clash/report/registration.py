@@ -9,6 +9,8 @@ from clash.report.tables import Table
 from clash.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from clash.analysis.prereg import Conformity
     from clash.analysis.registered import Primary
 
@@ -27,15 +29,28 @@ def table(conformity: Conformity | None) -> Table | None:
         f"sha256 of the plan: {conformity.sha256}",
         *([_primary(conformity.primary)] if conformity.primary is not None else []),
     ]
-    n = len(rows)
-    title = f"Registration: {plural(n, 'deviation')}" if n else "Registration: kept"
     return Table(
-        title,
+        f"Registration: {_kept(conformity)}",
         ["what", "registered", "done"],
         rows or [["everything", "as registered", "as registered"]],
         notes=notes,
         brief=True,
     )
+
+
+def facts(conformity: Conformity) -> Iterator[tuple[str, str]]:
+    """What a screen says of the plan: whether it was kept, and the outcome that was registered."""
+    deviations = ", ".join(d.aspect for d in conformity.deviations)
+    yield "Registration", _kept(conformity) + (f" ({deviations})" if deviations else "")
+    if (primary := conformity.primary) is not None:
+        of = f" of {primary.candidate}" if primary.candidate else ""
+        rate = f"{percent(primary.interval)}, {primary.interval.level:.0%} interval"
+        yield "Primary outcome", f"{primary.outcome}{of} {rate}"
+
+
+def _kept(conformity: Conformity) -> str:
+    n = len(conformity.deviations)
+    return plural(n, "deviation") if n else "kept"
 
 
 def _primary(primary: Primary) -> str:

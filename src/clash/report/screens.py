@@ -15,6 +15,7 @@ from rich.cells import cell_len
 
 from clash.escape import for_terminal
 from clash.pages.names import short_names
+from clash.report import registration
 from clash.report.formats import counts, money, percent, seconds
 from clash.report.headline import (
     comparison_headline,
@@ -227,6 +228,8 @@ def _agreement_rows(concordance: Concordance) -> list[IntervalRow]:
 
 
 def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple[str, str]]:
+    if findings.preregistration is not None:
+        yield from registration.facts(findings.preregistration)
     concordance = findings.concordance
     if findings.kind == "validate" and concordance is not None:
         if (split := _split(concordance)) is not None:

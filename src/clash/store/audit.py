@@ -165,12 +165,16 @@ def changes_since_seal(folder: RunFolder) -> dict[str, str]:
     checks = {layout.MANIFEST: _seal(folder)}
     for name, seal in folder.manifest().files.items():
         checks[name] = _file_changes(folder.path, name, seal)
-    changes = {name: next(filter(_is_problem, check), None) for name, check in checks.items()}
-    return {name: change for name, change in changes.items() if isinstance(change, str)}
+    changes = {name: _first_problem(check) for name, check in checks.items()}
+    return {name: change for name, change in changes.items() if change is not None}
 
 
-def _is_problem(result: str | AuditGap) -> bool:
-    return isinstance(result, str)
+def _first_problem(check: Iterator[str | AuditGap]) -> str | None:
+    """The first change that a check finds; a file that cannot be read is changed too."""
+    try:
+        return next((result for result in check if isinstance(result, str)), None)
+    except ClashError as error:
+        return error.message
 
 
 def _file_changes(folder: Path, name: str, seal: FileSeal) -> Iterator[str | AuditGap]:
