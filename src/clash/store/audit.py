@@ -174,7 +174,7 @@ def _first_problem(check: Iterator[str | AuditGap]) -> str | None:
     try:
         return next((result for result in check if isinstance(result, str)), None)
     except ClashError as error:
-        return error.message
+        return str(error).partition("\n")[0]
 
 
 def _file_changes(folder: Path, name: str, seal: FileSeal) -> Iterator[str | AuditGap]:
