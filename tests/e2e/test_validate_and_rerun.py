@@ -141,7 +141,11 @@ def test_judges_never_see_label_or_model(here: Here, server: WireServer) -> None
 def test_the_report_of_the_run_has_the_concordance(here: Here) -> None:
     validated(here)
     text = (here.path / "runs/run/report.md").read_text(encoding="utf-8")
-    for title in ("Concordance with people", "Who would say what people say", "Every sub-panel"):
+    for title in (
+        "Concordance with people",
+        "Agreement with human labels by judge",
+        "Every sub-panel",
+    ):
         assert f"## {title}" in text
     found = json.loads((here.path / "runs/run/report.json").read_text(encoding="utf-8"))
     rows = {line["name"]: line for line in found["concordance"]["methods"]}

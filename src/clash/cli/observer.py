@@ -140,7 +140,8 @@ class ProgressLines(CostCounter):
 
 def _note(cost_usd: float, n_failed: int, batches: Mapping[str, str]) -> str:
     """What is known beside how far a stage is: ``$0.12 · 3 failed``."""
-    parts = [f"${cost_usd:.2f}" if cost_usd >= _CENTS_FROM else f"${cost_usd:.4f}"]
+    has_cents = cost_usd >= _CENTS_FROM or not cost_usd
+    parts = [f"${cost_usd:.2f}" if has_cents else f"${cost_usd:.4f}"]
     if n_failed:
         parts.append(f"{n_failed} failed")
     parts += [f"batch {name} {state}" for name, state in batches.items()]

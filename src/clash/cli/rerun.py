@@ -158,7 +158,7 @@ def _report(
     from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.cli.outcome import print_next, reference
     from clash.pipeline.rerun import write_retest
-    from clash.report.headline import NextStep, retest_headline
+    from clash.report.headline import retest_headline, retest_step
     from clash.report.report_file import write_report
     from clash.report.retest import tables, title_of
     from clash.report.screens import retest_screen
@@ -189,5 +189,5 @@ def _report(
     print_line(console)
     print_written(files)
     newest = folders[-1].path
-    step = NextStep(f"clash report {reference(newest)} --open", "see the items that changed")
+    step = retest_step(findings, reference(newest))
     print_next([step])

@@ -1,44 +1,44 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clash.cli.options import AsJson, Out
 
 if TYPE_CHECKING:
+    from clash.report.screens import Screen
     from clash.store.manifest import Manifest
+
+_INDENT = "  "
 
 
 def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
-    """List the runs, newest last."""
+    """List the runs with their headlines, newest last."""
     from clash.cli.common import left_out, print_json, stdout
-    from clash.report.tables import Table
-    from clash.report.terminal import print_table
+    from clash.report.screens import blank_screen
+    from clash.report.terminal import print_screen, text_width
     from clash.store.folder import manifests
-    from clash.wording import plural
+    from clash.view.run_list import RunList
 
-    lines = [_line(manifest) for _, manifest in manifests(out, left_out)]
+    list_of_runs = RunList(out)
+    rows = {entry.path: list_of_runs.row(entry) for entry in list_of_runs.entries()}
+    lines = [
+        _line(manifest, rows.get(folder.path, {})) for folder, manifest in manifests(out, left_out)
+    ]
     if as_json:
         print_json({"runs": lines, "out": str(out)})
         return
-    columns = ["run", "kind", "status", "panel", "items", "verdicts", "cost", "started"]
-    rows = [[str(line[column]) for column in columns] for line in lines]
-    if rows:
-        print_table(
-            stdout(),
-            Table(
-                f"{plural(len(rows), 'run')} in {out}",
-                columns,
-                rows,
-                frozenset({4, 5, 6}),
-                optional=(7, 5, 3, 1),
-            ),
-        )
+    console = stdout()
+    if lines:
+        screen = blank_screen(text_width(console))
+        _add_runs(screen, lines, out)
+        print_screen(console, screen)
     else:
-        stdout().print(f"no runs in {out}; `clash demo` makes one")
+        console.print(f"no runs in {out}; `clash demo` makes one")
 
 
-def _line(manifest: Manifest) -> dict[str, Any]:
+def _line(manifest: Manifest, row: dict[str, Any]) -> dict[str, Any]:
     from clash.report.formats import money
 
     return {
@@ -51,4 +51,41 @@ def _line(manifest: Manifest) -> dict[str, Any]:
         "cost": "" if manifest.cost_usd is None else money(manifest.cost_usd),
         "started": manifest.started,
         "parent": manifest.parent,
+        "headline": row.get("headline", ""),
+        "contradiction": row.get("caution") or None,
     }
+
+
+def _add_runs(screen: Screen, lines: list[dict[str, Any]], out: Path) -> None:
+    """A run in two lines, or in one where nothing limits the width.
+
+    The id of a run stands whole, for people copy it.
+    """
+    from clash.wording import plural
+
+    screen.sentence(f"{plural(len(lines), 'run')} in {out}; times in UTC", "bold")
+    widest = max(len(line["run"]) for line in lines)
+    for line in lines:
+        head = f"{_minute(line['started'])}  {line['run']:<{widest}}"
+        facts = [line["kind"], "" if line["status"] == "complete" else line["status"]]
+        facts += [plural(line["items"], "item") if line["items"] != "" else "", line["cost"]]
+        details = " · ".join(fact for fact in facts if fact)
+        answer = " ".join(filter(None, (line["headline"], line["contradiction"])))
+        if not screen.wraps:
+            screen.add((f"{head}  {details}  {answer}", ""))
+            continue
+        if len(head) + len(details) + 2 <= screen.width:
+            screen.add((f"{head}  ", ""), (details, "dim"))
+        else:
+            screen.sentence(head)
+            screen.paragraph(details, "dim", _INDENT)
+        screen.paragraph(answer, "", _INDENT)
+
+
+def _minute(started: str) -> str:
+    """A time of a manifest to the minute; as it is where it is none."""
+    try:
+        time = datetime.fromisoformat(started).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return started or "unknown time"
+    return f"{time:%Y-%m-%d %H:%M}"

@@ -15,6 +15,7 @@ from clash.files.inputs import without_gz
 from clash.records import Item, Response, candidates_of
 from clash.secrets.redaction import REPLACEMENT
 from clash.store.secrecy import without_secrets
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -125,8 +126,10 @@ def load(path: Path) -> Prompts:
         raise InputError("holds no prompt", path=path, hint="one prompt at least")
     n_repeats = sum(item.group is not None for item in items)
     if n_repeats:
+        verb = "repeats" if n_repeats == 1 else "repeat"
         warnings.append(
-            f"{n_repeats} items repeat the prompt of another; intervals are clustered by prompt"
+            f"{plural(n_repeats, 'item')} {verb} the prompt of another;"
+            " intervals are clustered by prompt"
         )
     return Prompts(path, tuple(items), tuple(responses), _hash(path), tuple(warnings))
 

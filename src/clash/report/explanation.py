@@ -168,9 +168,17 @@ def _facts(explanation: Explanation) -> list[tuple[str, str]]:
     """What the decision rests on, by name."""
     names = _ShortNames.of(explanation)
     facts = [
-        ("Without a judge", _changes(explanation.judges, names)),
-        ("Without a category", _changes(explanation.categories, names)),
-        ("Without best items", _changes(explanation.best_items, names)),
+        (
+            "Without a judge",
+            _changes(explanation.judges, f"the {len(explanation.judges)} judges", names),
+        ),
+        (
+            "Without a category",
+            _changes(
+                explanation.categories, f"the {len(explanation.categories)} categories", names
+            ),
+        ),
+        ("Without best items", _changes(explanation.best_items, "", names)),
         ("One judge decides", _hanging(explanation)),
     ]
     if explanation.agreement is not None and explanation.judges:
@@ -223,8 +231,15 @@ def _length_fact(explanation: Explanation) -> list[tuple[str, str]]:
     return [("Longer answers", f"{text} people chose another")]
 
 
-def _changes(lines: Sequence[Omission], names: Mapping[str, str]) -> str:
-    """Which omissions change the decision, and to what."""
+def _changes(lines: Sequence[Omission], parts: str, names: Mapping[str, str]) -> str:
+    """Which omissions change the decision, and to what.
+
+    Args:
+        lines: what the decision is without each part.
+        parts: what these parts are together; empty where they are candidates' best items.
+        names: short ones.
+    """
+    best = "" if parts else "the best items of "
     if not lines:
         return ""
     by_outcome: dict[str, list[str]] = {}
@@ -232,10 +247,11 @@ def _changes(lines: Sequence[Omission], names: Mapping[str, str]) -> str:
         if line.changes is not None:
             by_outcome.setdefault(_outcome(line, names), []).append(names[line.name])
     if not by_outcome:
-        return f"the decision stays, whichever of the {len(lines)} is left out"
+        return f"the decision stays without {best}any one of {parts or 'the candidates'}"
     return "; ".join(
-        f"{outcome} without {first_names(parts, _FEW_NAMES)}"
-        for outcome, parts in by_outcome.items()
+        f"{outcome} without {best}{'any one of ' if len(group) > 1 else ''}"
+        f"{first_names(group, _FEW_NAMES)}"
+        for outcome, group in by_outcome.items()
     )
 
 

@@ -350,8 +350,15 @@ def retest_headline(retest: Retest, run: str | None = None) -> Headline:
         text,
         " · ".join(parts),
         _changed_decision(retest),
-        next_steps=(NextStep(f"clash report {name} --open", "see the items that changed"),),
+        next_steps=(retest_step(retest, name),),
     )
+
+
+def retest_step(retest: Retest, run: str) -> NextStep:
+    """What to do after a rerun, which is named as the commands name it."""
+    is_changed = retest.n_same < retest.n
+    purpose = "see the items that changed" if is_changed else "see how each judge repeats itself"
+    return NextStep(f"clash report {run} --open", purpose)
 
 
 def _changed_decision(retest: Retest) -> str | None:

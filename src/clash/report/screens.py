@@ -27,7 +27,7 @@ from clash.report.table_layout import wrap
 from clash.wording import decimal, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from clash.analysis.compare import RunComparison
     from clash.analysis.compare.pairs import RunAgainstRun
@@ -50,6 +50,9 @@ _LABEL_WIDTH = 19
 _MOST_TRACK = 40
 _LESSON_FACTS = frozenset({"Panel vs. people", "Cost"})
 _LEAST_TRACK = 12
+_SEPARATOR = " · "
+_WHOLE_PART = 24
+"""Characters up to which a part of a fact is not broken over two lines."""
 _BY_STRENGTHS = "by Bradley-Terry strengths: the candidates answered different items"
 _STYLES = {
     "winner": "bold green",
@@ -86,10 +89,18 @@ class Screen:
         for line in wrap(_unbroken(sentence), self.width) if self.wraps else [sentence]:
             self.lines.append([(line.replace(_NO_BREAK, " "), style)])
 
+    def paragraph(self, text: str, style: str = "", indent: str = "") -> None:
+        """A sentence with every line indented."""
+        words = for_terminal(text)
+        for line in wrap(words, max(self.width - len(indent), 20)) if self.wraps else [words]:
+            self.lines.append([(f"{indent}{line}", style)])
+
     def fact(self, label: str, text: str) -> None:
         """A fact beside its label, indented."""
         room = self.width - 2 - _LABEL_WIDTH
-        parts = wrap(for_terminal(text), max(room, 20)) if self.wraps else [for_terminal(text)]
+        whole = for_terminal(text)
+        parts = wrap(_with_whole_parts(whole), max(room, 20)) if self.wraps else [whole]
+        parts = [part.replace(_NO_BREAK, " ") for part in parts]
         for number, part in enumerate(parts):
             head = label if number == 0 else ""
             self.add((f"  {head:<{_LABEL_WIDTH}}", "dim"), (part, ""))
@@ -117,6 +128,14 @@ class IntervalRow:
 def _unbroken(text: str) -> str:
     """The text with blanks inside figures such as ``p = 0.02`` at which no line is broken."""
     return _FIGURE.sub(lambda match: match[0].replace(" ", _NO_BREAK), text)
+
+
+def _with_whole_parts(text: str) -> str:
+    """The text with blanks inside its short parts at which no line is broken."""
+    parts = text.split(_SEPARATOR)
+    return f"{_NO_BREAK}· ".join(
+        part.replace(" ", _NO_BREAK) if len(part) <= _WHOLE_PART else part for part in parts
+    )
 
 
 # -- screens ---------------------------------------------------------------------------------------
@@ -340,7 +359,7 @@ def _retest_facts(retest: Retest) -> Iterator[tuple[str, str]]:
 
 def _change_lines(rows: Sequence[WinRateChange], width: int) -> list[list[Piece]]:
     lines: list[list[Piece]] = []
-    names = short_names((row.candidate for row in rows), min(_NAME_WIDTH, width // 3))
+    names = _terminal_names((row.candidate for row in rows), width)
     widest = max(map(cell_len, names.values()))
     for row in rows[:_MOST_ROWS]:
         gap = row.difference
@@ -348,7 +367,7 @@ def _change_lines(rows: Sequence[WinRateChange], width: int) -> list[list[Piece]
         pad = " " * (widest - cell_len(name))
         lines.append(
             [
-                (f"  {for_terminal(name)}{pad}", ""),
+                (f"  {name}{pad}", ""),
                 (f"  {row.first:4.0%} -> {row.second:4.0%}", ""),
                 (f"  {_whole_points(gap.estimate):>4}", "bold" if row.p_holm <= 0.05 else ""),
                 (f"  [{_whole_points(gap.low)}, {_whole_points(gap.high)}]", "dim"),
@@ -421,7 +440,7 @@ def interval_chart(
         reference: a value that is marked and put in the middle of the scale, as 0.5.
     """
     first_rows = rows[:_MOST_ROWS]
-    names = short_names((row.name for row in rows), min(_NAME_WIDTH, width // 3))
+    names = _terminal_names((row.name for row in rows), width)
     widest = max(cell_len(names[row.name]) for row in first_rows)
     notes = max(cell_len(row.note) for row in first_rows)
     room = width - 2 - widest - 2 - len("  100%  [100, 100]") - (2 + notes if notes else 0)
@@ -430,7 +449,7 @@ def interval_chart(
     lines: list[list[Piece]] = [[]]
     for number, row in enumerate(first_rows):
         name = names[row.name]
-        line = [(f"  {for_terminal(name)}{' ' * (widest - cell_len(name))}  ", "")]
+        line = [(f"  {name}{' ' * (widest - cell_len(name))}  ", "")]
         line += _track(row.rate, low, high, track, reference)
         bounds = f"[{100 * row.rate.low:.0f}, {100 * row.rate.high:.0f}]"
         line += [
@@ -451,11 +470,18 @@ def interval_chart(
     return lines
 
 
+def _terminal_names(names: Iterable[str], width: int) -> dict[str, str]:
+    """Names as a terminal shows them, shortened after control characters are written out."""
+    texts = {name: for_terminal(name) for name in names}
+    short = short_names(texts.values(), min(_NAME_WIDTH, width // 3))
+    return {name: short[text] for name, text in texts.items()}
+
+
 _MARK, _DOT, _BAR = "┊", "●", "─"
 
 
 def _scale(rates: Sequence[Interval], reference: float | None) -> tuple[float, float]:
-    """The ends of the scale, in sentence tens of percent, around the reference where there is one."""
+    """The ends of the scale, in whole tens of percent, around the reference where there is one."""
     low, high = min(rate.low for rate in rates), max(rate.high for rate in rates)
     if reference is None:
         return math.floor(low * 10) / 10, math.ceil(high * 10) / 10

@@ -98,7 +98,7 @@ def methods(methods: Sequence[Method]) -> Table:
     if any(line.kind == "published" for line in methods):
         notes.append("published figures are of other items of this set: no paired test")
     return Table(
-        "Who would say what people say",
+        "Agreement with human labels by judge",
         ["", "kind", "right", "of all", CLUSTERED_LABEL, "of judged", "panel ahead by", "p"],
         rows,
         frozenset({2, 3, 4, 5, 6, 7}),
