@@ -10,6 +10,8 @@ import pytest
 from rich.cells import cell_len
 
 from clash.cli.app import run
+from clash.report.screens import IntervalRow, Screen, interval_chart
+from clash.stats.intervals import wilson
 from golden.record import QUICKSTART, write_inputs
 
 SCREENS = {
@@ -28,7 +30,10 @@ SCREENS = {
     ),
     "resume": (["resume", "demo"], "No clear winner"),
     "report": (["report", "pairs", "--no-write"], "The panel agrees with people on 5 of 14 pairs"),
-    "compare": (["compare", "monday", "demo"], "No candidate's win rate changes significantly"),
+    "compare": (
+        ["compare", "monday", "demo"],
+        "monday and demo agree on each of the 12 items that both have.",
+    ),
 }
 
 
@@ -87,3 +92,36 @@ def test_the_demo_says_that_labels_contradict_the_panel(screens):
 def test_validate_shows_people_panel_and_a_plain_rule_on_one_scale(screens):
     rows = [line for line in screens["validate"].splitlines() if "●" in line]
     assert [row.split("  ")[1] for row in rows] == ["panel of 4", "best judge", "longest answer"]
+
+
+@pytest.mark.parametrize("width", [60, 80, None])
+def test_the_list_of_runs_has_whole_ids_times_and_headlines(screens, width):
+    text = said(["runs"], width)
+    lines = text.splitlines()
+    assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d  demo  ", text)
+    assert "No clear winner: birch leads" in " ".join(text.split())
+    assert "runs in runs; times in UTC" in lines[0]
+    assert width is None or max(map(cell_len, lines)) <= width
+    order = [name for name in ("demo", "monday", "pairs") if f"  {name} " in text]
+    assert order == sorted(order, key=lambda name: text.index(f"  {name} "))
+
+
+def test_a_rerun_without_a_change_sends_nobody_to_changed_items(screens):
+    assert "changed 0" in screens["rerun"]
+    assert "items that changed" not in screens["rerun"]
+
+
+def test_names_with_control_characters_leave_a_chart_straight():
+    names = ["a\u202eb", "plain", "\x1b[31mred"]
+    rows = [IntervalRow(name, wilson(3, 5, 0.95)) for name in names]
+    lines = interval_chart(rows, 80, "caption", reference=0.5)
+    texts = ["".join(piece for piece, _ in line) for line in lines]
+    assert len({text.index("●") for text in texts if "●" in text}) == 1
+
+
+def test_a_part_of_a_fact_is_not_broken_over_two_lines():
+    screen = Screen(60)
+    screen.fact(
+        "Panel vs. people", "100% agree [87, 100] · the baseline structure 100% · 25 labels"
+    )
+    assert "25 labels" in "".join(piece for piece, _ in screen.lines[-1])

@@ -397,3 +397,12 @@ def test_resamples_unless_said_are_2000_and_10000():
     x, clusters = np.ones(40), np.arange(40)
     assert tests.paired_bootstrap(x, 0 * x, clusters, RNG).test.p == pytest.approx(2 / 2001)
     assert tests.sign_flip_test(x, 0 * x, clusters, RNG).p == pytest.approx(1 / 10_001)
+
+
+def test_a_difference_of_rates_on_few_items_stays_between_minus_1_and_1():
+    result = tests.paired_difference([1, 1, 1, 0, 0, 1], [0, 0, 0, 0, 1, 0])
+    assert -1 <= result.difference.low < result.difference.high <= 1
+    few = tests.paired_difference([1, 1, 0], [0, 0, 0])
+    assert (few.difference.low, few.difference.high) == (pytest.approx(2 / 3 - 1.434, abs=1e-3), 1)
+    # Other quantities have no such bounds.
+    assert tests.paired_difference([10, 12, 0], [0, 0, 0]).difference.high > 1

@@ -103,6 +103,12 @@ def money(usd: float | None) -> str:
     return f"${text}" if float(text) else "< $0.000001"
 
 
+def two_digits(n: int) -> int:
+    """Two digits of a number that is an estimate: 682 becomes 680."""
+    step = 10 ** max(0, math.floor(math.log10(n)) - 1) if n else 1
+    return round(n / step) * step
+
+
 def seconds(value: float | None) -> str:
     """A duration, as ``1.2 s`` or ``350 ms``."""
     if value is None:

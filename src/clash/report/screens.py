@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from clash.escape import for_terminal
 from clash.pages.names import short_names
 from clash.report import registration
-from clash.report.formats import counts, money, percent, seconds
+from clash.report.formats import counts, money, percent, seconds, two_digits
 from clash.report.headline import (
     comparison_headline,
     retest_headline,
@@ -53,7 +53,7 @@ _LEAST_TRACK = 12
 _SEPARATOR = " · "
 _WHOLE_PART = 24
 """Characters up to which a part of a fact is not broken over two lines."""
-_BY_STRENGTHS = "by Bradley-Terry strengths: the candidates answered different items"
+_BY_STRENGTHS = "by Bradley-Terry strengths: candidates had different items"
 _STYLES = {
     "winner": "bold green",
     "equal": "bold green",
@@ -308,14 +308,8 @@ def _more_prompts(findings: Findings) -> str | None:
     if findings.decision.status not in ("leading", "tied") or more is None:
         return None
     return (
-        f"about {plural(_two_digits(more), 'more prompt')}" if more else "there are prompts enough"
+        f"about {plural(two_digits(more), 'more prompt')}" if more else "there are prompts enough"
     )
-
-
-def _two_digits(n: int) -> int:
-    """Two digits of a number that is an estimate."""
-    step = 10 ** max(0, math.floor(math.log10(n)) - 1) if n else 1
-    return round(n / step) * step
 
 
 def _judgments(findings: Findings) -> str:

@@ -7,7 +7,7 @@ two-sided unless the name says otherwise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -236,7 +236,8 @@ def paired_difference(
 
     Returns:
         With fewer than two clusters p = 1 and the interval is unbounded. Where all differences
-        are the same and not 0, the error is 0 and p too: look at n.
+        are the same and not 0, the error is 0 and p too: look at n. Of credits between 0 and 1 the
+        interval ends at -1 and 1, where the t interval of few items would go beyond.
 
     Raises:
         StatisticsError: NaN among the values, or shapes that differ.
@@ -254,6 +255,8 @@ def paired_difference(
     if gap.half_width == 0:
         return PairedDifference(gap, Significance(0.0, math.copysign(math.inf, gap.estimate), name))
     t = gap.estimate / (gap.half_width / t_quantile(level, groups - 1))
+    if min(x.min(), y.min()) >= 0 and max(x.max(), y.max()) <= 1:
+        gap = replace(gap, low=max(-1.0, gap.low), high=min(1.0, gap.high))
     return PairedDifference(gap, Significance(2 * float(stdtr(groups - 1, -abs(t))), t, name))
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.retest import Retest
 from clash.pages import interval_chart, share_axis, short_names
-from clash.report.formats import money, plural, points
+from clash.report.formats import money, plural, points, two_digits
 from clash.report.headline import retest_headline, run_headline, telling_baseline
 from clash.report.html.blocks import KeyFigure, PageAnswer
 from clash.report.html.trust import chance_mark, method_rows
@@ -205,7 +205,7 @@ def _more(findings: Findings, *, is_stopped: bool) -> KeyFigure:
     if decision.status == "none":
         return KeyFigure("More prompts", "–")
     if decision.items_for_10_points:
-        n = decision.items_for_10_points
+        n = two_digits(decision.items_for_10_points)
         return KeyFigure("More prompts", f"about {n:,}", "to detect 10 points")
     if decision.equal or decision.items_for_10_points == 0:
         return KeyFigure("More prompts", "none", "enough to detect 10 points")
