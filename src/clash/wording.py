@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 
 def plural(n: float, noun: str, nouns: str = "") -> str:
     """A count and its noun: ``1 run``, ``2 runs``; ``nouns`` where the plural is irregular."""
@@ -17,3 +19,9 @@ def part(n: int, total: int, noun: str, verbs: tuple[str, str] = ("has", "have")
 def decimal(value: float) -> str:
     """A count that may be fractional, with one decimal where it is: ``12`` or ``12.8``."""
     return f"{value:.1f}".removesuffix(".0")
+
+
+def two_digits(n: int) -> int:
+    """Two digits of a number that is an estimate: 682 becomes 680."""
+    step = 10 ** max(0, math.floor(math.log10(n)) - 1) if n else 1
+    return round(n / step) * step

@@ -18,6 +18,7 @@ from clash.analysis.decision import ALPHA, decide
 from clash.analysis.leaderboard import duels, standings
 from clash.analysis.settling import more_items
 from clash.records import Verdict
+from clash.wording import two_digits
 
 
 def decision(data):
@@ -197,7 +198,8 @@ def test_ties_make_candidates_equal_too():
 
 def test_a_difference_worth_having_is_worth_prompts():
     found = decision(of_ranks([[0, 1]] * 13 + [[1, 0]] * 7))
-    assert f"About {found.more_items} more prompts like these would settle" in found.sentence
+    more = two_digits(found.more_items)
+    assert f"About {more} more prompts like these would settle" in found.sentence
 
 
 # -- how often it decides where nothing is to be decided ---------------------------------------------

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from clash.stats.intervals import normal_quantile
+from clash.wording import plural, two_digits
 
 if TYPE_CHECKING:
     from clash.analysis.leaderboard import Duel
@@ -74,7 +75,7 @@ def settles(duel: Duel, more: int | None, alpha: float = ALPHA) -> str:
         return "They tie on every prompt: more of this kind will not settle it."
     if more is not None and gap >= SMALL:
         return (
-            f"About {more} more prompts like these would settle a difference of this size"
+            f"About {_prompts(more)} like these would settle a difference of this size"
             " (80% power at the 5% level)."
         )
     apart = "No difference is seen" if gap <= 0 else f"They are {_points(gap)} apart"
@@ -103,7 +104,11 @@ def _left(duel: Duel, alpha: float) -> str:
     goal = f"a difference of {_points(MARGIN)}, if there is one (80% power at the 5% level)"
     if not further:
         return f"{left}. There were prompts enough for {goal}."
-    return f"{left}. About {further} more prompts would show {goal}."
+    return f"{left}. About {_prompts(further)} would show {goal}."
+
+
+def _prompts(n: int) -> str:
+    return plural(two_digits(n), "more prompt")
 
 
 def _points(share: float) -> str:

@@ -19,6 +19,7 @@ from clash.baselines.text import (
     stems,
     terms,
 )
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence, Set
@@ -90,7 +91,9 @@ def longest(task: BaselineTask) -> Marks:
     """Words, as a share of those of the item's longest response."""
     counts = {label: count_words(text) for label, text in task.responses.items()}
     most = max(counts.values(), default=0)
-    return _relative(task, counts, lambda label: f"{counts[label]} words; the longest has {most}")
+    return _relative(
+        task, counts, lambda label: f"{plural(counts[label], 'word')}; the longest has {most}"
+    )
 
 
 def dense(task: BaselineTask) -> Marks:
@@ -104,7 +107,9 @@ def dense(task: BaselineTask) -> Marks:
     return _relative(
         task,
         {label: distinct[label] / (words[label] + _ALLOWANCE) for label in words},
-        lambda label: f"{distinct[label]} distinct content words in {words[label]} words",
+        lambda label: (
+            f"{plural(distinct[label], 'distinct content word')} in {plural(words[label], 'word')}"
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from clash.wording import decimal as decimal
 from clash.wording import plural as plural
+from clash.wording import two_digits as two_digits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -101,12 +102,6 @@ def money(usd: float | None) -> str:
         return f"${usd:.4f}"
     text = f"{usd:.6f}".rstrip("0")
     return f"${text}" if float(text) else "< $0.000001"
-
-
-def two_digits(n: int) -> int:
-    """Two digits of a number that is an estimate: 682 becomes 680."""
-    step = 10 ** max(0, math.floor(math.log10(n)) - 1) if n else 1
-    return round(n / step) * step
 
 
 def seconds(value: float | None) -> str:
