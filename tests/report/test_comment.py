@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from markdown_it import MarkdownIt
+from rich.cells import cell_len
 
 from clash.analysis.explanation.disagreements import (
     Opinion,
@@ -16,13 +17,17 @@ from clash.analysis.findings import compute_findings
 from clash.analysis.gate import GateCheck, ThresholdRule
 from clash.analysis.rundata import RunData
 from clash.cli.app import run as clash
+from clash.report.answer_chart import AnswerChart
 from clash.report.comment import (
     MARKER,
     MOST_CHARACTERS,
     GateComment,
+    _chart,
     actions_link,
     render_comment,
 )
+from clash.report.html.words import share_row
+from clash.stats.intervals import wilson
 from review.runs import judged, plain_prompts
 
 EVIL = (
@@ -131,3 +136,10 @@ def test_the_command_writes_it_whether_the_gate_passes_or_fails(run, tmp_path, m
 )
 def test_there_is_no_link_where_there_is_no_workflow(environ):
     assert actions_link(environ) is None
+
+
+def test_a_name_of_wide_characters_leaves_the_chart_straight():
+    rows = tuple(share_row(name, wilson(3, 6, 0.95)) for name in ("中文模型", "plain"))
+    text = _chart(AnswerChart("Win rate", rows, (0.5, "50% = level")))
+    columns = {cell_len(line[: line.index("●")]) for line in text.splitlines() if "●" in line}
+    assert len(columns) == 1

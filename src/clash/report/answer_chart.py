@@ -19,7 +19,8 @@ class AnswerChart:
     """What a run's answer rests on.
 
     Attributes:
-        measure: what the rows are of: win rates, or agreement with people in a validation.
+        measure: what the rows are of: win rates, and by which model where candidates answered
+            different items, or agreement with people in a validation.
         rows: best first.
         reference: the share that they are read against, and what it means.
     """
@@ -44,7 +45,9 @@ class AnswerChart:
             )
             for line in findings.leaderboard
         )
-        return cls("Win rate", tuple(rows), (0.5, "50% = level"))
+        is_modelled = any(line.by_strengths for line in findings.leaderboard)
+        measure = "Win rate (Bradley-Terry)" if is_modelled else "Win rate"
+        return cls(measure, tuple(rows), (0.5, "50% = level"))
 
     def first(self, most: int) -> AnswerChart:
         """The chart with its first rows only."""

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len, set_cell_size
+
 from clash.escape import clip, for_markdown, visible
 from clash.pages.names import short_names
 from clash.report import gate
@@ -113,9 +115,9 @@ def _chart(chart: AnswerChart) -> str:
     names = {
         name: _plain(short) for name, short in short_names([r.name for r in shown], _NAME).items()
     }
-    width = max(map(len, names.values()))
+    width = max(map(cell_len, names.values()))
     lines = [
-        f"{names[row.name]:<{width}}  {_track(row, axis)}  {row.figure:>4}  {row.bounds or row.note}".rstrip()
+        f"{set_cell_size(names[row.name], width)}  {_track(row, axis)}  {row.figure:>4}  {row.bounds or row.note}".rstrip()
         for row in shown
     ]
     lines.append(f"{'':<{width}}  {_scale(axis, *chart.reference)}".rstrip())
