@@ -87,7 +87,7 @@ def test_couplings_of_many_judges_are_by_pseudo_likelihood():
         result = found.result(name)
         assert result.status == "ok"
         assert form in result.notes[0]
-        assert "16 judges being too many to enumerate" in result.notes[0]
+        assert "16 judges are too many to enumerate" in result.notes[0]
         assert result.log_likelihood is None
         assert result.score.accuracy > 0.9
 

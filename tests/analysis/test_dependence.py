@@ -290,7 +290,7 @@ def test_a_judge_that_never_voted_is_left_out_and_named() -> None:
     matrix[:, 1] = -1
     found = diagnose(votes_of(matrix, list("abcd")), DependenceOptions(bootstrap=20))
     assert found.panel.judges == ("a", "c", "d")
-    assert "left out, for they never voted: b" in found.caveats
+    assert "left out because they never voted: b" in found.caveats
     assert found.effective.judges == 3
 
 

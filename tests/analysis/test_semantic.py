@@ -103,7 +103,7 @@ def test_a_paraphrase_is_alike_in_meaning_and_not_in_wording() -> None:
     assert by_meaning.values[0] == pytest.approx(1)
     assert by_meaning.values[1] < 0.3
     assert by_wording.values[0] < 0.6
-    assert "synonyms: likeness of meaning" in by_meaning.name
+    assert "synonyms: similarity of meaning" in by_meaning.name
     assert "of wording, not of meaning" in by_wording.name
     assert by_wording.version == f"clash {__version__}"
     assert (by_meaning.feature, by_wording.feature) == (

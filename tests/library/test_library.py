@@ -148,7 +148,7 @@ def test_a_calibrator_gives_votes_their_probabilities(tmp_path: Path) -> None:
     assert len(verdicts) == applied.findings.n == 60
     assert all((v["p"] > 0.5) == (v["winner"] == "A") for v in verdicts)
     assert "60 of 60 rows answered" in applied.headlines[0]
-    with pytest.raises(clash.ClashError, match="the calibrator asks"):
+    with pytest.raises(clash.ClashError, match="the calibrator uses"):
         clash.apply_calibrator(VOTES, path, judges="j0,j1")
     with pytest.raises(clash.ClashError, match="between 0 and 1"):
         clash.apply_calibrator(VOTES, path, max_risk=2.0)

@@ -162,13 +162,14 @@ def why_not_corrected(
             continue
         if len(np.unique(clusters[labelled_rows])) < FEWEST_IN_STRATUM:
             return (
-                f"{int(labelled_rows.sum())} of the {int(inside.sum())} items on which the panel was"
+                f"{int(labelled_rows.sum())} of the {int(inside.sum())} items on which the panel "
+                "was"
                 f" {words} have a label, too few ({FEWEST_IN_STRATUM}); {MEND}"
             )
         if _rank_sum_p(sure[labelled_rows], sure[unlabelled_rows]) < LEVEL:
             return (
-                f"of the items on which the panel was {words}, those with a label are no random"
-                f" sample: the panel's confidence in them differs from the rest; {MEND}"
+                f"of the items on which the panel was {words}, the labelled ones are not a "
+                f"random sample: the panel's confidence in them differs from the rest; {MEND}"
             )
     return None
 

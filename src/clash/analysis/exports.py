@@ -55,7 +55,7 @@ def write(
         InputError: Parquet on stdout, or a file that may not be written.
     """
     if form == "parquet" and str(to) == "-":
-        raise InputError("Parquet does not go to stdout", field="--to", hint="name a file")
+        raise InputError("Parquet cannot be written to stdout", field="--to", hint="name a file")
     path = to or folder.path / _NAMES[form]
     data, rows = _export_bytes(folder, form, path, observers=observers)
     if str(to) == "-":
@@ -83,7 +83,7 @@ def outdated_exports(folder: RunFolder) -> Iterator[str]:
             yield f"{name} is not compared: {error.message} ({error.hint})"
             continue
         if not is_current:
-            yield f"{name} is not what `clash export` writes now"
+            yield f"{name} differs from what `clash export` writes now"
 
 
 def _is_current(folder: RunFolder, form: Format, path: Path) -> bool:

@@ -132,7 +132,7 @@ def parse(content: Mapping[str, Any], path: Path | None = None) -> FrozenRegistr
         ) from None
     if _hash(plan, when) != seal:
         raise InputError(
-            "was changed after it was frozen: its hash is not that of its content",
+            "was changed after it was frozen: its hash does not match its content",
             path=path,
             field="sha256",
             hint="register again (clash prereg) before you collect",

@@ -86,23 +86,26 @@ def _sums(run: RunData, findings: Findings) -> Iterator[str | AuditGap]:
             yield f"manifest.json counts {manifest_count} {name}, the records have {count}"
     yield from _cost(run, findings)
     if manifest.status == "failed" and counts["verdicts"]:
-        yield "manifest.json says that the run failed, and there are verdicts"
+        yield "manifest.json says that the run failed, but there are verdicts"
     stand_ins = any(p.stands_in_for is not None for p in run.rules.panelists)
     stopped_models = set(manifest.stopped) - set(manifest.replaced if stand_ins else ())
     if manifest.status == "complete" and (
         not counts["verdicts"] or stopped_models or too_many_failed(run, counts)
     ):
-        yield "manifest.json says that the run is complete, and the records say that it is not"
+        yield "manifest.json says that the run is complete, but the records show that it is not"
     if manifest.registration is not None:
         registration = prereg.parse(manifest.registration)
         if registration.sha256 != manifest.preregistration:
-            yield "the registration of manifest.json has another hash than the run began with"
+            yield (
+                "the registration of manifest.json has a different hash than at the start of "
+                "the run"
+            )
 
 
 def _cost(run: RunData, findings: Findings) -> Iterator[str | AuditGap]:
     manifest = run.manifest
     if not run.usage and manifest.cost_usd:
-        yield AuditGap(f"there are no calls that cost_usd {manifest.cost_usd} could be the sum of")
+        yield AuditGap(f"no calls add up to cost_usd {manifest.cost_usd}")
         return
     if manifest.cost_usd != findings.cost_usd:
         yield f"manifest.json says {manifest.cost_usd} USD, the calls add up to {findings.cost_usd}"
@@ -116,7 +119,7 @@ def _verdicts(folder: RunFolder, run: RunData) -> Iterator[str | AuditGap]:
         yield AuditGap("the run has not ended, so no verdict is written")
         return
     if len(on_disk) != len(run.verdicts):
-        yield f"{len(on_disk)} verdicts are written, {len(run.verdicts)} follow"
+        yield f"{len(on_disk)} verdicts are on disk, {len(run.verdicts)} follow"
         return
     for verdict, follows in zip(on_disk, run.verdicts, strict=True):
         if verdict != follows:
@@ -168,7 +171,7 @@ def _report(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[str
         if difference.wording and elsewhere is not None:
             yield AuditGap(f"{difference.where} of report.json ({elsewhere})")
         else:
-            yield f"report.json says otherwise of {difference.where}"
+            yield f"report.json differs in {difference.where}"
 
 
 def no_report(run: RunData, name: str) -> Iterator[str | AuditGap]:

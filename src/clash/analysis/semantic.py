@@ -84,7 +84,7 @@ def likeness(
     if encoder is None:
         return Likeness(
             tfidf_similarity(firsts, seconds),
-            "TF-IDF of character 3- to 5-grams: likeness of wording, not of meaning",
+            "TF-IDF of character 3- to 5-grams: similarity of wording, not of meaning",
             f"clash {__version__}",
             "1 - TF-IDF similarity",
         )
@@ -97,7 +97,7 @@ def likeness(
     )
     return Likeness(
         cosines(first_vectors, second_vectors),
-        f"cosine of embeddings by {encoder.name}: likeness of meaning",
+        f"cosine of embeddings by {encoder.name}: similarity of meaning",
         encoder.version,
         "1 - embedding similarity",
     )
@@ -188,8 +188,8 @@ def _load(name: str) -> Any:  # noqa: ANN401 - a SentenceTransformer
         return library.SentenceTransformer(name, device="cpu", local_files_only=True)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"{name!r} is not a model on this machine ({str(error).splitlines()[0]}), and none is"
-            " fetched",
+            f"{name!r} is not a model on this machine ({str(error).splitlines()[0]}), and models "
+            "are not downloaded",
             field="--similarity",
             hint=f"the folder of a sentence-transformers model, {install_line(_LIBRARY)}, or {TFIDF}",
         ) from None

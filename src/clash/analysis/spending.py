@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FAR_OVER = 1.5
 """Times the expected cost from which on a run says why it cost more."""
-_FOLLOW_UPS = {"longer": "answers cut off and bought again", "reask": "questions asked again"}
+_FOLLOW_UPS = {"longer": "truncated answers, asked for again", "reask": "questions asked again"}
 
 
 @dataclass

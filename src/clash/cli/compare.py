@@ -40,7 +40,7 @@ def compare(
     from clash.report.terminal import print_line, print_screen, text_width
 
     if len(runs) < 2:
-        raise ConfigError("a comparison takes two runs", field="RUN", hint="name a second one")
+        raise ConfigError("a comparison needs two runs", field="RUN", hint="name a second one")
     folders = [open_run(run, out) for run in runs]
     names = [str(folder.path) for folder in folders]
     findings = compare_runs([RunData.load(folder) for folder in folders], every_record=every_record)

@@ -250,7 +250,7 @@ def _own_responses(data: str, source: str | None, of_labels: dict[str, object]) 
     wrong = [name for name, value in of_labels.items() if value is not None]
     if wrong:
         raise ConfigError(
-            f"has no meaning for {NAME}: no item of these has a person's label",
+            f"does not apply to {NAME}: its items have no human labels",
             field=wrong[0],
             hint="--n, --seed, --out and --runs do",
         )

@@ -130,7 +130,7 @@ def diagnose(
     if plot is not None and findings.calibration:
         paths = [str(path) for path in save(psychometric_plot(findings), plot, "psychometric")]
     elif plot is not None:
-        say("no plot: this is no run of calibration pairs (--calibrate-judges)", style="yellow")
+        say("no plot: this is not a run of calibration pairs (--calibrate-judges)", style="yellow")
     if as_json:
         print_json({**to_dict(findings), "source": source, "written": paths})
         return

@@ -34,8 +34,9 @@ def doctor(
         typer.Option(
             "--torture",
             metavar="URL|PANEL",
-            help="Try a gateway, or the models of a panel, for what breaks runs: ignored schemas,"
-            " dropped refusals, wrong usage, swapped models. Some twenty short calls a model.",
+            help="Try a gateway, or the models of a panel, for what breaks runs: ignored "
+            "schemas, dropped refusals, wrong usage, swapped models. About twenty short "
+            "calls for each model.",
         ),
     ] = None,
     config: ConfigFile = None,

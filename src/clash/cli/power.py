@@ -51,7 +51,9 @@ def power(
     n: Annotated[
         int | None,
         typer.Option(
-            "--n", min=1, help="Size that you have; prints its power and the effect it detects."
+            "--n",
+            min=1,
+            help="Sample size that you have; prints its power and the effect that it can detect.",
         ),
     ] = None,
     half_width: Annotated[

@@ -124,7 +124,7 @@ def _print_plan(registration: FrozenRegistration, path: Path, *, as_json: bool) 
         f"{plan.items} prompts; {100 * plan.effect:g} points, alpha {plan.alpha:g},"
         f" power {plan.power:.0%}; stopping: {stopping(plan)}",
         f"frozen {registration.frozen_at}, sha256 {registration.sha256}",
-        f"plan: {path}; hold a run to it with `clash eval … --prereg {path}`",
+        f"plan: {path}; check a run against it with `clash eval … --prereg {path}`",
     ]
     for line in lines:
         stdout().print(line, soft_wrap=True, markup=False)

@@ -97,7 +97,10 @@ def review(
                 summary = partial(_effect_tables, effects, session)
                 _serve(ReviewServer(session, page, port, summary), browse=browse, quiet=quiet)
             else:
-                say("the panel was unanimous and sure everywhere: --all or --sample N review that")
+                say(
+                    "the panel was unanimous and confident on every item; --all or --sample N "
+                    "reviews them anyway"
+                )
             decisions = session.n_written
     _conclude(effects, decisions, as_json=as_json)
 

@@ -99,11 +99,11 @@ def _choose(name: str | None, names: list[str], votes: list[Path] | None) -> lis
         )
     if name in ON_VOTES and not votes:
         raise ConfigError(
-            f"{name} draws from real votes", field="--votes", hint="--votes FILE, or several"
+            f"{name} needs real votes", field="--votes", hint="--votes FILE, or several"
         )
     if votes and name not in ON_VOTES:
         raise ConfigError(
-            f"{name} takes no votes", field="--votes", hint=f"only {', '.join(ON_VOTES)} does"
+            f"{name} does not use votes", field="--votes", hint=f"only {', '.join(ON_VOTES)} does"
         )
     return [name]
 

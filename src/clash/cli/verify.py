@@ -56,7 +56,7 @@ def verify(
         return AuditFailed.exit_code if result.failure else 0
     _print_findings(result.findings)
     if signers is None and run_files.is_file(folder.path / layout.SIGNATURE):
-        say("there is a signature, which was not checked: --signers FILE says whose it is")
+        say("the signature was not checked; --signers FILE checks it")
     if result.failure is not None:
         raise AuditFailed(f"{folder.path}: {result.failure}")
     lines = [_success(result), *([f"signed by {result.signer}"] if result.signer else [])]

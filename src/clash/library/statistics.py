@@ -364,7 +364,7 @@ def compare(
     from clash.report.compare import tables
 
     if len(runs) < 2:
-        raise ConfigError("a comparison takes two runs", field="RUN", hint="name a second one")
+        raise ConfigError("a comparison needs two runs", field="RUN", hint="name a second one")
     folders = [_folder(run, out) for run in runs]
     with as_run_errors(*(folder.path for folder in folders)):
         findings = compute([_load(folder) for folder in folders], every_record=every_record)

@@ -244,10 +244,13 @@ def _manifest_hashes(folder: RunFolder) -> Iterator[str | AuditGap]:
         if expected_hash is None:
             yield AuditGap(f"manifest.json has no hash of its {part}")
         elif sha256_json(getattr(manifest, part)) != expected_hash:
-            yield f"{part} of manifest.json has another hash than the run began with"
+            yield f"{part} of manifest.json has a different hash than at the start of the run"
     for name, text in manifest.templates.items():
         if sha256_text(text) != manifest.hashes.get(f"template {name}"):
-            yield f"the template {name} of manifest.json has another hash than the run began with"
+            yield (
+                f"the template {name} of manifest.json has a different hash than at the start of "
+                "the run"
+            )
 
 
 def _lines(folder: RunFolder) -> Iterator[str]:

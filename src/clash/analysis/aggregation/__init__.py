@@ -232,7 +232,9 @@ def aggregate_outcomes(
                 notes=fit.warnings,
             )
         )
-    reason = "auto chooses among models of two sides; plurality is the anchor with a third outcome"
+    reason = (
+        "auto chooses only among two-sided models; with a third outcome, plurality is the reference"
+    )
     return Aggregation(
         items=table.items,
         n_judges=len(votes.judges),
@@ -240,7 +242,7 @@ def aggregate_outcomes(
         selected="majority",
         reason=reason,
         methods=tuple(results),
-        notes=("a tie is an outcome of its own; log-loss, Brier and ECE are over three classes",),
+        notes=("a tie counts as a third outcome; log-loss, Brier and ECE are over three classes",),
         n_groups=len(set(votes.groups.tolist())),
     )
 

@@ -29,9 +29,9 @@ RidgeChoice = float | Literal["held-out"]
 """The L2 on couplings as a share of the items, or that it is chosen by held-out likelihood."""
 DEFAULT_RIDGE = IsingPriors().coupling
 FORMS = {
-    "ising-shared": "couplings alike in both classes: a linear vote (equation 3)",
+    "ising-shared": "the same couplings in both classes: a linear vote (equation 3)",
     "ising-class": "couplings by class: a quadratic vote (equation 2)",
-    "ising-family": "couplings within families, alike in both classes",
+    "ising-family": "couplings within families, the same in both classes",
 }
 
 
@@ -93,9 +93,9 @@ def _fit_pseudo(
     )
     if fit.parameters is not None:
         fit = replace(fit, temperature=temperature(fit.parameters, patterns))
-    why = " (there is no likelihood to choose it by)" if ridge == "held-out" else ""
+    why = " (there is no likelihood to choose it with)" if ridge == "held-out" else ""
     how = (
-        f"pseudo-likelihood, {patterns.n_judges} judges being too many to enumerate (at most "
+        f"pseudo-likelihood, {patterns.n_judges} judges are too many to enumerate (at most "
         f"{MOST_JUDGES}), L2 of {share:g} of the items and more the more judges there are{why}"
     )
     return replace(fit, name=name), how

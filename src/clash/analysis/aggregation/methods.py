@@ -116,7 +116,7 @@ def _fit_position_bias(patterns: Patterns, *, table: MethodTable) -> MethodFit: 
     if copies is None:
         raise StatisticsError("the votes do not say in which order the responses were shown")
     if table.ties == "half" and (copies.codes == TIE).any():
-        raise StatisticsError("ties have no place in this model: --ties missing leaves them out")
+        raise StatisticsError("this model cannot use ties: --ties missing leaves them out")
     fit = temper(position_bias(copies.codes, copies.reversed))
     odds = log_odds(fit.patterns.expand(blend(fit)))
     # An item seen in both orders was judged twice by the same judges: their mean, not their sum.
@@ -129,7 +129,7 @@ def _fit_borda(patterns: Patterns) -> MethodFit:
     """With two sides the better one earns a point and a tie half: that is the majority."""
     method_fit = _fit_tempered("majority", majority, patterns)
     return replace(
-        method_fit, method=BORDA, notes=("of two sides the Borda count is the majority",)
+        method_fit, method=BORDA, notes=("with two sides the Borda count equals the majority",)
     )
 
 
@@ -158,8 +158,8 @@ def _readings(fit: LatentFit) -> tuple[str, ...]:
     """Other optima of a fit that decide otherwise."""
     best_start = next((start for start in fit.starts if start.name == fit.start), None)
     return tuple(
-        f"another reading of the votes (from {start.name}) decides {start.differs:.0%} of the items "
-        f"otherwise; penalised log-likelihood an item "
+        f"another solution (from {start.name}) decides {start.differs:.0%} of the items "
+        "differently; penalised log-likelihood an item "
         f"{(start.objective - best_start.objective) / fit.patterns.weight:+.3f}"
         for start in fit.starts
         if best_start is not None and start.differs >= APART

@@ -42,9 +42,7 @@ def fit(name: str, table: MethodTable) -> ClassFit:
     """
     if name not in METHODS:
         method_names = ", ".join(METHODS)
-        raise StatisticsError(
-            f"a model of two sides: with a tie as an outcome there are {method_names}"
-        )
+        raise StatisticsError(f"a two-sided model: for ties as an outcome, use {method_names}")
     return METHODS[name](collapse_classes(table.codes))
 
 

@@ -71,7 +71,7 @@ def calibrate_votes(
     check_panel(calibrator, votes.judges, where=where)
     if votes.kind == "numeric" and (calibrator.low, calibrator.high) == (0.0, 1.0):
         raise InputError(
-            "the calibrator was fitted on sides, and these votes are scores", path=where
+            "the calibrator was fitted to sides, but these votes are scores", path=where
         )
     columns = [votes.judges.index(judge) for judge in calibrator.asked]
     predictions = apply(calibrator, votes.matrix[:, columns], max_risk)

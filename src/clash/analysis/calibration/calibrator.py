@@ -184,14 +184,14 @@ def parse_calibrator(value: Any, path: Path | str = "calibrator") -> Calibrator:
         raise InputError(f"family or judges of {calibrator.family!r} are unknown", path=path)
     if not _is_consistent(calibrator):
         raise InputError(
-            "its patterns are not votes and targets of the judges that are asked",
+            "its patterns do not match the votes and targets of its judges",
             path=path,
             field="patterns",
             hint="fit it again: clash calibrate",
         )
     if value.get("panel_hash") != calibrator.panel_hash:
         raise InputError(
-            "the panel is not the one it was fitted on: its hash differs",
+            "the panel differs from the one it was fitted to (its hash differs)",
             path=path,
             field="panel_hash",
             hint="fit it again: clash calibrate",
@@ -251,7 +251,7 @@ def check_panel(
     hint = "fit one on this panel: clash calibrate"
     if missing:
         raise InputError(
-            f"the calibrator asks {missing[0]!r}, which is not on this panel",
+            f"the calibrator uses {missing[0]!r}, which is not in this panel",
             path=where or None,
             field="calibrator",
             hint=hint,
@@ -259,14 +259,14 @@ def check_panel(
     for judge in calibrator.asked if models and calibrator.models else ():
         if (models or {}).get(judge) != (calibrator.models or {}).get(judge):
             raise InputError(
-                f"judge {judge!r} is another model than the calibrator was fitted on",
+                f"judge {judge!r} is a different model from the one the calibrator was fitted to",
                 path=where or None,
                 field="calibrator",
                 hint=hint,
             )
     if templates and calibrator.templates and templates != calibrator.templates:
         raise InputError(
-            "the judges' prompts are not those the calibrator was fitted on",
+            "the judges' prompts differ from those the calibrator was fitted to",
             path=where or None,
             field="calibrator",
             hint=hint,
@@ -304,7 +304,7 @@ def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) 
     fallback = drift.is_shift and {part.family for part in _maps(calibrator)} != {ANCHOR}
     if fallback:
         p = vote_shares(cells)
-        warnings += ("the map was not used: verdicts are those of uniform majority",)
+        warnings += ("the calibrator was not used: verdicts are by uniform majority",)
     confidences = confidence(p)[new_cells]
     is_answered = np.ones(len(new), bool)
     if max_risk is not None:
@@ -313,7 +313,9 @@ def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) 
         )
         is_answered = np.zeros(len(new), bool) if drift.is_shift else control.answers(confidences)
         if drift.is_shift:
-            warnings += ("no risk can be guaranteed on a shifted domain: every item abstains",)
+            warnings += (
+                "no risk can be guaranteed under domain shift, so every item is left for review",
+            )
         elif control.n < control.fewest:
             warnings += (f"{control.n} held-out sources cannot guarantee a risk of {max_risk:g}",)
     return CalibratedRows(p[new_cells], is_answered, drift, fallback, warnings)

@@ -54,8 +54,8 @@ class ScoreFrame:
                 f"{len(labels)} rows have a label, at least {fewest} are needed to calibrate",
                 path=where,
                 field="label",
-                hint="label more (clash review; clash calibrate --plan says which), or begin with"
-                " --prior",
+                hint="label more items (clash review; clash calibrate --plan suggests which), or "
+                "start with --prior",
             )
         if np.ptp(labels) == 0:
             raise InputError(

@@ -101,7 +101,7 @@ def label_plan(votes: Votes, n: int, seed: int = 0) -> LabelPlan:
     return LabelPlan(
         tuple(votes.items[row] for row in rows),
         way,
-        why or "the replay saves error by it",
+        why or "choosing items reduced the error in a replay of these labels",
         len(labelled_rows),
         tuple(curve),
         is_imagined,
@@ -115,11 +115,11 @@ def _reason(curve: Sequence[LabelStep], labels: int, *, is_imagined: bool) -> st
     A chosen sample promises no risk and no win rate, so it must buy something that is seen.
     """
     if is_imagined:
-        return "too few labels to replay what choosing would save"
+        return "too few labels to estimate what choosing items would save"
     nearest = min(curve, key=lambda step: abs(math.log(step.labels / max(labels, 1))))
     if nearest.saved.low > 0:
         return None
-    return f"choosing items shows no saving with {nearest.labels} labels"
+    return f"choosing items saves nothing with {nearest.labels} labels"
 
 
 def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[LabelStep], bool]:

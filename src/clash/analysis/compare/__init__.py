@@ -74,7 +74,7 @@ def compare(runs: Sequence[RunData], *, every_record: bool = False) -> RunCompar
         StatisticsError: fewer than two runs.
     """
     if len(runs) < 2:
-        raise StatisticsError("a comparison takes two runs, or more")
+        raise StatisticsError("a comparison needs at least two runs")
     rng = np.random.default_rng(runs[0].manifest.seeds.get("seed", 0))
     comparison = RunComparison(
         runs=[_summary(run) for run in runs],

@@ -137,8 +137,8 @@ def _names(cases: Sequence[LabelledCase]) -> AgreementCoefficient:
     return AgreementCoefficient(
         "kappa.candidates",
         "Cohen's kappa over candidates",
-        f"which of {len(names) - 1} candidates won, as if every one could win every item: chance"
-        " looks smaller than it is; items without a verdict left out",
+        f"which of {len(names) - 1} candidates won, as if each could win every item, so chance "
+        "agreement looks smaller than it is; items without a verdict are left out",
         kappa.interval,
         kappa.words,
     )

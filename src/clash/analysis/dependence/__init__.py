@@ -237,8 +237,8 @@ class _Work:
 
 NAMES = (
     ("family independence", "judges of different families are not coupled"),
-    ("exchangeability within family", "within a family every pair is coupled alike"),
-    ("class-independent couplings", "judges are coupled alike in both classes (W0 = W1)"),
+    ("exchangeability within family", "all pairs within a family have the same coupling"),
+    ("class-independent couplings", "judges have the same couplings in both classes (W0 = W1)"),
 )
 
 
@@ -249,7 +249,7 @@ def _panel(votes: Votes, estimate: TruthEstimate) -> PanelDependence:
     silent = [judge for judge in votes.judges if judge not in set(judges)]
     notes = [note for note in rows.notes if "ties" not in note]
     if silent:
-        notes.append(f"left out, for they never voted: {', '.join(silent)}")
+        notes.append(f"left out because they never voted: {', '.join(silent)}")
     return PanelDependence(
         votes.source,
         tuple(judges),
@@ -269,9 +269,9 @@ def _joint(tests: PairwiseIndependence | None, refusal: str) -> TestFinding:
     if tests.joint is None:
         many = len(tests.pairs) > MOST_JOINTLY
         reason = (
-            f"{len(tests.pairs)} pairs are too many to test at once; see them one by one"
+            f"{len(tests.pairs)} pairs are too many for a joint test; see the tests of single pairs"
             if many
-            else "the votes cannot test it; labels could"
+            else "the votes alone cannot test it; labels could"
         )
         return TestFinding(name, says, None, None, None, reason)
     return TestFinding(name, says, tests.joint.statistic, tests.joint.df, tests.joint.p)

@@ -26,7 +26,10 @@ def conclusions(dependence: Dependence) -> tuple[str, ...]:
 def _worth(dependence: Dependence) -> Iterator[str]:
     number, size = dependence.effective, dependence.effective.judges
     if number.by_mean is None:
-        yield "No two judges can be correlated, so nothing is known of what the panel is worth."
+        yield (
+            "No correlation of two judges can be computed, so the effective number of judges "
+            "is unknown."
+        )
         return
     most = "" if dependence.truth.from_labels else "at most "
     correlation = size / number.by_mean.estimate - 1
@@ -45,20 +48,21 @@ def _worth(dependence: Dependence) -> Iterator[str]:
         if number.mean_accuracy <= 0.5:
             yield (
                 f"The judges are right on {number.mean_accuracy:.0%} of their votes on average, no "
-                "better than chance: no jury of such judges gets better by growing."
+                "better than chance: adding more such judges does not improve the majority."
             )
         return
     by = "by the labels" if dependence.truth.from_labels else "by the estimated truth"
     right = (
-        f"Their majority is right on {number.majority_accuracy:.1%} of the rows ({by}), one of them "
+        f"Their majority is right on {number.majority_accuracy:.1%} of the rows ({by}), one of "
+        "them "
         f"on {number.mean_accuracy:.1%} on average"
     )
     if number.by_accuracy.estimate < 1:
         yield f"{right}: for accuracy, the panel is worth no more than one judge."
     else:
         yield (
-            f"{right}; {_range(number.by_accuracy)} independent judges as good as that would do as "
-            "well."
+            f"{right}; {_range(number.by_accuracy)} independent judges of that accuracy would do "
+            "as well."
         )
 
 
@@ -78,14 +82,15 @@ def _independence(dependence: Dependence) -> Iterator[str]:
     if not pairs_rejected:
         yield (
             f"Independence given the truth is not rejected for any of {len(pairs_tested)} pairs "
-            "(Holm-corrected): either there is none to speak of, or too few rows to see it."
+            "(Holm-corrected): dependence is negligible, or the rows are too few to detect it."
         )
         return
     yield (
-        f"Independence given the truth is rejected for {len(pairs_rejected)} of {len(pairs_tested)} pairs "
-        f"(Holm-corrected at {ALPHA:g}), {len(alike)} of them because they err alike: a method "
-        "that multiplies their votes as independent evidence (Dawid-Skene, a weighted vote by "
-        "accuracy) is too sure."
+        f"Independence given the truth is rejected for {len(pairs_rejected)} of "
+        f"{len(pairs_tested)} pairs "
+        f"(Holm-corrected at {ALPHA:g}), {len(alike)} of them because their errors coincide: a "
+        "method that treats their votes as independent evidence (Dawid-Skene, a vote weighted "
+        "by accuracy) is overconfident."
     )
 
 
@@ -98,14 +103,14 @@ def _blocs(dependence: Dependence) -> Iterator[str]:
         )
         if bloc.near_copies:
             text += (
-                " Nothing in these votes tells them from copies of one judge: give them one vote "
-                "between them, or keep fewer and put other judges in their place."
+                " These votes cannot distinguish them from copies of one judge: give them one "
+                "vote together, or replace some of them with other judges."
             )
         yield text
     if dependence.blocs and not dependence.truth.from_labels:
         yield (
-            "Without labels a split is seen, not who is right: either those named err together, "
-            "or they agree on the truth and the others' errors were mistaken for it."
+            "Without labels it is unknown who is right: either these judges share errors, or "
+            "they agree on the truth and the others' errors were mistaken for it."
         )
 
 
@@ -113,7 +118,8 @@ def _families(dependence: Dependence) -> Iterator[str]:
     if dependence.family_ratio is None:
         return
     yield (
-        f"Judges of one family are coupled {dependence.family_ratio:.2f} times as strongly as judges of "
+        f"Judges of one family are coupled {dependence.family_ratio:.2f} times as strongly as "
+        "judges of "
         "different families."
     )
 
@@ -123,9 +129,9 @@ def _idle(dependence: Dependence) -> Iterator[str]:
     if not idle:
         return
     reason = (
-        "the held-out log-loss against the labels does not rise beyond doubt without it"
+        "without it, the held-out log-loss against the labels does not rise significantly"
         if dependence.truth.from_labels
-        else "less than a hundredth of a bit about the truth beyond what the others say"
+        else "it adds less than 0.01 bit about the truth to the others' votes"
     )
     yield (
         f"Removed one at a time, {len(idle)} of {len(dependence.judges)} judges make no measurable "
@@ -144,7 +150,8 @@ def _models(dependence: Dependence) -> Iterator[str]:
     gain = by_votes.gain
     if by_votes is scores[0] or gain is None or gain.low <= 0:
         yield (
-            "Independent judges describe held-out votes as well as any model of dependence that was "
+            "Independent judges describe held-out votes as well as any model of dependence that "
+            "was "
             f"fitted; BIC prefers {by_bic.name}."
         )
         return
@@ -165,7 +172,8 @@ def _truth_caveats(dependence: Dependence) -> Iterator[str]:
         return
     yield (
         f"The truth is estimated from the votes ({dependence.truth.method}). Shared errors are "
-        "mistaken for the truth: residual correlations are more likely too small than too large, and "
+        "mistaken for the truth: residual correlations are more likely too small than too "
+        "large, and "
         "the panel is worth at most what is stated here."
     )
     if dependence.alternatives:
@@ -178,7 +186,10 @@ def _truth_caveats(dependence: Dependence) -> Iterator[str]:
             + " judges."
         )
     if dependence.truth.available and not dependence.truth.labelled:
-        yield f"{dependence.truth.available} rows have a label: --use-labels measures instead of inferring."
+        yield (
+            f"{dependence.truth.available} rows have a label: --use-labels measures instead of "
+            "inferring."
+        )
     elif not dependence.truth.available:
         yield "A few hundred labelled items would settle it (--use-labels)."
     yield from dependence.truth.warnings
@@ -186,27 +197,32 @@ def _truth_caveats(dependence: Dependence) -> Iterator[str]:
 
 def _reading_caveats(dependence: Dependence) -> Iterator[str]:
     if dependence.couplings is not None and not dependence.truth.from_labels:
-        yield "Couplings and their errors are given that estimate; its own uncertainty is not in them."
+        yield (
+            "Couplings and their standard errors take that estimate as given and do not "
+            "include its uncertainty."
+        )
     if dependence.coupling_method == "pseudo-likelihood":
         gaps = (
-            ", gaps in them read as no pull"
+            ", missing votes count as no influence"
             if dependence.panel.missing + dependence.panel.ties
             else ""
         )
         yield (
-            f"{len(dependence.panel.judges)} judges are too many to enumerate their votes: couplings and "
+            f"{len(dependence.panel.judges)} judges are too many to enumerate their votes: "
+            "couplings and "
             "the tests on them predict each vote from the others (pseudo-likelihood, sandwich "
-            f"errors{gaps}), and take the truth as it is given."
+            f"errors{gaps}), and take the truth as given."
         )
     if dependence.panel.clusters < dependence.panel.rows:
         yield (
-            f"{dependence.panel.rows} rows in {dependence.panel.clusters} groups: intervals and tests let rows "
+            f"{dependence.panel.rows} rows in {dependence.panel.clusters} groups: intervals and "
+            "tests let rows "
             "of one group depend on each other."
         )
     if dependence.panel.ties:
         yield (
-            f"{dependence.panel.ties:.0%} of the votes are ties: half a vote in correlations and "
-            "accuracies, no vote in couplings and tests."
+            f"{dependence.panel.ties:.0%} of the votes are ties: they count half in correlations "
+            "and accuracies and are left out of couplings and tests."
         )
     yield from dependence.panel.notes
     if dependence.no_couplings:

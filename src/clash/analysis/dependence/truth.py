@@ -69,7 +69,7 @@ def estimate(rows: MethodTable, method: str) -> TruthEstimate:
             measured.
         method: one of :data:`METHODS`; ``auto`` is the factor model for 4 to 15 judges and
             Dawid-Skene otherwise: of the models compared on public panels, the factor model
-            attributes least of what the judges share to the truth, unless they are many.
+            attributes the least of the judges' agreement to the truth, unless they are many.
 
     Raises:
         ConfigError: an unknown method.
@@ -111,7 +111,7 @@ def other_estimates(estimate: TruthEstimate) -> dict[str, Floats]:
 def _require_judges(rows: MethodTable) -> None:
     voting = int((rows.codes != MISSING).any(axis=0).sum())
     if voting < 2:
-        raise StatisticsError(f"{voting} judge(s) voted: dependence is between at least two")
+        raise StatisticsError(f"{voting} judge(s) voted: dependence needs at least two")
     if voting < 3 and not rows.uses_labels:
         raise NotIdentifiedError(
             "two judges without labels: agreement about the truth and shared errors cannot be "
@@ -130,8 +130,8 @@ def _fit(
         except StatisticsError as refusal:
             return _fit_plain(patterns, str(refusal))
         if fit.anchor_agreement >= SIDES:
-            return fit, "attributes least of what the judges share to the truth"
-        return _fit_plain(patterns, "the factor model sides with majority too rarely")
+            return fit, "attributes the least of the judges' agreement to the truth"
+        return _fit_plain(patterns, "the factor model agrees with majority too rarely")
     return _fit_plain(
         patterns, f"{patterns.n_judges} judges: a factor cannot be distinguished from the truth"
     )

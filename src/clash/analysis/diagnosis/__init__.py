@@ -150,7 +150,7 @@ def _equivalence(
     try:
         return equivalence(votes, texts, standard=standard or None, encoder=encoder, seed=seed)
     except StatisticsError as error:
-        notes.append(f"no split of ties: {error}")
+        notes.append(f"ties are not split by cause: {error}")
         return None
 
 
@@ -169,7 +169,7 @@ def _icc(votes: Votes) -> Interval:
 def _notes(votes: Votes, facts: tuple[JudgeFacts, ...], *, icc_is_known: bool) -> list[str]:
     notes = []
     if len(facts) == 1:
-        notes.append("one judge: there is nobody to agree with, and no panel to compare it with")
+        notes.append("one judge: agreement and comparison with a panel need at least two")
     if not icc_is_known:
         notes.append(
             f"the correlation of ballots of one item cannot be estimated: {ASSUMED_ICC:g} is"
@@ -181,5 +181,7 @@ def _notes(votes: Votes, facts: tuple[JudgeFacts, ...], *, icc_is_known: bool) -
             "looks like one that agrees"
         )
     if all(presentation == "orig" for presentation in votes.presentations):
-        notes.append("one order only: position bias is seen against the reference, not by swapping")
+        notes.append(
+            "one order only: position bias is measured against the reference, not by swapping"
+        )
     return notes

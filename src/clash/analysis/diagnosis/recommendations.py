@@ -186,7 +186,7 @@ def _discrimination(judge: JudgeFacts) -> ActionReason:
 def _direction(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> ActionReason:
     reference = judge.reference
     if reference is None or math.isnan(reference.kappa.estimate):
-        text = "nobody else decided the same ballots: its direction cannot be judged"
+        text = "no other judge decided the same ballots, so its direction is unknown"
         return ActionReason("keep", "alone", text)
     finding = (
         f"agrees with {judge.reference_name} on {_range(reference.share)} of {reference.n} decisive"
@@ -194,7 +194,7 @@ def _direction(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> ActionR
         f" {reference.kappa.high:.2f}])"
     )
     if reference.kappa.estimate < NOISE and reference.commoner > LOPSIDED_SHARE:
-        finding += f", where always naming the commoner side agrees on {reference.commoner:.0%}"
+        finding += f", where always naming the more common side agrees on {reference.commoner:.0%}"
     worst: Action = "replace"
     doubt = ""
     if reference is judge.rest and judge.label is not None and judge.label.kappa.high > NOISE:
@@ -205,7 +205,7 @@ def _direction(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> ActionR
         and sum(other_judge.ballots > 0 for other_judge in other_judges) == 1
     ):
         worst = "down-weight"
-        doubt = "; of two judges nobody can tell which of them it is"
+        doubt = "; with two judges it is unknown which one it is"
     if reference.kappa.high < 0:
         return ActionReason(worst, "inverted", f"points the wrong way: {finding}{doubt}")
     if reference.kappa.high < NOISE:
@@ -233,7 +233,8 @@ def _against_others(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> li
     # Judges differ; five points below the middle, the interval included, is more than that.
     if reference.share.high < typical - 0.05:
         text = (
-            f"clearly below the panel: {_range(reference.share)} against {typical:.0%} of the median"
+            f"clearly below the panel: {_range(reference.share)} against {typical:.0%} of the "
+            "median"
             f" judge, by the labels"
         )
         return [ActionReason("down-weight", "below", text)]
@@ -268,12 +269,14 @@ def _pull(judge: JudgeFacts) -> ActionReason | None:
     ends = sorted((abs(100 * pull.low), abs(100 * pull.high)))
     text = (
         f"picks the response shown {slot} {abs(100 * pull.estimate):.0f} points"
-        f" [{ends[0]:.0f}, {ends[1]:.0f}] oftener than {judge.slots.pull_by} on the same ballots"
+        f" [{ends[0]:.0f}, {ends[1]:.0f}] more often than {judge.slots.pull_by} on the same ballots"
     )
     if judge.slots.both_orders:
         return ActionReason("down-weight", "position", text)
     # A judge that likes what stands there by chance or by name does the same.
-    return ActionReason("keep", "side", f"{text}; one order alone does not tell place from taste")
+    return ActionReason(
+        "keep", "side", f"{text}; one order alone cannot separate position from preference"
+    )
 
 
 def _repeats(judge: JudgeFacts) -> ActionReason | None:

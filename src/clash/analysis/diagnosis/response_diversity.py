@@ -355,13 +355,15 @@ def _percentiles(estimate: float, draws: Floats, n: int) -> Interval:
 
 def _notes(table: _Table, eligible: NDArray[np.bool_]) -> list[str]:
     notes = [
-        "the split is by a model: readiness is that of the readiest judge whose decisions are"
-        " signal; unguided is what it ties even where responses differ most (95th percentile)"
+        "the split is by a model: the reference is the judge that decides most often, among "
+        "those whose decisions are signal; unguided: what it ties even where responses differ "
+        "most (95th percentile)"
     ]
     if eligible.sum() < 2:
         notes.append(
-            "one judge sets the standard: its own conservatism counts as equivalence or unguided"
+            "only one judge sets the reference: its own conservatism counts as equivalence or "
+            "unguided"
         )
     if table.n_judges < 2:
-        notes.append("one judge: conservatism cannot be seen at all")
+        notes.append("one judge: conservatism cannot be estimated")
     return notes

@@ -216,7 +216,7 @@ class _Ballots:
         row, judge = np.nonzero(~np.isnan(matrix))
         scores = 2 * matrix[row, judge] - 1
         if not np.any(scores):
-            raise StatisticsError("every ballot is a tie: there is nothing to plan from")
+            raise StatisticsError("every ballot is a tie, so a sample size cannot be planned")
         clusters = np.unique(usable.groups[row], return_inverse=True)[1].astype(np.intp)
         return cls(scores, clusters, judge.astype(np.intp), int(clusters.max()) + 1)
 
@@ -336,5 +336,5 @@ def _next_step(estimates: Pilot) -> str:
         step = f"{estimates.pair.name}: {step}"
     best = max(estimates.additions, key=lambda a: a.saves, default=None)
     if best is None or best.saves <= 0:
-        return step + "; a further judge saves none: ballots of one prompt are too alike"
-    return step + f"; a further judge like {best.like} saves {best.saves}"
+        return step + "; another judge saves none: ballots of one prompt are too similar"
+    return step + f"; another judge like {best.like} saves {best.saves}"

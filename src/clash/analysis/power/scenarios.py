@@ -354,22 +354,24 @@ def _notes(
             " it); a latent one of a logistic model is larger",
         ],
         "paired": [
-            "two candidates on the same items, wins minus losses, McNemar's test clustered by"
-            " item; ties are ballots too: they lower what can be won and what varies",
+            "two candidates on the same items, wins minus losses, McNemar's test clustered by "
+            "item; ties count as ballots: they lower the largest possible difference and the "
+            "variance",
         ],
         "concordance": ["Wilson's interval; items that share a question are clustered"],
         "kappa": [
             "two classes, both raters with the share of --base in class 1, items independent"
         ],
         "retest": [
-            "share of agreeing pairs of runs; with more than two runs, each item's instability is"
-            " taken as a draw from a beta distribution"
+            "share of agreeing pairs of runs; with more than two runs, each item's instability "
+            "is assumed to follow a beta distribution"
         ],
     }[ask.question]
     if ask.question == "paired" and len(panels) > 1:
         notes.append(
-            "the difference is as panel A shows it; a panel that ties more shows less of it"
+            "the difference is as measured by panel A; a panel that ties more measures a smaller "
+            "one"
         )
     if ask.question in ("kappa", "retest") and any(c.checked and c.icc > 0 for c in cells):
-        notes.append("the simulation is of independent items")
+        notes.append("the simulation assumes independent items")
     return tuple(notes)

@@ -156,7 +156,7 @@ class _Study:
         pool = with_twins(array, TWINS, rng) if with_intervals else array
         worth = judge_weights(weights, rankings)
         if not worth[np.unique(array.judges)].any():
-            raise ConfigError("leave no ranking of any weight", field="--weights")
+            raise ConfigError("give no ranking a weight above 0", field="--weights")
         is_ranked = np.zeros((n_own, array.n_candidates), dtype=bool)
         np.logical_or.at(is_ranked, array.clusters, array.present)
         return cls(

@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 HEAD_TO_HEAD = ("copeland", "schulze", "kemeny")
 ASKS = {
-    "borda": "counts every place in every ranking",
-    "majority": "counts items, by who has most first places there",
-    "weighted-majority": "counts items, by weighted first places",
-    "copeland": "counts head-to-head victories, narrow ones as much as clear ones",
+    "borda": "counts every position in every ranking",
+    "majority": "counts items won, by most first places",
+    "weighted-majority": "counts items won, by weighted first places",
+    "copeland": "counts head-to-head wins, narrow or clear",
     "schulze": "asks who beats whom, directly or through others",
-    "kemeny": "seeks the order that contradicts fewest preferences",
-    "bradley-terry": "fits one strength each to all pairs, so that whom one met counts",
-    "plackett-luce": "fits one strength each to the successive choices of whole rankings",
+    "kemeny": "finds the order that contradicts the fewest preferences",
+    "bradley-terry": "fits one strength a candidate to all pairs, so the strength of opponents "
+    "counts",
+    "plackett-luce": "fits one strength a candidate to the successive choices of whole rankings",
 }
 """What each method looks at."""
 _MOST = 4
@@ -47,9 +48,7 @@ def _majorities(rankings: CandidateRankings) -> str:
     top = rankings.smith
     if len(top) == 2:
         return f"{top[0]} and {top[1]} are level head to head{_score(rankings, *top)}"
-    return (
-        f"no candidate beats every other head to head: {_join_names(top)} are level or did not meet"
-    )
+    return f"no candidate beats every other head to head: {_join_names(top)} are level or never met"
 
 
 def _loop(rankings: CandidateRankings) -> str:
@@ -104,10 +103,10 @@ def _orders(usable: Sequence[MethodRanking]) -> Iterator[str]:
         else:
             groups.append([name])
     if len(usable) > 1 and len(groups) == 1:
-        yield "all methods give one order"
+        yield "all methods agree on the order"
     for group in groups:
         if len(group) > 1 and len(groups) > 1:
-            yield f"{_join_names(group)} give one order"
+            yield f"{_join_names(group)} agree on the order"
 
 
 def warnings(rankings: CandidateRankings) -> tuple[str, ...]:
@@ -118,13 +117,13 @@ def warnings(rankings: CandidateRankings) -> tuple[str, ...]:
         *_schedule(rankings),
         *_fits(rankings),
         *_misfits(rankings),
-        *(f"{name} is in no ranking and has no place" for name in rankings.absent),
+        *(f"{name} is in no ranking, so it has no rank" for name in rankings.absent),
     )
 
 
 def _too_few(rankings: CandidateRankings) -> Iterator[str]:
     if rankings.n_clusters < 2:
-        yield "all rankings are of one item: the candidates have an order, and no interval"
+        yield "all rankings are of one item, so the order has no intervals"
     n_without = rankings.n_items - rankings.n_ranked_items
     if n_without:
         yield f"{part(n_without, rankings.n_items, 'item')} no ranking, which counts for nobody"
@@ -136,8 +135,8 @@ def _link_warnings(rankings: CandidateRankings) -> Iterator[str]:
     if len(rankings.groups) > 1:
         sets = " | ".join(_join_names(group) for group in rankings.groups[:_MOST])
         yield (
-            f"the comparisons fall into {len(rankings.groups)} sets that nothing links ({sets}):"
-            " places across them mean nothing, and a fit puts each set where its prior does"
+            f"the comparisons fall into {len(rankings.groups)} unconnected sets ({sets}): ranks "
+            "across sets mean nothing, and a fitted model places each set by its prior"
         )
 
 
@@ -148,20 +147,20 @@ def _schedule(rankings: CandidateRankings) -> Iterator[str]:
     never = int((pairs == 0).sum())
     if never:
         yield (
-            f"{never} of {len(pairs)} pairs never met: borda and majority do not know whom a"
-            " candidate met, copeland takes such a pair for level; bradley-terry allows for it"
+            f"{never} of {len(pairs)} pairs never met: borda and majority ignore which opponents "
+            "a candidate met, copeland counts such a pair as level; bradley-terry allows for it"
         )
     elif pairs.max() > 2 * pairs.min():
         yield (
-            "some pairs met more than twice as often as others: borda and majority do not know"
-            " whom a candidate met, bradley-terry does"
+            "some pairs met more than twice as often as others: borda and majority ignore which "
+            "opponents a candidate met, bradley-terry does not"
         )
 
 
 def _fits(rankings: CandidateRankings) -> Iterator[str]:
     for method in rankings.methods:
         if method.fit is not None and not method.fit.converged:
-            yield f"{method.method} stopped after {method.fit.n_iter} steps, short of its tolerance"
+            yield f"{method.method} stopped after {method.fit.n_iter} steps without converging"
         if method.fit is not None and method.fit.is_separated:
             yield (
                 f"{method.method}: some candidates never lost a point to the rest, or never won"
@@ -175,8 +174,8 @@ def _misfits(rankings: CandidateRankings) -> Iterator[str]:
     for method in fits:
         for name, rival, share, fit in _worst(rankings, method)[:_MOST]:
             yield (
-                f"bradley-terry: {name} takes {share:.0%} of the points from {rival}, where"
-                f" one strength each makes it {fit:.0%}"
+                f"bradley-terry: {name} has a {share:.0%} win rate against {rival}, where the"
+                f" model predicts {fit:.0%}"
             )
 
 

@@ -281,7 +281,7 @@ def variance(alignment: AlignedRuns, rng: np.random.Generator) -> Variance:
     """Split the variance of the verdicts, where the runs can tell generation from judgment."""
     if not alignment.fresh:
         return Variance(
-            None, "every run judged the same responses: all instability is the judgment's"
+            None, "every run judged the same responses, so all instability comes from judging"
         )
     table, responses = (
         alignment.verdicts[:, alignment.complete_runs],

@@ -94,7 +94,7 @@ def align(runs: Sequence[RunData]) -> AlignedRuns:
         StatisticsError: fewer than two runs, a name that appears twice, or no shared item.
     """
     if len(runs) < 2:
-        raise StatisticsError("a retest needs two runs of the same items, or more")
+        raise StatisticsError("a retest needs at least two runs of the same items")
     first = runs[0]
     order = first.responders
     items = tuple(item.item_id for item in first.items)

@@ -30,9 +30,9 @@ STABLE = 31
 """How many of the least confident stable items are taken, as in the first paper."""
 
 _SELECTION = (
-    "these items were chosen for having been wrong before: items that are wrong half of the time"
-    " are among them too, so a coin's chance is easy to reject, and the rate that selection alone"
-    " predicts is the fair comparison"
+    "these items were chosen because they were wrong before, and some of them are wrong only "
+    "half of the time; a coin flip is therefore easy to reject, and the fair comparison is the "
+    "rate that selection alone predicts"
 )
 
 

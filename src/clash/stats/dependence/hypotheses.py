@@ -86,7 +86,7 @@ def exchangeable(families: Index) -> CouplingHypothesis:
         raise StatisticsError("no family has three judges, so there are no two pairs to compare")
     return CouplingHypothesis(
         "exchangeability within family",
-        "within a family every pair is coupled alike",
+        "all pairs within a family have the same coupling",
         Restriction.of(K, np.hstack(commons)),
         _couplings(K, np.hstack(contrasts)),
     )
@@ -98,7 +98,7 @@ def classes_alike(n_judges: int) -> CouplingHypothesis:
     zero = np.zeros((1 + 2 * n_judges + len(every), len(every)))
     return CouplingHypothesis(
         "class-independent couplings",
-        "judges are coupled alike in both classes (W0 = W1)",
+        "judges have the same couplings in both classes (W0 = W1)",
         Restriction.of(n_judges, every),
         np.vstack([zero, every]),
     )

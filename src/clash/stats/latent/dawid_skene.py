@@ -330,7 +330,7 @@ def _log_prior(rates: Floats, prior: float, priors: BetaPriors) -> float:
 def _warnings(fit: LatentFit, patterns: Patterns) -> list[str]:
     messages = []
     if not fit.converged:
-        messages.append(f"EM stopped after {fit.n_iter} iterations, short of its tolerance")
+        messages.append(f"EM stopped after {fit.n_iter} iterations without converging")
     dull = patterns.n_judges - len(informative_judges(patterns))
     if dull:
         messages.append(f"{dull} judges never vary or copy another: they identify nothing")

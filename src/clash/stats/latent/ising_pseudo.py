@@ -328,7 +328,7 @@ def _fit_of(
         starts=(FitStart("majority", float("-inf"), agrees, change <= tol),),
     )
     if not fit.converged:
-        fit = fit.with_warnings(f"EM stopped after {n_iter} iterations, short of its tolerance")
+        fit = fit.with_warnings(f"EM stopped after {n_iter} iterations without converging")
     return warn_if_ambiguous(fit)
 
 

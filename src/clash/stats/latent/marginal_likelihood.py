@@ -220,7 +220,7 @@ def fit_from(
     )
     fit = replace(fits[winner], starts=starts_ended)
     if not fit.converged:
-        fit = fit.with_warnings(f"stopped after {fit.n_iter} iterations, short of its tolerance")
+        fit = fit.with_warnings(f"stopped after {fit.n_iter} iterations without converging")
     return fit
 
 

@@ -185,7 +185,8 @@ def _by_votes(
     crossed_share = float(patterns.counts @ (patterns.present.sum(axis=1) >= 3)) / patterns.weight
     if patterns.n_judges >= 3 and crossed_share < LEAST_CROSSED_SHARE:
         reason = (
-            f"only {crossed_share:.0%} of the items have three votes or more, and a model of the rest"
+            f"only {crossed_share:.0%} of the items have three votes or more, and a model of the "
+            "rest"
             " would rest on these few"
         )
         return _majority_selection(patterns, reason, (), correlation)
@@ -407,7 +408,8 @@ class MajorityChallenge:
         carrier_judges = class_carriers(self.patterns, fit.pattern_posterior)
         if self._one_origin(carrier_judges) and are_near_copies(self.patterns, carrier_judges, rng):
             return (
-                f"its classes hang on {len(carrier_judges)} judges that cannot be told from copies of "
+                f"its classes hang on {len(carrier_judges)} judges that cannot be told from "
+                "copies of "
                 "each other"
             )
         return self._other_reading(name)
@@ -439,7 +441,7 @@ class MajorityChallenge:
             score = score_by_refits(name, model.fit, alternative, self.patterns, self.fold)
             if paired_z(self.scores[name], score) < CLEAR:
                 return (
-                    f"another reading of the votes by the same model, which decides "
-                    f"{differs:.0%} of the items otherwise, predicts them nearly as well"
+                    f"another solution of the same model, which decides "
+                    f"{differs:.0%} of the items differently, predicts the votes nearly as well"
                 )
         return ""

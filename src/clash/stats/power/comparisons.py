@@ -89,7 +89,7 @@ def detectable_two_proportions(
 def required_paired(
     effect: float, decisive: float = 1.0, clustering: Clustering = ALONE, level: ErrorRates = USUAL
 ) -> Demand:
-    """Items for McNemar's test that one candidate wins oftener than the other loses.
+    """Items for McNemar's test that one candidate wins more often than the other loses.
 
     Each ballot scores +1, 0 (a tie) or -1; ``effect`` is the mean score (wins minus losses),
     ``decisive`` the share of ballots without ties. With z_a, z_b for alpha and power,
