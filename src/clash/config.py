@@ -85,7 +85,7 @@ class Options(Strict):
     def _leaves_connection_alone(cls, headers: dict[str, str]) -> dict[str, str]:
         for name in headers:
             if name.strip().lower() in _CONNECTION_HEADERS:
-                raise ValueError(f"{name} follows from the address, which base_url sets")
+                raise ValueError(f"{name} is part of the address, which base_url sets")
         return headers
 
 

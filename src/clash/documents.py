@@ -145,7 +145,7 @@ def parse_json(
     try:
         value = json.loads(text, object_pairs_hook=_unique_keys)
     except _KeyTwiceError as error:
-        message, hint = f"the key {error.key!r} stands twice", "remove one of the two"
+        message, hint = f"the key {error.key!r} appears twice", "remove one of the two"
         raise InputError(message, path=path, line=line, field=error.key, hint=hint) from None
     except UnicodeDecodeError as error:
         raise InputError(

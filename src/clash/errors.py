@@ -127,13 +127,13 @@ CONTRADICTIONS = (
 
 
 def contradiction(runs: Sequence[str], error: Exception) -> RunFolderError:
-    """The error of runs whose records do not fit together, from what reading them raised."""
+    """The error of runs whose records are inconsistent, from what reading them raised."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
     line = f"{Path(frame.filename).name}:{frame.lineno}"
     return RunFolderError(
-        f"{' and '.join(runs)}: its records do not fit together"
+        f"{' and '.join(runs)}: its records are inconsistent"
         f" ({type(error).__name__}: {error}, at {line})"
-        f"\n  fix: `clash verify {runs[-1]}` says what was changed; if it finds nothing, this is a"
+        f"\n  fix: `clash verify {runs[-1]}` shows what was changed; if it finds nothing, this is a"
         " bug of clash: please report it"
     )
 
@@ -143,7 +143,7 @@ def as_run_errors(*runs: Path) -> Iterator[None]:
     """Raise what contradictory records of runs cause as a :class:`RunFolderError`.
 
     Raises:
-        RunFolderError: the records do not fit together.
+        RunFolderError: the records are inconsistent.
     """
     try:
         yield

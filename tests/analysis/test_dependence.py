@@ -75,7 +75,7 @@ def test_without_labels_the_split_is_seen_but_not_who_is_right(inferred: Depende
     assert inferred.blocs
     for bloc in inferred.blocs:
         assert set(bloc.judges) <= set(COPIES) or set(bloc.judges) <= set(OTHERS)
-    assert any("a split is seen, not who is right" in line for line in inferred.conclusions)
+    assert any("it is unknown who is right" in line for line in inferred.conclusions)
 
 
 def test_the_panel_is_worth_what_was_planted(labelled: Dependence) -> None:

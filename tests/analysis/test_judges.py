@@ -178,7 +178,7 @@ def test_people_come_before_the_file_and_the_most_of_them_decide(labels, truth):
 @pytest.mark.parametrize(
     ("error", "word"),
     [
-        ("timeout: no whole answer within 120 s", "timeout"),
+        ("timeout: no complete answer within 120 s", "timeout"),
         ("rate_limit: slow down", "rate_limit"),
         ("the ranking leaves out A1", "unreadable"),
         ("expected: something", "expected"),

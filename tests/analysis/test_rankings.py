@@ -71,7 +71,7 @@ def test_where_borda_passes_over_the_condorcet_winner_the_reason_is_told():
     assert found.result("kemeny").first == ("a",)
     told = "\n".join(found.differences)
     assert "a beats every other candidate head to head" in told
-    assert "b first by borda: borda counts every place" in told
+    assert "b first by borda: borda counts every position" in told
     assert "head to head 6:9" in told
 
 
@@ -201,7 +201,7 @@ def test_weights_of_a_file(tmp_path):
     with pytest.raises(InputError, match="is not JSON"):
         read_weights(plain)
     plain.write_text('{"j0": 0, "j1": 0}')
-    with pytest.raises(ConfigError, match="no ranking of any weight"):
+    with pytest.raises(ConfigError, match="give no ranking a weight above 0"):
         rank_candidates(given, ["borda"], weights=str(plain))
 
 

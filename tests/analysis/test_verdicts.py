@@ -379,11 +379,11 @@ def test_a_candidate_that_no_voting_judge_may_judge_leaves_no_verdict():
 def test_an_abstention_names_the_judges_that_it_lacks():
     by = rules({"a": 1.0, "b": 1.0, "c": 1.0})
     found = decided({"a": FOR, "b": None, "c": None}, by)
-    assert found.abstained == "below the quorum: nothing usable of b, c"
+    assert found.abstained == "below the quorum: no usable judgment by b, c"
     assert decided({"a": None, "b": None, "c": None}, by).abstained == "no judge judged it"
     twice = rules({"a": 1.0, "b": 1.0}, quorum=2, presentations=2)
     half = decided({"a": [FOR, FOR], "b": [FOR, None]}, twice)
-    assert half.abstained == "below the quorum: nothing usable of some"
+    assert half.abstained == "below the quorum: no usable judgment by some"
 
 
 def test_an_exclusion_names_every_candidate_without_a_judge():

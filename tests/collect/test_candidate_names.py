@@ -62,7 +62,7 @@ def test_a_candidate_that_nobody_writes_for_is_named_with_the_model_that_it_may_
     shown = dry(capsys, prompts, f"{LUNA},openai/o3").err
     assert "luna has responses to 1 of 2 items" in shown
     assert f"if it is {LUNA}, write `id: luna`" in shown
-    assert "old has responses to 1 of 2 items, and no model writes more" in shown
+    assert "old has responses to 1 of 2 items, and no model generates more" in shown
 
 
 @pytest.mark.parametrize("name", ["gpt-6-luna", LUNA])

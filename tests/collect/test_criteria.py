@@ -56,7 +56,7 @@ def test_what_can_be_read_is_read_and_weights_add_up_to_one(text):
         (said([ROWS[0], ROWS[1], {**ROWS[2], "weight": -1}]), "weight"),
         (said([ROWS[0], ROWS[1], {"weight": 1}]), "name"),
         (said("Accuracy"), "no list of criteria"),
-        (said(ROWS)[:60], "JSON|breaks off"),
+        (said(ROWS)[:60], "JSON|ends inside"),
         ("", "empty"),
         ("I cannot help with that.", "JSON"),
     ],

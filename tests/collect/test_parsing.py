@@ -248,7 +248,7 @@ def test_a_run_made_before_there_were_codes_is_read_without_one():
     [
         ("", "empty"),
         ("I cannot decide.", "no JSON"),
-        ('{"ballot": "0123456789ab", "ranking": ["A1", "A0"', "breaks off"),
+        ('{"ballot": "0123456789ab", "ranking": ["A1", "A0"', "ends inside"),
         (coded(ranking=["A1", "A0"]), "leaves out A2"),
         (coded(ranking=["A1", "A0", "A0", "A2"]), "A0 twice"),
         (coded(ranking=["A1", "A0", "A3"]), "not shown"),
@@ -258,7 +258,7 @@ def test_a_run_made_before_there_were_codes_is_read_without_one():
         (coded(ranking=None), "no ranking"),
         (coded(winner="A1"), "no ranking"),
         ('{"ranking": ["A1", "A0", "A2"]}', "no object with the 'ballot' code"),
-        ('{"ballot": "x", "ranking": ["A1", "A0", "A2"]}', "not the one of this page"),
+        ('{"ballot": "x", "ranking": ["A1", "A0", "A2"]}', "not the code of this page"),
         (coded(ranking=["A1", "A0", "A2"]) + coded(ranking=["A0", "A1", "A2"]), "differ"),
         (coded(ranking=["A1"])[:-1] + ', "ranking": ["A0"]}', "appears twice"),
         (coded(ranking={"A0": "first", "A1": 2, "A2": 3}), "whole numbers"),

@@ -116,7 +116,7 @@ def test_a_repeated_item_keeps_its_cluster_and_its_responses():
         ({}, ("x",), {}, InputError, r"has one response \(x\), and nothing to compare"),
         ({}, (), {}, InputError, "has no response"),
         ({"candidates": MODELS[:1]}, (), {}, InputError, "nothing to compare it with"),
-        ({}, ("x", "y"), {"label": "z"}, InputError, "label 'z', which is no candidate"),
+        ({}, ("x", "y"), {"label": "z"}, InputError, "label 'z', which is not a candidate"),
         ({"aggregate": {"method": "median"}}, ("x", "y"), {}, ConfigError, "not by 'median'"),
         (
             {"observers": [{"id": "a", "model": "compatible/z"}]},

@@ -144,7 +144,7 @@ def test_a_writer_without_a_key_is_named_with_its_variable():
     found = criteria({}, {}, panel=OWN)
     assert found.criteria_ref is None
     assert found.criteria_why == "openrouter/own/writer needs OPENROUTER_API_KEY"
-    assert any("the generic four" in note for note in found.notes)
+    assert any("the four generic ones" in note for note in found.notes)
 
 
 # -- .env -------------------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def test_sample_takes_any_file_and_its_options(clash, tmp_path, monkeypatch):
     assert len(load(tmp_path / "human-2-seed7.jsonl").items) == 2
     long = as_json(clash("sample", path, "--rules", "clear", "--min-chars", "99", "--json"))
     assert long["counts"]["a response is shorter than 99 characters"] == 3
-    with pytest.raises(InputError, match="the rules admit 3"):
+    with pytest.raises(InputError, match="the rules admit only 3"):
         clash("sample", path, "--n", "9", "--rules", "clear")
 
 

@@ -115,7 +115,7 @@ def test_fastchat_records_that_were_appended_twice_count_once(fastchat):
     )
     [run] = convert(fastchat).runs
     assert rankings(run)["q81-t1-a-b", 0, "gpt-4"] == [["b"], ["a"]]
-    assert any("2 judgments stood more than once" in note for note in run.notes)
+    assert any("2 judgments appeared more than once" in note for note in run.notes)
 
 
 def test_fastchat_scores_become_rankings_and_a_missing_score_is_told(tmp_path):
@@ -395,5 +395,5 @@ def test_nothing_that_is_known_says_what_is(tmp_path):
 
 def test_a_form_without_judgments_is_refused(tmp_path):
     path = jsonl(tmp_path / "x.jsonl", {"prompt": "Q?"})
-    with pytest.raises(InputError, match="holds no judgment in the form of fastchat"):
+    with pytest.raises(InputError, match="contains no judgment in the format of fastchat"):
         convert(path, "fastchat")

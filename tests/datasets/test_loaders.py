@@ -146,7 +146,7 @@ def test_arena_100k_keeps_what_the_rules_ask_about(tmp_path):
     assert dataset.facts["q4"].turns == 2
     assert said(dataset)["q4"][1]["gpt-4o-2024-05-13"] == "[Turn 1]\nHi.\n\n[Turn 2]\nBye."
     assert {e.item_id: e.reason for e in dataset.exclusions} == {
-        "q3": "the two conversations ask different things",
+        "q3": "the two conversations ask different questions",
         "q5": "unreadable conversation: expected 1 questions with an answer each",
     }
 
@@ -245,7 +245,7 @@ def test_rewardbench_2_is_one_among_four_and_leaves_the_ties_out(tmp_path):
     [(label, texts)] = said(dataset).values()
     assert texts[label] == "right"
     assert sorted(texts) == ["response-a", "response-b", "response-c", "response-d"]
-    assert dataset.excluded_by_reason() == {"several right responses, so no single winner": 1}
+    assert dataset.excluded_by_reason() == {"several correct responses, so no single winner": 1}
 
 
 def test_llmbar_names_its_subset_by_folder(tmp_path):
@@ -362,7 +362,7 @@ def test_a_label_that_is_ambiguous_is_refused_with_the_mend(tmp_path):
     path = to_jsonl(tmp_path / "any.jsonl", [{**record, "label": "A"}, record])
     with pytest.raises(InputError) as caught:
         loaders.load(path)
-    assert str(caught.value).startswith(f"{path}:2: label: cannot tell who wins by '0'")
+    assert str(caught.value).startswith(f"{path}:2: label: cannot tell the winner from '0'")
     assert "fix: A, B or tie" in str(caught.value)
 
 

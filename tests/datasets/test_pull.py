@@ -203,7 +203,7 @@ def test_the_token_goes_out_unencrypted_only_where_that_is_confirmed(monkeypatch
 
 @pytest.mark.parametrize(
     ("target", "message"),
-    [("ftp://x", "no web address"), ("file:///etc/passwd#", "no web address")],
+    [("ftp://x", "not a web address"), ("file:///etc/passwd#", "not a web address")],
 )
 def test_a_redirect_out_of_the_web_is_refused(hub, tmp_path, target, message):
     hub.elsewhere = target
@@ -214,7 +214,7 @@ def test_a_redirect_out_of_the_web_is_refused(hub, tmp_path, target, message):
 def test_a_redirect_out_of_the_encryption_is_refused():
     from clash.datasets.hub import Http
 
-    with pytest.raises(DownloadError, match="out of the encryption"):
+    with pytest.raises(DownloadError, match="which is not encrypted"):
         Http._next("https://hub.example/a", "http://hub.example/a")
     assert Http._next("https://hub.example/a/b", "../c") == "https://hub.example/c"
 

@@ -131,8 +131,8 @@ PARQUET_BOMBS = {
     ),
     "text": ({"a": ["x" * (1 << 20)]}, "bytes in 'a'; 1,048,576 are read"),
     "ratio": ({n: [n * 1_000_000] for n in "abc"}, "bytes once unpacked; 1,048,576 are read"),
-    "no UTF-8": ({"a": _text(b"\xff\xfe")}, "a value from record 1 on cannot be read"),
-    "year 148,000": ({"a": pa.array([2**62], pa.timestamp("us"))}, "record 1 on cannot be read"),
+    "no UTF-8": ({"a": _text(b"\xff\xfe")}, "a value in or after record 1 cannot be read"),
+    "year 148,000": ({"a": pa.array([2**62], pa.timestamp("us"))}, "record 1 cannot be read"),
 }
 
 

@@ -140,7 +140,7 @@ def test_tiers_are_those_of_the_first_experiment():
 
 
 def test_asking_for_more_than_there_is_says_how_many_there_are():
-    with pytest.raises(InputError, match="2 items are asked for, the rules admit 1"):
+    with pytest.raises(InputError, match="2 items are requested, but the rules admit only 1"):
         sample(dataset(battle()), replace(PAPER_ARENA, n=2), rng())
 
 

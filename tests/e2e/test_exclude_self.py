@@ -83,7 +83,7 @@ def test_one_of_the_others_that_fails_is_still_below_the_quorum(lab):
     lab.server.misbehave(faults.server_error(), model="b", times=1)
     run = lab.judged(*WORDS, code=3)
     abstained = [v["abstained"] for v in run.lines("verdicts") if v["abstained"]]
-    assert abstained == ["below the quorum: nothing usable of b"]
+    assert abstained == ["below the quorum: no usable judgment by b"]
 
 
 def test_of_four_responses_it_ranks_the_other_three_and_its_own_is_judged_by_the_others(lab):

@@ -30,7 +30,7 @@ JUDGE = {"id": "judge", "model": "compatible/judge", "price": PRICE}
 
 @pytest.fixture
 def lab(lab):
-    """The vendors' own keys, no address, and a token that is no model's business."""
+    """The vendors' own keys, no address, and a token that is not a model's business."""
     keys = {k: v for k, v in lab.environ.items() if k.endswith("_KEY")}
     proxy = {"HTTP_PROXY": f"http://127.0.0.1:{lab.server.port}"}
     lab.environ = {**keys, **proxy, "GITHUB_TOKEN": SECRET}

@@ -62,7 +62,7 @@ def test_below_the_quorum_there_is_no_verdict_and_the_reason_is_told(lab):
             assert not verdict["unanimous"]
         else:
             assert verdict["ranking"] is verdict["winner"] is verdict["confidence"] is None
-            assert verdict["abstained"] == "below the quorum: nothing usable of a, b"
+            assert verdict["abstained"] == "below the quorum: no usable judgment by a, b"
     assert Counter(failed.values()) == {1: 2, 2: 1}
     board = {row["candidate"]: row for row in run.report["leaderboard"]}
     # The item without a verdict is in the denominator of the win rate.

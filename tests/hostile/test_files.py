@@ -86,7 +86,7 @@ def test_a_vote_with_a_key_twice_is_refused_at_its_line(here, capsys, line, key)
     first = b'{"item": "q", "judge": "a", "ranking": ["x", "y"]}\n'
     path.write_bytes((first if key == "ranking" else samples.VOTE) + line + b"\n")
     assert run(["aggregate", str(path)]) == 2
-    assert f"twice.jsonl:2: {key}: the key '{key}' stands twice" in capsys.readouterr().err
+    assert f"twice.jsonl:2: {key}: the key '{key}' appears twice" in capsys.readouterr().err
 
 
 def test_words_that_are_the_name_of_a_key_are_no_second_key(tmp_path):

@@ -261,7 +261,7 @@ def test_a_server_of_ones_own_that_does_not_run_is_asked_after(asker, provider, 
     model.server = _At(f"http://127.0.0.1:{unused_port}/v1")
     error = model.failure()
     assert (error.error_class, error.action, error.maybe_billed) == ("connection", "stop", False)
-    assert f"nothing listens at 127.0.0.1:{unused_port}: is it running?" in error.message
+    assert f"no server is running at 127.0.0.1:{unused_port}: is it running?" in error.message
 
 
 @pytest.mark.parametrize("provider", ALL)

@@ -120,7 +120,9 @@ def verdict(
     seats = {p.seat for p in present}
     if not rules.enough(sum(p.weight * rankings.share[p.id] for p in present), eligible):
         names = ", ".join(p.id for p in eligible if p.id not in seats)
-        return _abstained(item_id, rules, f"below the quorum: nothing usable of {names or 'some'}")
+        return _abstained(
+            item_id, rules, f"below the quorum: no usable judgment by {names or 'some'}"
+        )
     absent = _candidates_without_rank(rankings, present) if rules.exclusions else []
     if absent:
         why = f"excluded: no voting judge may judge {', '.join(absent)}"

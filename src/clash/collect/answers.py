@@ -135,9 +135,9 @@ def find_answer(text: str, form: AnswerForm, repairs: list[str]) -> dict[str, An
         raise Unreadable(_why_none(reply, form))
     answers = [_decode_answer(reply[span.start : span.end], form, repairs) for span in spans]
     if any(answer != answers[0] for answer in answers):
-        raise Unreadable("the answer holds several ballots that differ")
+        raise Unreadable("the answer contains several ballots that differ")
     if len(answers) > 1:
-        note(repairs, "the ballot stands in the answer more than once")
+        note(repairs, "the ballot appears in the answer more than once")
     _check_surroundings(reply, start, spans, repairs)
     return answers[0]
 
@@ -151,7 +151,7 @@ def _sole_answer(reply: str, form: AnswerForm) -> dict[str, Any] | None:
     if not isinstance(value, dict) or value.keys() - {KEY} != set(form.keys):
         return None
     if KEY in value and value[KEY] != form.code:
-        raise Unreadable(f"the {KEY!r} code is not the one of this page")
+        raise Unreadable(f"the {KEY!r} code is not the code of this page")
     return value
 
 
@@ -166,13 +166,13 @@ def _decode_answer(text: str, form: AnswerForm, repairs: list[str]) -> dict[str,
 
 def _why_none(reply: str, form: AnswerForm) -> str:
     if "{" not in reply:
-        return "the answer holds no JSON"
+        return "the answer contains no JSON"
     if reply.count("{") > reply.count("}"):
-        return "the answer breaks off inside the JSON"
+        return "the answer ends inside the JSON"
     if form.code is None:
         return "the answer has no ranking"
     if f'"{KEY}"' in reply:
-        return f"the {KEY!r} code is not the one of this page"
+        return f"the {KEY!r} code is not the code of this page"
     return f"the answer has no object with the {KEY!r} code of this page"
 
 
@@ -198,11 +198,11 @@ def _check_surroundings(
     if courtesy:
         note(repairs, "a courtesy after the ballot")
     if not _ENDING.fullmatch(ending):
-        raise Unreadable("the answer goes on after the ballot, which may take it back")
+        raise Unreadable("the answer continues after the ballot and may retract it")
     if _inside_thinking(before):
-        raise Unreadable("the ballot stands inside thinking that never ends")
+        raise Unreadable("the ballot is inside thinking that never ends")
     if _is_retracted(before, after_blank_line=after_blank_line):
-        raise Unreadable("the words before the ballot take it back")
+        raise Unreadable("the text before the ballot retracts it")
     if start:
         note(repairs, "thinking before the answer")
     if before:

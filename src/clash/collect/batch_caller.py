@@ -156,7 +156,7 @@ class BatchCaller(Caller):
             self._queue.resume(entry.batch, provider)
         entry.row = provider.row(request, entry.key)
         if entry.request_hash != request.hash(ask.ref.model):
-            text = "the batch holds another question than the run would ask"
+            text = "the batch contains a different question from the one that the run would ask"
             entry.settle(
                 ProviderError(text, error_class="bad_request", action="degrade", maybe_billed=True)
             )

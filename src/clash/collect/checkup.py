@@ -297,4 +297,4 @@ async def _ping(name: str, ref: ModelRef, environ: Mapping[str, str]) -> Checkup
             return CheckupFinding("ok", name, f"answers in {reply.latency_s:.1f} s")
     finally:
         await provider.aclose()
-    return CheckupFinding("bad", name, "refuses every form of a request")
+    return CheckupFinding("bad", name, "refuses every request format")

@@ -100,7 +100,7 @@ def _closing(text: str, start: int) -> int:
             raise Unreadable("the answer is nested too deeply")
         if depth == 0:
             return token.end()
-    raise Unreadable("the answer breaks off inside the JSON")
+    raise Unreadable("the answer ends inside the JSON")
 
 
 def decode(text: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -150,7 +150,7 @@ def objects(text: str, repairs: list[str]) -> list[Any]:
     except Unreadable:
         values = [decode_repaired(inner[s.start : s.end], repairs) for s in top_level(inner)]
     if not values:
-        raise Unreadable("the answer holds no JSON")
+        raise Unreadable("the answer contains no JSON")
     return values
 
 

@@ -111,7 +111,7 @@ def read_reply(call: Call, prompt: JudgePrompt) -> ParsedAnswer:
             schema_enforced=call.structured == "schema",
         )
     reason = call.error or {
-        "truncated": "the answer breaks off at the token limit",
+        "truncated": "the answer was cut off at the token limit",
         "refusal": "the judge refused",
         "blocked": "the provider blocked the answer",
         "empty": "the answer has no text",

@@ -76,7 +76,7 @@ class Prompts:
         if not item_ids:
             return self
         number = f"{len(item_ids)} item{'s hold' if len(item_ids) > 1 else ' holds'}"
-        warning = f"{number} a secret of this environment: {REPLACEMENT} takes its place, in what is sent too"
+        warning = f"{number} a secret of this environment: {REPLACEMENT} replaces it, also in what is sent"
         return replace(self, items=items, responses=responses, warnings=(*self.warnings, warning))
 
     def first(self, n: int) -> Prompts:
@@ -123,7 +123,7 @@ def load(path: Path) -> Prompts:
         items.append(_item(entry, item_id, group))
         responses += _responses(entry, item_id)
     if not items:
-        raise InputError("holds no prompt", path=path, hint="one prompt at least")
+        raise InputError("holds no prompt", path=path, hint="write at least one prompt")
     n_repeats = sum(item.group is not None for item in items)
     if n_repeats:
         verb = "repeats" if n_repeats == 1 else "repeat"

@@ -239,11 +239,11 @@ def _cells(
         try:
             label = _label(name, labels, repairs)
         except Unreadable:
-            note(repairs, "scores of what was not shown left out")
+            note(repairs, "scores of responses that were not shown left out")
             continue
         criterion = ids.get(str(spelling).strip().lower())
         if criterion is None:
-            note(repairs, "scores for what is no criterion left out")
+            note(repairs, "scores for unknown criteria left out")
         else:
             yield label, criterion, cell
 

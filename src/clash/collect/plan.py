@@ -256,10 +256,11 @@ def unwritten_responses(plan: Plan) -> list[str]:
         match = similar_candidate(name, plan.candidates)
         if match is None and count == len(items):
             continue
-        text = f"{name} has responses to {count} of {len(items)} items, and no model writes more"
+        text = f"{name} has responses to {count} of {len(items)} items, and no model generates more"
         if match is not None:
             text += (
-                f"; fix: if it is {match.model}, write `id: {name}` beside that model in clash.yaml,"
+                f"; fix: if it is {match.model}, write `id: {name}` beside that model in "
+                "clash.yaml,"
                 f" or call its responses {match.id} in the prompts file"
             )
         else:
@@ -387,7 +388,7 @@ def _check_options(ref: ModelRef) -> None:
     suspects += [("field", "extra", name) for name, _ in secret_fields(ref.options.extra)]
     for kind, option, name in suspects:
         raise ConfigError(
-            f"the {kind} {name} of {ref.model} may hold a key, and would be on record",
+            f"the {kind} {name} of {ref.model} may contain a key, which would be recorded",
             field=f"options.{option}",
             hint="put the key into a variable and name it in api_key_env",
         )
@@ -406,10 +407,10 @@ def _check_fallbacks(plan: Plan) -> None:
         for judge in judges:
             if judge.id in plan.excluded_candidates:
                 raise ConfigError(
-                    f"{judge.model} is a candidate, so exclude_self keeps it from standing in for"
-                    f" {judge.stands_in_for}",
+                    f"{judge.model} is a candidate, so with exclude_self it cannot replace "
+                    f"{judge.stands_in_for}",
                     field="fallbacks",
-                    hint="name a model that is no candidate",
+                    hint="name a model that is not a candidate",
                 )
 
 
@@ -431,7 +432,8 @@ def _check(plan: Plan, prompts: Prompts) -> None:
             )
         if item.label is not None and item.label not in {*candidates, "tie"}:
             raise InputError(
-                f"item {item.item_id!r} has the label {item.label!r}, which is no candidate of it",
+                f"item {item.item_id!r} has the label {item.label!r}, which is not a candidate "
+                "of this item",
                 path=prompts.path,
                 field="label",
                 hint=one_of(item.label, [*sorted(candidates), "tie"]),

@@ -65,7 +65,7 @@ def _gaps_of_import(folder: RunFolder) -> Iterator[AuditGap]:
     """The gap of a run by another tool, which kept other records."""
     bare = sum(judgment.call_id is None for judgment in folder.judgments())
     yield AuditGap(
-        f"the run names no panel that clash can call, and {bare} judgments have no raw answer"
+        f"the run names no panel that clash can run, and {bare} judgments have no raw answer"
     )
 
 
@@ -88,7 +88,7 @@ class _Record:
 
         Raises:
             _MissingCallError: there is none.
-            _OtherQuestionError: it asked something else.
+            _OtherQuestionError: it asked a different question.
         """
         call = self.calls.get(ask.call_id)
         if call is None:
@@ -133,16 +133,16 @@ class _Repetition:
         """What the manifest lists beside the configuration that it follows from."""
         manifest, config = self.manifest, self.plan.config
         if manifest.panel != self.plan.panel_record:
-            yield "the panel of manifest.json is not that of its configuration"
+            yield "the panel of manifest.json differs from its configuration"
         if manifest.seeds.get("seed") != config.seed:
-            yield "the seed of manifest.json is not that of its configuration"
+            yield "the seed of manifest.json differs from its configuration"
         models = [candidate.model_dump(mode="json") for candidate in config.candidates]
         if manifest.candidates[: len(models)] != models:
-            yield "the candidates of manifest.json are not those of its configuration"
+            yield "the candidates of manifest.json differ from its configuration"
         errors = {f"{c.error_class}: {c.error}" for c in self.record.calls.values() if c.error}
         for model, reason in manifest.stopped.items():
             if reason not in errors:
-                yield f"manifest.json says that {model} stopped, and no call says why"
+                yield f"manifest.json says that {model} stopped, but no call shows why"
 
     def pages(self) -> Iterator[str]:
         """Every shuffle and every mask."""
@@ -153,7 +153,7 @@ class _Repetition:
             if record != blinding:
                 yield f"the page of {record.item_id!r} {_differences(record, blinding)}"
         for record in records.values():
-            yield f"the page of {record.item_id!r} shows responses that are not there"
+            yield f"the page of {record.item_id!r} shows responses that do not exist"
 
     def responses(self) -> Iterator[str]:
         """Every response that a model gave."""
@@ -164,7 +164,7 @@ class _Repetition:
                 continue
             title = f"the response of {response.candidate} to {response.item_id!r}"
             if response.candidate not in candidates:
-                yield f"{title} is of nobody who was asked"
+                yield f"{title} is by a candidate that was not asked"
                 continue
             candidate = candidates[response.candidate]
             repetition = respond(items[response.item_id], candidate, self.plan.config, self.record)
@@ -180,7 +180,7 @@ class _Repetition:
             ready = ready_criteria(item, self.plan)
             if ready is not None:
                 if (record.source, record.criteria) != (ready.source, ready.criteria):
-                    yield f"{title} are not those of the configuration"
+                    yield f"{title} differ from the configuration"
             elif self.plan.criteria_ref is not None:
                 repetition = derive(item, self.plan, self.plan.criteria_ref, self.record)
                 yield from _compare(title, record, repetition, empty=_is_fallback(record))
@@ -194,15 +194,15 @@ class _Repetition:
             title = f"{slot.judge.id} on {slot.item.item_id!r}"
             if judgment is None:
                 if self.manifest.status == "complete":
-                    yield f"{title}: the run is complete, and there is no judgment"
+                    yield f"{title}: the run is complete, but this judgment is missing"
             elif judgment.judge not in judges:
-                yield f"{title}: {judgment.judge} is no judge of the panel"
+                yield f"{title}: {judgment.judge} is not a judge of the panel"
             else:
                 # A fallback may have taken the judge's place.
                 repetition = self._judge(replace(slot, judge=judges[judgment.judge]), prompt)
                 yield from _compare(title, judgment, repetition, empty=judgment.ranking is None)
         for judgment in records.values():
-            yield f"{judgment.judge} on {judgment.item_id!r} judged a page that there was not"
+            yield f"{judgment.judge} on {judgment.item_id!r} judged a page that does not exist"
 
     async def _judge(self, slot: JudgmentSlot, prompt: JudgePrompt) -> Judgment:
         judgment, _ = await ask_judge(slot, prompt, self.plan, self.record)
@@ -248,7 +248,7 @@ def _compare(
         if not empty:
             yield f"{title}: there is no call {error}"
     except _OtherQuestionError as error:
-        yield f"{title}: {error} asked something else"
+        yield f"{title}: {error} asked a different question"
     else:
         if record != expectation:
             yield f"{title}: {_differences(record, expectation)}"

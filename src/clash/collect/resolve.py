@@ -162,7 +162,7 @@ def resolve(config: Config, environ: Mapping[str, str]) -> ResolvedConfig:
     panel = _panel(config, environ, notes)
     ref, why = _criteria(config, panel, environ)
     if why is not None and panel.name != KEYLESS_PANEL:
-        notes.append(f"criteria: the generic four for every item ({why})")
+        notes.append(f"criteria: the four generic ones for every item ({why})")
     return ResolvedConfig(config, panel, ref, why, notes)
 
 
@@ -178,7 +178,8 @@ def _panel(config: Config, environ: Mapping[str, str], notes: list[str]) -> Pane
                 notes.append(f"panel: {name} (--panel names another)")
                 return panel
         notes.append(
-            "no shipped panel has all its keys here: using the built-in non-LLM baselines, which show"
+            "no shipped panel has all its keys here: using the built-in non-LLM baselines, "
+            "which show"
             " the pipeline, not quality (--panel FILE names your own panel)"
         )
     else:
@@ -199,7 +200,7 @@ def _criteria(
         return None, "the baseline panel works without any model"
     ref = criteria_model(config.criteria, panel)
     if ref is None:
-        return None, "no model is named to write them"
+        return None, "no model is configured to write them"
     if has_key(ref, environ) or key_variable(ref, environ) in _missing_keys(config, panel, environ):
         return ref, None
     return None, f"{ref.model} needs {key_variable(ref, environ)}"

@@ -101,7 +101,7 @@ async def _answers(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Answer with one short sentence: what is the sea?")
     if reply.outcome != "ok":
         return gateway.finding(
-            "bad", f"{reply.outcome}, and no usable text", "no judgment can be had from it"
+            "bad", f"{reply.outcome}, and no usable text", "it cannot be used as a judge"
         )
     return gateway.finding(
         "ok", f"answers in {reply.latency_s:.1f} s, ends with {reply.finish_reason!r}"
@@ -112,14 +112,17 @@ async def _schema(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Describe the sea in two sentences of plain prose.", schema=_SCHEMA)
     if "schema" in reply.degraded:
         return gateway.finding(
-            "note", "refuses a JSON Schema", "clash asks in words; votes then need their code"
+            "note",
+            "refuses a JSON Schema",
+            "clash then asks without a schema; votes need their code",
         )
     if _fits(reply.text):
-        return gateway.finding("ok", "keeps to the schema")
+        return gateway.finding("ok", "follows the schema")
     return gateway.finding(
         "warn",
         f"ignores the schema: {_excerpt(reply.text)}",
-        "votes then need their code; `options: {structured: text}` asks in words at once",
+        "votes then need their code; `options: {structured: text}` asks without a schema from "
+        "the start",
     )
 
 
@@ -131,10 +134,10 @@ async def _words(gateway: Gateway) -> CheckupFinding:
         options=gateway.ref.options.model_copy(update={"structured": "text"}),
     )
     if code in reply.text:
-        return gateway.finding("ok", "repeats a code that it is given")
+        return gateway.finding("ok", "repeats a given code")
     return gateway.finding(
         "warn",
-        f"does not repeat a code that it is given: {_excerpt(reply.text)}",
+        f"does not repeat a given code: {_excerpt(reply.text)}",
         "without a schema its votes would not count",
     )
 
@@ -154,7 +157,7 @@ async def _refusal(gateway: Gateway) -> CheckupFinding:
         case "ok":
             return gateway.finding("ok", "answers with text")
         case outcome:
-            return gateway.finding("ok", f"says that it is {outcome}")
+            return gateway.finding("ok", f"reports that it is {outcome}")
 
 
 async def _usage(gateway: Gateway) -> CheckupFinding:
@@ -173,7 +176,7 @@ async def _usage(gateway: Gateway) -> CheckupFinding:
             f"{n_long:,} tokens in for at most {bound:,}, {max(outputs):,} out for a cap of {_CAP}"
         )
         return gateway.finding(
-            "bad", f"reports usage that cannot be: {counts}", "clash counts the worst case instead"
+            "bad", f"reports impossible usage: {counts}", "clash counts the worst case instead"
         )
     if n_long - n_short < _FILLER_TOKENS:
         counts = f"{n_short:,}, then {n_long:,} tokens in for 4,000 characters more"
@@ -192,7 +195,7 @@ async def _cap(gateway: Gateway) -> CheckupFinding:
         options=gateway.ref.options.model_copy(update={"reasoning": None}),
     )
     if reply.outcome in ("truncated", "empty"):
-        return gateway.finding("ok", f"cuts at the cap, and says {reply.finish_reason!r}")
+        return gateway.finding("ok", f"cuts at the cap and reports {reply.finish_reason!r}")
     # A token of English is some four characters; eight times the cap is more than it can hold.
     if len(reply.text) > 8 * _SMALL_CAP:
         counts = f"{len(reply.text):,} characters for a cap of {_SMALL_CAP} tokens"
@@ -202,7 +205,7 @@ async def _cap(gateway: Gateway) -> CheckupFinding:
     return gateway.finding(
         "warn",
         f"ends with {reply.finish_reason!r} under a cap that cuts: {_excerpt(reply.text)}",
-        "half an answer may pass for a whole one",
+        "half an answer may be taken as complete",
     )
 
 
@@ -210,7 +213,7 @@ async def _model(gateway: Gateway) -> CheckupFinding:
     reply = await gateway.ask("Answer with the word: here")
     if not reply.served_model:
         return gateway.finding(
-            "note", "does not say which model answered", "a swap could not be seen"
+            "note", "does not say which model answered", "a swap could not be detected"
         )
     if is_same_model(gateway.ref.name, reply.served_model):
         return gateway.finding("ok", f"says {reply.served_model}")
@@ -235,7 +238,7 @@ async def _no_such_model(gateway: Gateway) -> CheckupFinding:
 async def _wrong_key(gateway: Gateway) -> CheckupFinding:
     variable = key_variable(gateway.ref, gateway.environ)
     if variable is None or not gateway.environ.get(variable):
-        return gateway.finding("note", "is asked without a key")
+        return gateway.finding("note", "is called without a key")
     # A copy of the same kind: what the owner confirmed of the variable holds for its value here.
     environ = copy.copy(gateway.environ)
     environ[variable] = f"wrong-{secrets.token_hex(12)}"
@@ -247,9 +250,9 @@ async def _wrong_key(gateway: Gateway) -> CheckupFinding:
         return gateway.finding(
             "warn",
             f"says {error.error_class} ({error.status}) to a wrong key",
-            "a run would go on asking instead of stopping",
+            "a run would continue instead of stopping",
         )
-    return gateway.finding("note", "answers whatever the key is", "fine on your own machine")
+    return gateway.finding("note", "accepts any key", "acceptable on your own machine")
 
 
 async def _stream(gateway: Gateway) -> CheckupFinding:
@@ -278,11 +281,11 @@ async def _parallel(gateway: Gateway) -> CheckupFinding:
         for number in range(_AT_ONCE):
             tasks.start_soon(ask, number)
     if not failures:
-        return gateway.finding("ok", f"{_AT_ONCE} calls at once are all answered")
+        return gateway.finding("ok", f"{_AT_ONCE} simultaneous calls are all answered")
     causes = ", ".join(sorted(set(failures)))
     return gateway.finding(
         "warn",
-        f"{len(failures)} of {_AT_ONCE} calls at once fail ({causes})",
+        f"{len(failures)} of {_AT_ONCE} simultaneous calls fail ({causes})",
         "set `concurrency` for this model",
     )
 

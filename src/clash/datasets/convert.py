@@ -69,7 +69,7 @@ def conversion_of(form: str, runs: list[ForeignRun], path: Path) -> Conversion:
         InputError: none of them has a judgment.
     """
     if not any(run.judgments for run in runs):
-        raise InputError(f"holds no judgment in the form of {form}", path=path)
+        raise InputError(f"contains no judgment in the format of {form}", path=path)
     return Conversion(form, runs=tuple(runs))
 
 
@@ -89,7 +89,9 @@ def recognise(path: Path, forms: Sequence[str] = FORMATS) -> Format:
     if path.is_file():
         return "pairs"
     raise InputError(
-        "holds nothing that is recognised", path=path, hint=f"name its form: {', '.join(forms)}"
+        "contains no format that is recognised",
+        path=path,
+        hint=f"name its format: {', '.join(forms)}",
     )
 
 

@@ -235,7 +235,7 @@ class ForeignRunBuilder:
     def build(self, name: str, source: str, *notes: str) -> ForeignRun:
         """The run."""
         if self._again:
-            notes += (f"{self._again} judgments stood more than once; the last of each counts",)
+            notes += (f"{self._again} judgments appeared more than once; the last of each counts",)
         missing = Counter(r.error for r in self._responses.values() if r.text is None)
         notes += tuple(f"{count} responses: {why}" for why, count in missing.items())
         items = tuple(self._items.values())

@@ -128,12 +128,12 @@ class Http:
     @staticmethod
     def _next(url: str, location: str | None) -> str:
         if not location:
-            raise DownloadError(f"{url}: redirected to nowhere")
+            raise DownloadError(f"{url}: redirected without an address")
         target = urljoin(url, location)
         if httpx2.URL(target).scheme not in ("http", "https"):
-            raise DownloadError(f"{url}: redirected to {target}, which is no web address")
+            raise DownloadError(f"{url}: redirected to {target}, which is not a web address")
         if url.startswith("https:") and target.startswith("http:"):
-            raise DownloadError(f"{url}: redirected to {target}, out of the encryption")
+            raise DownloadError(f"{url}: redirected to {target}, which is not encrypted")
         return target
 
     @staticmethod
@@ -164,7 +164,7 @@ def token(entry: CatalogueEntry, base: str) -> str | None:
     """The token for the hub at ``base``; null for a publisher's own web server, which is no hub.
 
     Raises:
-        ConfigError: the token would go out unencrypted, and its owner has not confirmed that.
+        ConfigError: the token would be sent unencrypted, and its owner has not confirmed that.
     """
     value = os.environ.get(TOKEN, "").strip()
     if not value or entry.web is not None:
@@ -174,7 +174,7 @@ def token(entry: CatalogueEntry, base: str) -> str | None:
     if is_expected(where, address="owner", variable="owner") or environ.allows(where):
         return value
     raise ConfigError(
-        f"{where}: the token would go out unencrypted",
+        f"{where}: the token would be sent unencrypted",
         field="--base-url",
         hint=f"use https, unset {TOKEN}, or confirm it: clash trust {TOKEN} {where.host}",
     )

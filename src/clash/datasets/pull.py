@@ -185,7 +185,7 @@ class _Fetch:
                     have = part.stat().st_size if part.exists() else 0
                     raise DownloadError(
                         f"{remote.url}: connection lost after {have} bytes ({error})"
-                        "\n  fix: pull again; it goes on from there"
+                        "\n  fix: pull again to continue from there"
                     ) from None
                 time.sleep(self.wait_s * 2 ** (attempt - 1))
             else:

@@ -187,7 +187,7 @@ def _parquet(path: Path) -> Iterator[SourceRow]:
         reason = str(error).splitlines()[0]
         raise InputError(f"is not Parquet: {reason}", path=path, hint="pull it again") from None
     except (ValueError, OverflowError) as error:  # text that is no UTF-8, a date beyond Python's
-        message = f"a value from record {number + 1} on cannot be read: {error}"
+        message = f"a value in or after record {number + 1} cannot be read: {error}"
         raise InputError(message, path=path, hint="write it as JSON Lines (.jsonl)") from None
 
 

@@ -221,9 +221,9 @@ def _draw(eligible: Sequence[Item], rules: SamplingRules, rng: np.random.Generat
         return {item.item_id for item in eligible}
     if rules.n > len(eligible):
         raise InputError(
-            f"{rules.n} items are asked for, the rules admit {len(eligible)}",
+            f"{rules.n} items are requested, but the rules admit only {len(eligible)}",
             field="n",
-            hint="ask for fewer, or relax a rule",
+            hint="request fewer, or relax a rule",
         )
     strata: dict[str, list[str]] = {}
     for item in eligible:

@@ -76,7 +76,9 @@ def open_to_read(path: Path, *, refuse_sparse: bool = True) -> BinaryIO:
     file = os.fdopen(_open(path, os.O_RDONLY, "read"), "rb")
     if refuse_sparse and _is_sparse(file.fileno()):
         file.close()
-        raise RunFolderError(f"{path}: has holes (it is a sparse file), so clash did not write it")
+        raise RunFolderError(
+            f"{path}: has holes (it is a sparse file), so it was not written by clash"
+        )
     return file
 
 
@@ -112,7 +114,9 @@ def read(path: Path, *, most: int = LONGEST) -> bytes:
     with open_to_read(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise RunFolderError(f"{path}: is larger than {most:,} bytes, so clash did not write it")
+        raise RunFolderError(
+            f"{path}: is larger than {most:,} bytes, so it was not written by clash"
+        )
     return data
 
 
@@ -164,7 +168,8 @@ def with_hint(message: str, error: OSError) -> str:
     """The message with a fix for the error, where one is known."""
     if error.errno in _FULL:
         return (
-            f"{message}\n  fix: make room on the disk, then repeat the command; `clash resume` continues"
+            f"{message}\n  fix: make room on the disk, then repeat the command; `clash resume` "
+            "continues"
             " a run that had started, and pays for nothing twice"
         )
     if error.errno in _FORBIDDEN:
@@ -206,7 +211,7 @@ def _writable(path: Path, flags: int) -> int:
     if os.fstat(fd).st_nlink > 1:
         os.close(fd)
         raise RunFolderError(
-            f"{path}: has a second name (a hard link), which would change too"
+            f"{path}: has a second name (a hard link) that would change too"
             f"\n  fix: replace it with a copy of itself"
         )
     return fd
@@ -219,7 +224,9 @@ def _open(path: Path, flags: int, verb: str) -> int:
         fd = os.open(path, flags | _FLAGS, 0o666)
     except FileNotFoundError:
         if flags & os.O_CREAT:
-            raise RunFolderError(f"{path}: cannot be {verb} (its folder is gone)") from None
+            raise RunFolderError(
+                f"{path}: cannot be {verb} (its folder no longer exists)"
+            ) from None
         raise
     except OSError as error:
         raise file_error(path, verb, error) from None

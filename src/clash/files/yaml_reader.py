@@ -83,7 +83,7 @@ class _Tree:
         value, lines = self._node(loader.get_event())
         loader.get_event()  # its end
         if not loader.check_event(yaml.StreamEndEvent):
-            self._refuse(loader.get_event(), "holds a second document", "keep one, without ---")
+            self._refuse(loader.get_event(), "contains a second document", "keep one, without ---")
         return value, lines
 
     def _node(self, event: Any, line: int | None = None) -> tuple[Any, Lines]:  # noqa: ANN401 - yaml events
@@ -165,7 +165,7 @@ class _Tree:
             return _MERGE
         key, _ = self._node(event)
         if isinstance(key, list | dict):
-            self._refuse(event, "a list or mapping is no key", "write the key as text")
+            self._refuse(event, "a list or mapping cannot be a key", "write the key as text")
         return key  # type: ignore[no-any-return]
 
     def _sources(self, event: Any, value: Any) -> dict[Hashable, Any]:  # noqa: ANN401 - yaml
@@ -195,7 +195,7 @@ class _Tree:
         try:
             return construct(self._loader, node)
         except ValueError as error:  # a date of month 13, an explicit !!int of a million digits
-            self._refuse(event, f"is no value: {error}", "write it in quotes")
+            self._refuse(event, f"is not a valid value: {error}", "write it in quotes")
 
     def _refuse(self, event: Any, message: str, hint: str) -> NoReturn:  # noqa: ANN401 - yaml events
         line = event.start_mark.line + 1

@@ -135,8 +135,8 @@ class SharedBudget:
         """
         if usd > self.left_usd:
             raise ConfigError(
-                f"{usd:g} US dollars are more than the {self.left_usd:.4f} that this server may"
-                " still spend",
+                f"{usd:g} US dollars exceed the {self.left_usd:.4f} that this server can still "
+                "spend",
                 field="max_cost",
                 hint="a lower max_cost; the person who runs the server sets `clash mcp --max-cost`",
             )
@@ -330,9 +330,7 @@ class AgentTools:
                 raise
             names = ", ".join(runs)
             raise ToolError(
-                self._message(
-                    f"{names}: records do not fit together\n  fix: `clash verify` tells why"
-                )
+                self._message(f"{names}: records are inconsistent\n  fix: `clash verify` tells why")
             ) from error
 
     def _message(self, text: str) -> str:

@@ -38,8 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini(
         "clash_max_cost",
-        "US dollars that one run of the fixture `clash` may cost, where the test names no"
-        " max_cost; default: nothing, so only judges that need no key can sit.",
+        "US dollars that one run of the fixture `clash` may cost, where the test names no "
+        "max_cost; default: nothing, so only judges that need no key can be used.",
         default="",
     )
 
@@ -231,8 +231,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
         runs = item.stash[_FIXTURE].runs
         if not runs:
             pytest.fail(
-                "pytest.mark.clash: the test made no run, so nothing was held to the thresholds"
-                "\n  fix: make it with clash.evaluate(…) or clash.validate(…)",
+                "pytest.mark.clash: the test made no run, so no threshold was checked\n  fix: "
+                "make it with clash.evaluate(…) or clash.validate(…)",
                 pytrace=False,
             )
         misses = [miss for run in runs for mark in marks if (miss := _miss(run, mark)) is not None]

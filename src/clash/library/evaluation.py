@@ -473,7 +473,7 @@ def _config(
         values["criteria.mode"] = "none"  # a function ranks, and scores no criteria
     if not isinstance(settings, Mapping | None):
         raise ConfigError(
-            f"is no dict: {settings!r:.60}",
+            f"is not a dict: {settings!r:.60}",
             field="settings",
             hint='settings by dotted name, as {"limits.timeout_s": 30}',
         )
@@ -483,7 +483,7 @@ def _config(
 
 def _check_count(name: str, count: int | None) -> None:
     if count is not None and count < 1:
-        raise ConfigError(f"is no number of 1 or more: {count!r}", field=name)
+        raise ConfigError(f"is not a number of at least 1: {count!r}", field=name)
 
 
 def _are_functions(panel: PanelSpec) -> bool:

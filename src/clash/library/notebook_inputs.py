@@ -162,7 +162,7 @@ class Callables:
             return dict(spec) if name is None else {"id": name, **spec}
         if not callable(spec):
             raise ConfigError(
-                f"is no model: {spec!r:.60}",
+                f"is not a model: {spec!r:.60}",
                 field=name,
                 hint='give "provider/model", a dict as in clash.yaml, or a function',
             )

@@ -46,7 +46,7 @@ def _plain(record: object) -> dict[str, Any]:
         return record.model_dump(mode="json")  # type: ignore[no-any-return]
     if is_dataclass(record):
         return {f.name: to_plain(getattr(record, f.name)) for f in fields(record)}
-    raise TypeError(f"{type(record).__name__} is no record")
+    raise TypeError(f"{type(record).__name__} is not a record")
 
 
 def _escape(text: str) -> str:
@@ -354,7 +354,7 @@ class Run:
             return page
         if (self.path / layout.REPORT_DATA).exists():
             raise RunFolderError(
-                f"{page}: has a data file beside it, so that one file is not enough"
+                f"{page}: needs the data file beside it and cannot be copied alone"
                 "\n  fix: copy the run folder, or open the page where it is"
             )
         return Path(shutil.copyfile(page, path))

@@ -222,7 +222,7 @@ def apply_calibrator(
     from clash.report.tables import Table
 
     if max_risk is not None and not 0 < max_risk < 1:
-        raise ConfigError("a risk lies between 0 and 1", field="max_risk", hint="0.05")
+        raise ConfigError("a risk must be between 0 and 1", field="max_risk", hint="0.05")
     path = Path(calibrator)
     matrix = read_votes(votes, **filters)
     findings = calibrate_votes(read_calibrator(path), matrix, max_risk, str(path))

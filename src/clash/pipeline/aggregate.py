@@ -342,7 +342,7 @@ def _apply_calibrator(votes: Votes, options: AggregateOptions) -> CalibratedVote
         InputError: it is of another panel.
     """
     if options.max_risk is not None and not 0 < options.max_risk < 1:
-        raise ConfigError("a risk lies between 0 and 1", field="--max-risk", hint="0.05")
+        raise ConfigError("a risk must be between 0 and 1", field="--max-risk", hint="0.05")
     if options.calibrator is None:
         if options.max_risk is not None:
             raise ConfigError("needs --calibrator", field="--max-risk")

@@ -75,7 +75,7 @@ class CalibrateOptions:
         select = self.select or ("one" if is_published or self.guard is not None else "average")
         selects_one = _names(select, ("average", "one"), "--select")[0] == "one"
         if self.guard is not None and not selects_one:
-            raise ConfigError("an average has no guard", field="--guard", hint="--select one")
+            raise ConfigError("the average has no guard", field="--guard", hint="--select one")
         families = (
             MENU if self.families is None else _names(self.families, tuple(FAMILIES), "--families")
         )

@@ -115,7 +115,7 @@ def rewrite_report(folder: RunFolder, findings: Findings, run: RunData, observer
     The observer hears what was changed since the last seal, and where a signature no longer holds.
     """
     for name, change in changes_since_seal(folder).items():
-        end = " and is written anew" if name in layout.DERIVED_FILES else ""
+        end = " and is recomputed" if name in layout.DERIVED_FILES else ""
         observer.note(f"{change}{end}", "warning")
     with folder.write() as writer:
         write_report(writer, findings, run)
@@ -128,8 +128,8 @@ def rewrite_report(folder: RunFolder, findings: Findings, run: RunData, observer
         writer.save(manifest)
     if run_files.is_file(folder.path / layout.SIGNATURE) and manifest.seal != before.seal:
         observer.note(
-            f"the signature of {folder.path} is of the run before this change:"
-            f" `clash seal {folder.path} --sign KEY` signs it as it is now"
+            f"the signature of {folder.path} is for the run before this change:"
+            f" `clash seal {folder.path} --sign KEY` signs the current state"
         )
 
 

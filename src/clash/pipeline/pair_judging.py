@@ -71,7 +71,7 @@ def judge_pairs(setup: RunSetup, runs: Path, options: RunOptions) -> RunResult:
     result = execute(setup, replace(options, kind="eval", out=runs))
     if result.exit_code not in (0, 3):
         raise IncompleteRun(
-            f"the judging of the pairs stopped; `clash resume {result.folder.path}`, then"
+            f"judging the pairs was interrupted; `clash resume {result.folder.path}`, then"
             f" `clash diagnose {result.folder.path}`"
         )
     return result

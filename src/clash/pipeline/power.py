@@ -147,7 +147,7 @@ def pilot_power(
     estimate = partial(_pilot, votes, question, cast("Literal['wins', 'agreement']", outcome), seed)
     findings = estimate(candidates)
     if candidates is None and outcome == "wins" and votes.n_met > 1:
-        pooling = f"{votes.n_met} pairs of candidates, pooled: most met on few prompts;"
+        pooling = f"{votes.n_met} pairs of candidates, pooled: most were compared on few prompts;"
         note = f"{pooling} --pair a,b asks about two"
         findings = replace(findings, notes=(*findings.notes, note))
     other_pairs: list[Pilot] = []
@@ -239,6 +239,6 @@ def parse_shares(text: str, option: str) -> list[float]:
         shares = []
     if not shares or not all(0 <= share <= 1 for share in shares):
         raise ConfigError(
-            f"{text!r} is no list of numbers from 0 to 1", field=option, hint=f"{option} 0.2,0.3"
+            f"{text!r} is not a list of numbers from 0 to 1", field=option, hint=f"{option} 0.2,0.3"
         )
     return shares

@@ -385,7 +385,7 @@ def check_calls(folder: RunFolder) -> None:
     in_flight = manifest.config.get("limits", {}).get("concurrency", 0)
     if seal is None and len(missing_calls) > (in_flight if number else 0):
         raise _loss_error(
-            folder, layout.CALLS, f"lacks {len(missing_calls)} calls that other files speak of"
+            folder, layout.CALLS, f"lacks {len(missing_calls)} calls that other files refer to"
         )
 
 

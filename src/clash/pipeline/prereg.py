@@ -73,7 +73,7 @@ def register(
 
     if path.exists():
         raise InputError(
-            "is there already, and a frozen plan is not overwritten",
+            "exists already; a frozen plan is never overwritten",
             path=path,
             hint="choose another --out",
         )

@@ -37,8 +37,8 @@ def dry_run_summary(plan: Plan, environ: Mapping[str, str]) -> dict[str, Any]:
 def token_cap_warnings(forecast: Forecast) -> list[str]:
     """Judges whose cap on tokens has no room for a typical answer."""
     return [
-        f"{line.who}: max_tokens is too low for {line.cut} of {line.calls} judgments, whose answers will"
-        f" be cut off and bought twice; fix: options: {{max_tokens: {line.needs}}}"
+        f"{line.who}: max_tokens is too low for {line.cut} of {line.calls} judgments, whose "
+        f"answers will be cut off and paid for twice; fix: options: {{max_tokens: {line.needs}}}"
         for line in forecast.lines
         if line.cut
     ]
@@ -73,7 +73,7 @@ def approve(forecast: Forecast, plan: Plan, observer: Observer, *, yes: bool) ->
     is_dear = forecast.worst_usd > ASK_ABOVE_USD or bool(forecast.unknown)
     needs_consent = is_dear and limits.max_cost is None and not yes
     if needs_consent and observer.confirm("Spend that?") is False:
-        raise ConfigError("not agreed to, so nothing was spent", field="--yes")
+        raise ConfigError("not confirmed; nothing was spent", field="--yes")
 
 
 def check_cap(unknown: Sequence[str], limits: Limits) -> None:
@@ -84,7 +84,7 @@ def check_cap(unknown: Sequence[str], limits: Limits) -> None:
     """
     if unknown and limits.max_cost is not None and not limits.allow_unknown_price:
         raise ConfigError(
-            f"the price of {', '.join(unknown)} is unknown, so --max-cost cannot hold",
+            f"the price of {', '.join(unknown)} is unknown, so --max-cost cannot be guaranteed",
             field="limits.max_cost",
             hint="give `price: {input: …, output: …}` (dollars per million tokens) for the model,"
             " or --allow-unknown-price to leave it out of the cap",

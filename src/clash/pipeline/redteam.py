@@ -30,7 +30,7 @@ def control_prompts(attacks: Path | None, n: int, repeats: int, seed: int | None
     items, responses = control_items(attacked_items, repeats=repeats)
     warnings: tuple[str, ...] = ()
     if len(attacked_items) < n:
-        warnings = (f"{len(attacked_items)} attacked items, since there are no more of them",)
+        warnings = (f"{len(attacked_items)} attacked items: the files contain no more",)
     digest = sha256_json(controls.model_dump())
     return Prompts(attacks or Path("redteam"), items, responses, digest, warnings)
 

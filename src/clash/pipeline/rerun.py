@@ -108,13 +108,13 @@ def targeted_items(parent: RunFolder, stable: int) -> tuple[set[str], str]:
     confident of the others.
 
     Raises:
-        InputError: the run was judged once only, or no item is worth judging again.
+        InputError: the run was judged once only, or no item qualifies for another judgment.
     """
     from clash.analysis.retest import align, targets
     from clash.analysis.rundata import RunData
 
     once = InputError(
-        "was judged once only: which items are unstable takes two runs",
+        "was judged once only: unstable items can only be found with two runs",
         path=parent.path,
         field="--targeted",
         hint=f"clash rerun {parent.path} first",
@@ -127,7 +127,9 @@ def targeted_items(parent: RunFolder, stable: int) -> tuple[set[str], str]:
         raise once
     target = targets(table, stable)
     if not len(target.indices):
-        raise InputError("no item is worth judging again", path=parent.path, field="--targeted")
+        raise InputError(
+            "no item qualifies for another judgment", path=parent.path, field="--targeted"
+        )
     counts = {
         "stably incorrect": len(target.stably_incorrect),
         "unstable": len(target.unstable),
@@ -207,7 +209,7 @@ def _config(parent: RunFolder, seed: int, rerun: RerunOptions) -> Config:
     panel = read_panel(rerun.panel, "file") if rerun.panel is not None else config.panel
     if not isinstance(panel, Panel):
         raise ConfigError(
-            f"{manifest.run} names no panel that clash can call",
+            f"{manifest.run} names no panel that clash can run",
             field="--panel",
             hint="name one: --panel supreme-court",
         )
@@ -221,7 +223,7 @@ def _reusing(
     """Inject every response; nobody generates, and the same observers observe."""
     if not any(response.text is not None for response in responses):
         raise InputError(
-            "holds no response text, so nothing can be judged again",
+            "contains no response text, so nothing can be judged again",
             path=parent.path,
             hint="--compare shows how its reruns agree",
         )
@@ -244,7 +246,7 @@ def _regenerating(
     """Inject what the run injected; the candidates write the rest anew."""
     if not config.candidates:
         raise InputError(
-            "names no candidate that is a model, so no response can be generated again",
+            "has no candidate that is a model, so no response can be generated again",
             path=parent.path,
             field="--regenerate",
             hint="leave --regenerate out: the same responses are judged again",

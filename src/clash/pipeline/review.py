@@ -105,7 +105,7 @@ def import_decisions(folder: RunFolder, run: RunData, path: Path) -> int:
     document = parse_returned_file(read_json(path).value)
     if document is None or document.get("run") != folder.path.name:
         raise InputError(
-            f"is no file of a review of {folder.path.name}", path=path, hint="see --export-static"
+            f"is not a review file of {folder.path.name}", path=path, hint="see --export-static"
         )
     tasks = {task.item.item_id: task for task in review_tasks(run, everything=True)}
     annotator = name_of(document.get("annotator"))
@@ -114,7 +114,7 @@ def import_decisions(folder: RunFolder, run: RunData, path: Path) -> int:
     for decision in document["decisions"]:
         name = decision.get("item") if isinstance(decision, dict) else None
         if not isinstance(name, str) or name not in tasks:
-            raise InputError(f"decides on {name!r}, which is no item of the run", path=path)
+            raise InputError(f"decides on {name!r}, which is not an item of the run", path=path)
         labels.append(label(tasks[name], key, annotator, decision))
     repair_tail(folder.path / layout.LABELS)
     with Journal(folder.path / layout.LABELS) as journal:

@@ -89,7 +89,7 @@ def parse_rule(text: str, sequential: str, looks: int = LOOKS) -> StoppingRule:
         raise ConfigError(f"no stopping rule {text!r}", field="--until", hint='--until "ci<0.1"')
     if sequential not in SEQUENTIAL:
         raise ConfigError(
-            f"no way {sequential!r} to pay for looks",
+            f"unknown correction for repeated looks {sequential!r}",
             field="--sequential",
             hint=one_of(sequential, SEQUENTIAL),
         )

@@ -58,7 +58,7 @@ def draw_labelled(name: str, draw: Draw) -> DatasetSample:
     dataset = _load(name, draw.cache)
     if not any(item.label for item in dataset.items):
         raise InputError(
-            "holds no label, so there is nobody to agree with",
+            "contains no labels, so agreement cannot be measured",
             path=name,
             hint="give each item a label (a candidate, or tie), or use `clash eval`",
         )

@@ -99,8 +99,8 @@ def _failure(findings: list[AuditFinding], *, allow_unchecked: bool) -> str | No
     gaps = sum(finding.unchecked is not None for finding in findings)
     if gaps and not allow_unchecked:
         return (
-            f"{gaps} of {len(findings)} checks could not be made in full"
-            "\n  fix: read what is marked ????; --allow-unchecked accepts it"
+            f"{gaps} of {len(findings)} checks could not be completed"
+            "\n  fix: see the lines marked ????; --allow-unchecked accepts them"
         )
     return None
 
@@ -160,7 +160,7 @@ def seal_run(folder: RunFolder, observer: Observer, key: Path | None = None) -> 
         raise AuditFailed(
             f"{folder.path}: is not sealed, {problems[0].check}: {problems[0].problem}"
             f"\n  fix: `clash verify {folder.path}` shows every check;"
-            f" `clash report {folder.path}` writes a report anew"
+            f" `clash report {folder.path}` writes a new report"
         )
     if any(UNSEALED_LABELS in (finding.unchecked or "") for finding in findings):
         run = RunData.load(folder)

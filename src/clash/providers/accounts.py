@@ -53,8 +53,8 @@ _SECRET_QUERY = re.compile(r"(?:^|&)[\w-]*(?:key|token|secret|password)=", re.IG
 _BY: Mapping[Source, str] = {
     "owner": "the environment",
     "file": "the file that you named",
-    "auto": "clash.yaml, which was read by itself",
-    "run": "the run folder, not known to be made here",
+    "auto": "clash.yaml, which was read automatically",
+    "run": "the run folder, which may not have been made on this machine",
 }
 LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - names, no bind
 
@@ -81,7 +81,10 @@ class Account:
     @property
     def name(self) -> str:
         """What rate limits are shared by; safe to show."""
-        return f"{self.vendor} at {urlsplit(self.base_url).netloc} with {self.key_variable or 'no key'}"
+        return (
+            f"{self.vendor} at {urlsplit(self.base_url).netloc} with "
+            f"{self.key_variable or 'no key'}"
+        )
 
     @property
     def local(self) -> bool:
@@ -252,7 +255,7 @@ def _key(ref: ModelRef, environ: Mapping[str, str]) -> str:
     # A key cannot hold these, and a client would show it whole in the error about its header.
     if not key.isascii() or not key.isprintable():
         raise ConfigError(
-            f"the key in {variable} holds characters that no key has",
+            f"the key in {variable} contains characters that keys never have",
             field="api_key_env",
             hint=f"copy the key into {variable} again",
         )

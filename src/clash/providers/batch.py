@@ -167,7 +167,7 @@ class BatchProvider(SdkProvider):
         try:
             size = len(msgspec.json.encode(wire_request.body, enc_hook=str)) + _ROW_OVERHEAD
         except UnicodeEncodeError as error:
-            text = f"the request holds characters that no text may hold ({error.reason})"
+            text = f"the request contains characters that are not valid text ({error.reason})"
             raise self._error(Exchange(), Failure("bad_request", "fail", text)) from None
         return BatchRequest(key, request, wire_request, dialect, target, size)
 

@@ -400,7 +400,9 @@ def from_line(
         return Failure("tls", "stop", f"{text} (a private CA: set SSL_CERT_FILE to its file)")
     if any(isinstance(e, ConnectionRefusedError) for e in chain):
         if local:
-            return Failure("connection", "stop", f"nothing listens at {address}: is it running?")
+            return Failure(
+                "connection", "stop", f"no server is running at {address}: is it running?"
+            )
         return Failure("connection", "retry", f"{address} refuses connections")
     action: Action = "stop" if error_class == "proxy" else "retry"
     return Failure(error_class, action, f"{words} ({address})", maybe_billed=maybe_billed)

@@ -145,7 +145,7 @@ class NetworkProvider(ABC):
         except CutOff:
             raise self._error(exchange, _CUT_OFF) from None
         except UnicodeEncodeError as error:
-            text = f"the request holds characters that no text may hold ({error.reason})"
+            text = f"the request contains characters that are not valid text ({error.reason})"
             raise self._error(exchange, Failure("bad_request", "fail", text)) from None
         except Broken as broken:
             failure = self._degrade(broken.failure, exchange, wire_request, request)
@@ -209,7 +209,7 @@ class NetworkProvider(ABC):
     # -- failing --------------------------------------------------------------------------------
 
     def _late(self) -> Failure:
-        text = f"no whole answer within {self._limits.timeout_s:g} s (limits.timeout_s)"
+        text = f"no complete answer within {self._limits.timeout_s:g} s (limits.timeout_s)"
         return Failure("timeout", "retry", text, maybe_billed=True)
 
     def _unreadable(self, exchange: Exchange, text: str) -> Failure:
@@ -229,9 +229,9 @@ class NetworkProvider(ABC):
             return failure
         again = self._dialect(request).write(self._ref.name, request, self._ladder)
         if again.body == wire_request.body:
-            text = f"the model refuses {feature}, which cannot be left out: {failure.message}"
+            text = f"the model refuses {feature}, which is required: {failure.message}"
             return replace(failure, error_class="unsupported", action="stop", message=text)
-        text = f"the model refuses {feature}, which is left out from now on: {failure.message}"
+        text = f"the model refuses {feature}, which is no longer sent: {failure.message}"
         return replace(failure, error_class="unsupported", action="degrade", message=text)
 
     def _report(self, failure: Failure, exchange: Exchange) -> Report:
@@ -302,7 +302,7 @@ _CUT_OFF = Failure(
 _LEADS = {
     "auth": "the key in {key} is not accepted: ",
     "quota": "the quota or the credits of {key} are used up: ",
-    "not_found": "{model} is not there: ",
+    "not_found": "{model} does not exist: ",
     "permission": "{key} may not use {model}: ",
     "too_long": "the prompt is too long for {model}: ",
 }

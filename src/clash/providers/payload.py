@@ -47,7 +47,7 @@ def decode(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise NotPayload(f"the answer is not JSON: {preview(data)!r}") from None
     if not isinstance(value, dict):
-        raise NotPayload(f"the answer is no JSON object: {preview(data)!r}")
+        raise NotPayload(f"the answer is not a JSON object: {preview(data)!r}")
     return clean(value) if b"\\ud" in data.lower() else value
 
 
@@ -174,5 +174,5 @@ def _parse_event(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise NotPayload(f"an event of the stream is not JSON: {preview(data)!r}") from None
     if not isinstance(event, dict):
-        raise NotPayload(f"an event of the stream is no JSON object: {preview(data)!r}")
+        raise NotPayload(f"an event of the stream is not a JSON object: {preview(data)!r}")
     return event

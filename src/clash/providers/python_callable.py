@@ -98,7 +98,7 @@ def registered(
     for name, function in functions.items():
         if not name or not callable(function):
             raise ConfigError(
-                f"{name!r} is no function with a name", hint="functions={'mine': FUNCTION}"
+                f"{name!r} is not a function with a name", hint="functions={'mine': FUNCTION}"
             )
     entries = {name: RegisteredFunction(f, home_loop) for name, f in functions.items()}
     token = _FUNCTIONS.set({**_FUNCTIONS.get(), **entries})
@@ -208,7 +208,8 @@ def find(ref: ModelRef) -> RegisteredFunction:
     if entry is None:
         former_name = f" (it was {name})" if name else ""
         raise ConfigError(
-            f"{ref.model} is a Python function, and none is registered as {ref.name!r}{former_name}",
+            f"{ref.model} is a Python function, and none is registered as "
+            f"{ref.name!r}{former_name}",
             field="model",
             hint=f"from Python: clash.resume(RUN, functions={{{ref.name!r}: FUNCTION}}), rerun"
             " likewise; a new run takes functions as candidates and judges of clash.evaluate",

@@ -154,7 +154,9 @@ def _lines(path: Path) -> Iterator[_Call]:
         except msgspec.MsgspecError as error:
             if not line.endswith(b"\n"):
                 return  # torn by a crash in the middle of the write
-            raise ConfigError(f"is no record of a call: {error}", path=path, line=number) from None
+            raise ConfigError(
+                f"is not a record of a call: {error}", path=path, line=number
+            ) from None
 
 
 def _keys(request_hash: str, item: str | None, judge: str | None) -> tuple[_Key, ...]:

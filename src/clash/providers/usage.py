@@ -57,7 +57,7 @@ def _doubts(ref: ModelRef, request: Request, reply: Reply, *, batch: bool) -> It
     tokens = reply.tokens
     most_in, most_out = prices.input_bound(request), prices.output_bound(ref, request)
     for name, value in _not_amounts(reply.response):
-        yield f"{name} is {str(value)[:20]!r}, which is no such amount"
+        yield f"{name} is {str(value)[:20]!r}, which is not a valid amount"
     if (tokens.input or 0) > most_in:
         yield f"{_figure(tokens.input)} input tokens, where the request allows {_figure(most_in)}"
     if (tokens.output or 0) > most_out:

@@ -57,7 +57,7 @@ def server_of(url: str) -> str:
     # Parsers disagree about backslashes, blanks and control characters, and letters of other scripts
     # look like Latin ones: in both cases clash would show one server and call another.
     if not url.isascii() or not url.isprintable() or re.search(r"[\s\\]", url):
-        raise ValueError("holds characters that no address has")
+        raise ValueError("contains characters that are not allowed in an address")
     parts = urlsplit(url)
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
         raise ValueError("is no http(s) URL")

@@ -79,7 +79,7 @@ def confusion(first: ArrayLike, second: ArrayLike, n_classes: int) -> Floats:
     """
     a, b = np.asarray(first, dtype=np.intp), np.asarray(second, dtype=np.intp)
     if a.shape != b.shape or a.ndim != 1:
-        raise StatisticsError(f"two raters with codes of shapes {a.shape} and {b.shape}")
+        raise StatisticsError(f"codes of two raters have shapes {a.shape} and {b.shape}")
     if a.size and (min(a.min(), b.min()) < -1 or max(a.max(), b.max()) >= n_classes):
         raise StatisticsError(f"codes lie in 0..{n_classes - 1}, or are -1 for missing")
     present = (a >= 0) & (b >= 0)

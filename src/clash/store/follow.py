@@ -82,7 +82,7 @@ class FollowedFolder(RunFolder):
         A record is read before what it refers to: an item, written first, is read last.
 
         Raises:
-            RunFolderError: a line is no record.
+            RunFolderError: a line is not a record.
         """
         return sum(
             tail.refresh()

@@ -203,7 +203,7 @@ def short_path(path: Path) -> str:
 
 def _unfit(error: BaseException) -> RunFolderError:
     return RunFolderError(
-        f"the records of this run do not fit together ({type(error).__name__}: {error})"
+        f"the records of this run are inconsistent ({type(error).__name__}: {error})"
         "\n  fix: `clash verify RUN` says what was changed"
     )
 

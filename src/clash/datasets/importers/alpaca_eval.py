@@ -33,7 +33,10 @@ def read(path: Path) -> list[ForeignRun]:
     questions: dict[str, str] = {}
     for row in (row for file in files for row in record_files.rows(file)):
         _add(collector, row, questions)
-    order = "the order that the judge saw is not recorded; labels follow output_1 and output_2"
+    order = (
+        "the order that the judge saw is not recorded; labels are in the order of output_1 "
+        "and output_2"
+    )
     return [collector.build("alpaca-eval", str(path), order)]
 
 

@@ -101,7 +101,7 @@ def _scores(rows: Iterable[SourceRow], texts: BenchmarkTexts, source: str) -> Fo
                 rank_by_score(judge_scores) if complete else None,
                 error="this judge did not score every answer",
             )
-    alone = "each answer was scored alone; the order of the labels is not one a judge saw"
+    alone = "each answer was scored alone, so no judge saw the order of the labels"
     loss_note = [f"{n_missing} answers have no score and are left out"] if n_missing else []
     return collector.build("fastchat-single", source, alone, *loss_note)
 

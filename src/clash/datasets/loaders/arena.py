@@ -52,7 +52,7 @@ def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
             builder.exclude(item_id, f"unreadable conversation: {error.message}")
             continue
         if a.questions != b.questions:
-            builder.exclude(item_id, "the two conversations ask different things")
+            builder.exclude(item_id, "the two conversations ask different questions")
             continue
         _add(
             builder,

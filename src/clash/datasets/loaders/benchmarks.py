@@ -66,7 +66,7 @@ def read_rewardbench_2(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Da
         if not isinstance(better_text, list) or not isinstance(worse_text, list) or not worse_text:
             raise row.error("expected lists of responses", "chosen")
         if len(better_text) != 1:
-            builder.exclude(item_id, "several right responses, so no single winner")
+            builder.exclude(item_id, "several correct responses, so no single winner")
             continue
         texts = [*better_text, *worse_text]
         _add(
@@ -230,7 +230,7 @@ def read_summeval(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset
                 labels=[Label(item_id=item_id, annotator="experts", winner=label)],
                 group=row.text("id"),
             )
-    return builder.build("systems are named by their place in the file's list of summaries")
+    return builder.build("systems are named by their position in the file's list of summaries")
 
 
 def _means(row: SourceRow) -> list[float]:

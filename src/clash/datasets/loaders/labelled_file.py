@@ -113,7 +113,7 @@ def _texts(row: SourceRow) -> dict[str, str | None]:
     by_name = row.get("responses")
     if isinstance(by_name, dict):
         if len(by_name) < 2:
-            raise row.error("expected two responses at least", "responses")
+            raise row.error("expected at least two responses", "responses")
         return {str(name): text for name, text in by_name.items()}
     models = distinct_names([row.optional(*names) for names in _MODELS])
     texts = (row.verbatim(*names) for names in _RESPONSES)
@@ -146,7 +146,7 @@ def _winner(row: SourceRow, label: str, candidates: list[str]) -> str:
         if word in words and len(candidates) == 2:
             return candidates[position]
     raise row.error(
-        f"cannot tell who wins by {label!r}",
+        f"cannot tell the winner from {label!r}",
         _LABEL[0],
         hint=f"A, B or tie, or one of {', '.join(candidates)}",
     )
