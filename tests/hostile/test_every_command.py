@@ -66,6 +66,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "report": [
         *on_runs("RUN"),
         *on_runs("RUN", "--item", "q1"),
+        *on_runs("RUN", "--card", "card.svg"),
         ("runs/keys", "--plots", "plots"),
     ],
     "review": [
@@ -73,7 +74,11 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         *on_runs("RUN", "--import", "deep.json"),
     ],
     "compare": on_runs("RUN", "runs/honest"),
-    "gate": on_runs("RUN", "--min", "unanimity=0", "--allow-partial"),
+    "explain": [*on_runs("RUN"), *on_runs("RUN", "--item", "q1")],
+    "gate": [
+        *on_runs("RUN", "--min", "unanimity=0", "--allow-partial"),
+        *on_runs("RUN", "--min", "unanimity=0", "--comment", "comment.md"),
+    ],
     "runs": [()],
     "verify": [*on_runs("RUN"), *on_runs("RUN", "--signers", "prompts.jsonl")],
     "seal": on_runs("RUN"),
@@ -110,8 +115,11 @@ def names(group: object, before: str = "") -> Iterator[str]:
 
 
 def test_every_command_is_tried():
-    """But for ``mcp``, which would read the driver's stdin: tests/integrations/test_mcp.py."""
-    assert set(names(typer.main.get_command(app))) == {*COMMANDS, "mcp"}
+    """But for ``mcp``, which would read the driver's stdin, and ``view``, which serves until Ctrl-C.
+
+    tests/integrations/test_mcp.py and tests/view have them.
+    """
+    assert set(names(typer.main.get_command(app))) == {*COMMANDS, "mcp", "view"}
 
 
 @pytest.fixture(scope="module")
