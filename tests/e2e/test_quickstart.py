@@ -56,7 +56,12 @@ def text(folder: Folder, name: str) -> str:
 def words(raw: str, folder: Folder) -> str:
     """A report without the run's id, moments, durations, and hashes over these."""
     raw = raw.replace(folder.path.name, "RUN")
-    for form in (r"\d{4}-\d\d-\d\dT[\d:.]+Z", r"\b\d+(\.\d+)? m?s\b", r"\b[0-9a-f]{64}\b"):
+    for form in (
+        r"\d{4}-\d\d-\d\dT[\d:.]+Z",
+        r"\b\d+(\.\d+)? m?s\b",
+        r"\d\d:\d\d UTC",
+        r"\b[0-9a-f]{64}\b",
+    ):
         raw = re.sub(form, "TIME", raw)
     return re.sub(r'("\w+_s": ?)[\d.e-]+', r"\1TIME", raw)
 

@@ -138,3 +138,19 @@ def test_compare_answers_whether_one_run_is_better(tmp_path):
     headline = comparison_headline(compare(runs))
     assert headline.text.startswith("a gains 40 points from monday to friday [")
     assert headline.evidence == "Win rate of a: 33%, then 73% (paired, 30 items)"
+
+
+def test_what_a_headline_states_is_not_repeated_below_it():
+    headline = run_headline(compute_findings(of_outcomes(18, 2)))
+    assert headline.evidence == "18 wins, 2 losses."
+    level = run_headline(compute_findings(of_outcomes(8, 5)))
+    assert level.evidence == "ada against bob: 8 wins, 5 losses; 62% [36, 82] win rate."
+
+
+def test_a_run_without_a_verdict_says_why_and_a_stopped_one_that_it_stopped():
+    findings = compute_findings(run_data([{"x": None}] * 3, ["ada", "bob"]))
+    causes = dict.fromkeys(["every judge failed"], 3)
+    failed = replace(findings, coverage=replace(findings.coverage, abstained=causes))
+    assert run_headline(failed).evidence == "Why: every judge failed (3)."
+    stopped = replace(findings, status="partial", coverage=replace(findings.coverage, not_run=3))
+    assert run_headline(stopped).text == "Stopped after 0 of 3 items. No decision yet."

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.cli.common import print_json, say, stdout
+from clash.escape import clip
 from clash.pipeline.finish import summary
 from clash.report.costs import usage_warning
 from clash.report.formats import money
@@ -61,7 +63,7 @@ def print_result(
             steps=[_with_cap(step, cap) for step in _steps(result, steps)],
             lesson=lesson,
         )
-    lines = [*result.swaps, *_warnings(result), *_reasons(result)]
+    lines = [*result.swaps, *_warnings(result), *_total_failure(result), *_reasons(result)]
     if result.exit_code in _RESUMABLE and (as_json or quiet or verbose):
         lines.append(f"`clash resume {path}{cap}` goes on; nothing is paid twice")
     for line in lines if result.exit_code or not quiet else ():
@@ -72,6 +74,8 @@ def print_result(
 
 _RESUMABLE = (3, 4, 130)
 _HEAD = len("Report  ")
+_MOST_ERROR = 300
+"""Characters of an error that are shown."""
 
 
 def _steps(result: RunResult, steps: Sequence[NextStep]) -> list[NextStep]:
@@ -198,6 +202,18 @@ def _warnings(result: RunResult) -> list[str]:
     if result.findings.spending.warning is not None:
         lines.append(f"warning: {result.findings.spending.warning}")
     return [*lines, *(f"warning: {usage_warning(doubt)}" for doubt in result.findings.usage_doubts)]
+
+
+def _total_failure(result: RunResult) -> list[str]:
+    """The commonest error of a run without one usable judgment: what to mend."""
+    counts = result.findings.coverage
+    if counts.n_clean + counts.n_repaired or not counts.failures:
+        return []
+    errors = Counter(j.error for j in result.folder.judgments() if j.error)
+    if not errors:
+        return []
+    (error, n), *_ = errors.most_common(1)
+    return [f"{n:,} of {plural(errors.total(), 'judgment')} failed with {clip(error, _MOST_ERROR)}"]
 
 
 def _open_batches(folder: RunFolder) -> list[str]:

@@ -78,9 +78,13 @@ def explanation_screen(
             prompt = f"“{clip(line.prompt, _REASON_LENGTH)}”" if line.prompt.strip() else ""
             text = f"{_sides(line, names)}. {_best_reason(line, names) or prompt}".rstrip()
             screen.fact(shorten(line.item_id, _ITEM_WIDTH), text)
-    item = f" --item {shlex.quote(lines[0].item_id)}" if lines else " -v"
+    command = f"clash explain {run} -v"
+    if lines:
+        command = f"clash explain {run} --item {shlex.quote(lines[0].item_id)}"
+    elif explanation.leader is None and headline.next_steps:
+        command = headline.next_steps[0].command
     screen.add()
-    screen.add((f"Next    clash explain {run}{item}", ""))
+    screen.add((f"Next    {command}", ""))
     return screen
 
 

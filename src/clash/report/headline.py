@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.decision import p_text
 from clash.pages.names import short_names
-from clash.report.formats import counts, percent
+from clash.report.formats import percent
 from clash.wording import decimal, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.analysis.compare import RunComparison
     from clash.analysis.compare.pairs import RunAgainstRun
@@ -93,10 +93,11 @@ def run_headline(findings: Findings, run: str | None = None) -> Headline:
         run: how the commands of the next steps name it; by default by its id.
     """
     name = findings.run if run is None else run
-    if findings.decision.status == "none" and findings.concordance is None:
-        headline = _nothing(findings)
-    elif _is_stopped(findings):
+    is_empty = findings.decision.status == "none" and findings.concordance is None
+    if _is_stopped(findings):
         headline = _interruption(findings)
+    elif is_empty:
+        headline = _nothing(findings)
     elif findings.kind == "redteam" and findings.redteam is not None:
         headline = _redteam(findings)
     elif findings.kind == "validate" and findings.concordance is not None:
@@ -121,7 +122,13 @@ def _is_stopped(findings: Findings) -> bool:
 def _nothing(findings: Findings) -> Headline:
     items = findings.coverage
     text = f"No decision: none of {plural(items.items, 'item')} could be judged."
-    return Headline("nothing", text, f"Why: {counts(items.abstained)}." if items.abstained else "")
+    return Headline("nothing", text, f"Why: {_causes(items.abstained)}." if items.abstained else "")
+
+
+def _causes(n_items: Mapping[str, int]) -> str:
+    """Why items have no verdict, and how many: ``every judge failed (30)``."""
+    order = sorted(n_items, key=lambda cause: (-n_items[cause], cause))
+    return ", ".join(f"{cause} ({n_items[cause]:,})" for cause in order)
 
 
 def _interruption(findings: Findings) -> Headline:
@@ -162,7 +169,7 @@ def _decision(findings: Findings) -> Headline:
     return Headline(
         headline.shape,
         headline.text,
-        _evidence(findings),
+        _evidence(findings, headline.text),
         None if against is None else _contradiction(against, names),
     )
 
@@ -214,14 +221,18 @@ def _no_winner(findings: Findings, duel: Duel | None, names: Sequence[str]) -> s
     return _fit(head, duel.first, duel.second, names)
 
 
-def _evidence(findings: Findings) -> str:
+def _evidence(findings: Findings, answer: str = "") -> str:
+    """The record of the closest pair, and its win rate where the answer does not state it."""
     duel = closest_duel(findings)
     if duel is None or duel.wins == duel.losses:
         return ""
     short = short_names([row.candidate for row in findings.leaderboard], 18)
     ties = f", {plural(duel.ties, 'tie')}" if duel.ties else ""
     record = f"{plural(duel.wins, 'win')}, {plural(duel.losses, 'loss', 'losses')}{ties}"
-    return f"{short[duel.first]} against {short[duel.second]}: {record}; {percent(duel.share)} win rate."
+    rate = percent(duel.share)
+    if rate in answer:
+        return f"{record[0].upper()}{record[1:]}."
+    return f"{short[duel.first]} against {short[duel.second]}: {record}; {rate} win rate."
 
 
 def _contradiction(against: Contradiction, names: Sequence[str]) -> str:
@@ -243,7 +254,7 @@ def _notes(findings: Findings) -> list[str]:
     missing = sum(findings.coverage.abstained.values())
     if missing and findings.decision.status != "none" and not _is_stopped(findings):
         items = plural(findings.coverage.items, "item")
-        notes.append(f"No verdict on {missing} of {items} ({counts(findings.coverage.abstained)}).")
+        notes.append(f"No verdict on {missing} of {items}: {_causes(findings.coverage.abstained)}.")
     return notes
 
 
