@@ -80,3 +80,13 @@ def test_one_missing_key_is_one_row(capsys, monkeypatch):
     bad = [line for line in capsys.readouterr().out.splitlines() if line.strip().startswith("bad")]
     assert len(bad) == 1
     assert "OPENROUTER_API_KEY" in bad[0]
+
+
+def test_doctor_says_how_to_mend_what_is_bad_within_the_width(capsys, monkeypatch):
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    assert run(["doctor", "--panel", "supreme-court"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60
+    at = next(i for i, line in enumerate(lines) if line.startswith("bad  OPENROUTER_API_KEY  "))
+    assert any(line.startswith("     fix: export OPENROUTER_API_KEY=") for line in lines[at:])

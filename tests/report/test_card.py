@@ -124,3 +124,11 @@ def test_a_png_without_matplotlib_names_the_install_line(
     assert clash(["report", str(folder.path), "--card", str(tmp_path / "card.png")]) == 2
     assert "pip install 'clash-eval[plots]'" in capsys.readouterr().err
     assert clash(["report", str(folder.path), "--card", str(tmp_path / "card.svg")]) == 0
+
+
+def test_a_headline_of_a_hostile_name_keeps_its_figure():
+    name = "[U+001B][31m" * 3
+    text = f"No clear winner: {name} leads {name}, but not significantly (p = 0.77)."
+    lines, _ = cards._headline_lines(text)
+    assert " ".join(lines).endswith("(p = 0.77).")
+    assert len(lines) <= 3

@@ -136,16 +136,14 @@ def aggregate(
 
 def _print(findings: AggregateFindings, path: str | None) -> None:
     """Tables, what they say, and what to beware of."""
-    from rich.text import Text
-
     from clash.cli.common import print_tables, stdout
-    from clash.escape import for_terminal
+    from clash.report.terminal import print_text
 
     print_tables(findings.tables())
     stdout().print()
     for line in findings.headlines():
-        stdout().print(Text(for_terminal(line)), soft_wrap=True)
+        print_text(stdout(), line)
     for warning in findings.warnings():
-        stdout().print(Text(for_terminal(f"warning: {warning}"), style="yellow"), soft_wrap=True)
+        print_text(stdout(), f"warning: {warning}", style="yellow")
     if path:
         stdout().print(f"wrote {path}", soft_wrap=True)

@@ -8,6 +8,8 @@ from clash.cli.completion import complete_panels
 from clash.cli.options import AsJson, ConfigFile, EnvFile, TrustHost
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.collect.checkup import CheckupFinding
     from clash.secrets.destinations import Environ
 
@@ -46,11 +48,9 @@ def doctor(
 ) -> None:
     """Check keys, addresses, models, prices and disk; never prints a key."""
     from clash.analysis.serialize import to_plain
-    from clash.cli.common import environment, print_json, stdout
+    from clash.cli.common import environment, print_json
     from clash.cli.streams import learn
     from clash.collect import checkup
-    from clash.report.tables import Table
-    from clash.report.terminal import print_table
     from clash.secrets.redaction import Redactor
 
     environ = environment(env_file, trust_host)
@@ -65,10 +65,27 @@ def doctor(
     if as_json:
         print_json({"ok": not bad, "findings": to_plain(findings)})
     else:
-        columns = ["", "what", "is", "hint"]
-        rows = [[f.level, f.subject, f.says, f.hint] for f in findings]
-        print_table(stdout(), Table(title, columns, rows))
+        _print(title, findings)
     raise typer.Exit(1 if bad else 0)
+
+
+def _print(title: str, findings: Sequence[CheckupFinding]) -> None:
+    """What was checked, in a line each where the width allows it, and how to mend it below."""
+    from clash.cli.common import stdout
+    from clash.report.screens import blank_screen
+    from clash.report.terminal import print_screen, text_width
+
+    console = stdout()
+    screen = blank_screen(text_width(console))
+    screen.sentence(title, "bold")
+    indent = 2 + max((len(finding.level) for finding in findings), default=0)
+    for finding in findings:
+        texts = [f"{finding.subject}  {finding.says}"]
+        texts += [f"fix: {finding.hint}"] if finding.hint else []
+        for number, text in enumerate(texts):
+            head = finding.level if number == 0 else ""
+            screen.hanging(f"{head:<{indent}}", text)
+    print_screen(console, screen)
 
 
 def _torture(

@@ -41,7 +41,7 @@ _MOST_ROWS = 6
 _LEAST_PITCH = 32
 _RELATION = re.compile(" ([=<]) ")
 _NAME_ROOM = 400
-_SIZES = ((58, 2), (52, 2), (46, 2), (40, 2), (44, 3), (40, 3))
+_SIZES = ((58, 2), (52, 2), (46, 2), (40, 2), (44, 3), (40, 3), (36, 3), (32, 3), (28, 3))
 """Sizes of the headline, and the most lines in each."""
 _FONTS = ("Inter", "Segoe UI", "Helvetica Neue", "Arial", "Liberation Sans", "Noto Sans")
 _CJK_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "PingFang SC", "Microsoft YaHei")
@@ -192,7 +192,7 @@ def _headline_lines(text: str) -> tuple[list[str], int]:
         lines = _even(_wrap(text, size, room), size, room)
         if len(lines) <= most:
             return lines, size
-    return [*lines[:2], _to_end(" ".join(lines[2:]), 40, room, bold=True)], 40
+    return [*lines[:2], _to_end(" ".join(lines[2:]), size, room, bold=True)], size
 
 
 def _two_lines(text: str, size: int, room: float) -> list[str]:

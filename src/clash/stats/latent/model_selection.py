@@ -393,10 +393,11 @@ class MajorityChallenge:
                 "its classes may be swapped"
             )
         if self.evidence[name] < least_evidence:
+            z = self.evidence[name]
+            outcome = "better than none, but not clearly" if z > 0 else "no better than none"
             return (
-                f"against the same votes without classes its two classes stand at "
-                f"{self.evidence[name]:+.1f} standard errors; at the judges' mean correlation of "
-                f"{self.correlation:.2f} it takes {least_evidence:.0f}"
+                f"its two classes fit {outcome} (z = {z:.1f}); at the judges' mean correlation of"
+                f" {self.correlation:.2f} it takes z = {least_evidence:.0f}"
             )
         if self.models[name].rival_is_nested and self.margin[name] < CLEARLY:
             return (
