@@ -140,7 +140,7 @@ def test_a_calibrator_of_another_panel_is_refused_before_the_first_call(
         capsys, "eval", prompts, "--panel", "baseline", "--criteria", "none", "--yes",
         "--calibrator", "cal.json", "--run-id", "x", code=2,
     )  # fmt: skip
-    assert "not on this panel" in refused["error"]["message"]
+    assert "not in this panel" in refused["error"]["message"]
     assert not (tmp_path / "runs" / "x").exists()
 
 
@@ -194,7 +194,7 @@ def test_a_plan_without_labels_draws_at_random_and_imagines_its_curve(tmp_path, 
     split_votes(tmp_path / "v.jsonl", labelled=0)
     found = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "5")["plan"]
     assert (found["way"], found["imagined"], found["labelled"]) == ("random", True, 0)
-    assert "too few labels to replay" in found["why"]
+    assert "too few labels to estimate" in found["why"]
     assert found["curve"][0]["mse_random"] > 0
 
 

@@ -78,7 +78,7 @@ def test_a_pilot_of_several_candidates_is_asked_about_two(tmp_path, capsys, monk
     assert (by_votes["pair"], by_votes["pairs"]) == (found["pair"], found["pairs"])
     assert run(["power", *words, "r"]) == 0
     out = capsys.readouterr().out
-    assert "the two with most points; --pair a,b asks about two others" in out
+    assert "the two best; --pair a,b selects two others" in out
     turned = _json(capsys, *words, "r", "--pair", "dahlia,aspen")
     assert turned["next_step"].startswith("dahlia against aspen: ")
     assert turned["pairs"] == []

@@ -403,4 +403,4 @@ def test_a_page_that_is_much_longer_than_the_records_make_is_not_read(forged, ca
         file.write(b"<br>" * (16 << 18))
     reseal(forged)
     reason = failing(forged, capsys)["report.html shows the report"]
-    assert reason == "report.html is much longer than what the records make of it"
+    assert reason == "report.html is much longer than the report that follows from the records"

@@ -367,7 +367,7 @@ def test_compare_and_gate_read_what_validate_and_rerun_wrote(here: Here) -> None
     assert done.code == 0, done.err
     shared = done.json["pairs"][0]["shared"]
     assert (shared["n"], shared["only_first"], shared["only_second"]) == (12, 0, 0)
-    assert "On the items that both hold" in (here.path / "c.md").read_text()
+    assert "On the items that both have" in (here.path / "c.md").read_text()
     summary = here.path / "summary.md"
     words = ("--min", "concordance=0.8", "--junit", "gate.xml", "--github")
     failed = here("gate", "run", *words, GITHUB_STEP_SUMMARY=str(summary))

@@ -386,6 +386,6 @@ def test_the_front_is_marked_where_quality_has_a_price(folder):
     assert places["dear"][2] == places["cheap"][2] == "ink"
     assert places["cheap"][0] < places["neither"][0] < places["dear"][0]
     assert places["dear"][1] < places["cheap"][1] < places["neither"][1]
-    assert "neither: 50% of the points, $0.01" in picture.description
+    assert "neither: 50% win rate, $0.01" in picture.description
     assert "dominated by cheap" in picture.description
     assert charts.pareto(replace(found, trades=trades[:1]), "cost") is None

@@ -168,7 +168,7 @@ def _reasons(result: RunResult) -> list[str]:
             return [*_open_batches(result.folder)]
         case 4:
             models = "; ".join(f"{m}: {why}" for m, why in result.manifest.stopped.items())
-            return [f"refused for good: {models}"]
+            return [f"models that cannot be used: {models}"]
         case 3 if result.interrupted is not None:
             return [result.interrupted, *_open_batches(result.folder)]
         case _:
@@ -188,7 +188,8 @@ def _leaked_secrets(result: RunResult) -> list[str]:
 def _warnings(result: RunResult) -> list[str]:
     """Stand-ins, a cap that was passed, a forecast that failed, usage that is not believed."""
     lines = [
-        f"{judge.judge} judged {judge.n_judged} items in place of {judge.stands_in_for}, whose model had"
+        f"{judge.judge} judged {judge.n_judged} items in place of {judge.stands_in_for}, whose "
+        "model had"
         " stopped or was down"
         for judge in result.findings.judges
         if judge.stands_in_for is not None

@@ -62,8 +62,9 @@ def table(aggregation: Aggregation) -> Table:
     )
     title = f"{rows_and_items}, {judges}, {label_rows} with a label"
     notes = [
-        "differs: rows whose verdict is not majority's; T: temperature its log-odds were divided by",
-        "log-loss, Brier and ECE over labels that are a side; a tied verdict earns half",
+        "differs: rows whose verdict differs from majority's; T: the temperature that divides "
+        "its log-odds",
+        "log-loss, Brier and ECE over labels that name a side; a tied verdict counts half",
         *aggregation.notes,
         *(
             f"{r.method} refused: {n}" if r.status == "refused" else f"{r.method}: {n}"

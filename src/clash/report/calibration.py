@@ -136,15 +136,17 @@ def plan_tables(plan: LabelPlan) -> list[Table]:
         frozenset({0}),
         [
             f"{'chosen, the most useful first' if active else 'drawn at random'}: {plan.why}",
-            "labels chosen so are no random sample: they fit a map, but promise no risk and no"
-            " win rate"
+            "labels chosen this way are not a random sample: they can fit a calibrator, but "
+            "guarantee neither a risk nor a win rate"
             if active
-            else "a random sample fits a map, promises a risk and gives a win rate",
+            else "a random sample can fit a calibrator, guarantee a risk and estimate a win rate",
         ],
     )
     curve = Table(
-        "What labels buy (test squared error, "
-        + ("labels drawn from the vote shares)" if plan.imagined else "replayed on the labels)"),
+        "Effect of more labels (test squared error, "
+        + (
+            "labels simulated from the vote shares)" if plan.imagined else "replayed on the labels)"
+        ),
         ["labels", "active", "random", "saved by active"],
         [
             [
@@ -189,7 +191,8 @@ def in_words(study: CalibrationStudy) -> str:
     most = sorted(by_family.items(), key=lambda pair: -pair[1])
     shares = ", ".join(f"{name} {weight:.0%}" for name, weight in most[:_MOST_SHARES])
     return (
-        f"use the weighted mean of {len(study.members)} maps ({shares}{', …' * (len(most) > _MOST_SHARES)})"
+        f"use the weighted mean of {len(study.members)} maps "
+        f"({shares}{', …' * (len(most) > _MOST_SHARES)})"
         f" on {judges}"
     )
 
@@ -210,7 +213,8 @@ def _headline(study: CalibrationStudy) -> Table:
         f"accuracy against majority: {gain[0]:+.1f} points [{gain[1]:+.1f}, {gain[2]:+.1f}]",
         f"patterns: effective {d['h_k'].mean:.1f}, cell pressure {d['cell_pressure'].mean:.3f},"
         f" unseen {d['unseen'].mean:.1%}, V {d['v'].mean:.3f}",
-        f"menu of {study.n_candidates}; its best in hindsight has MSE {_mean_and_error(study.oracle)}"
+        f"menu of {study.n_candidates}; its best in hindsight has MSE "
+        f"{_mean_and_error(study.oracle)}"
         f" (not deployable); theorem 1 allows {study.penalty:.2f} more than the best",
     ]
     return Table(
@@ -225,7 +229,10 @@ def _headline(study: CalibrationStudy) -> Table:
 
 
 def _by_chance(reliability: Reliability) -> str:
-    text = f"where a perfect map would show {reliability.chance:.3f} (95% below {reliability.chance_high:.3f})"
+    text = (
+        f"where a perfectly calibrated method would show {reliability.chance:.3f}"
+        f" (95% below {reliability.chance_high:.3f})"
+    )
     # Without two sources in a bin there is no variance to subtract.
     return (
         text
@@ -245,11 +252,11 @@ def _families(study: CalibrationStudy) -> Table:
         for line in sorted(study.families, key=lambda line: line.figures["mse"].mean)
     ]
     return Table(
-        "Families, each with its own best path and prefix by validation",
+        "Families, each with the path and prefix that validation chose",
         ["family", "K", "accuracy", "MSE", "NLL", "deployed"],
         rows,
         frozenset(range(1, 6)),
-        ["deployed: mean weight in what the splits deployed"],
+        ["deployed: mean weight in the methods that the splits chose"],
     )
 
 

@@ -105,11 +105,11 @@ def _experiments(comparison: RunComparison) -> Table:
                 p_value(line.test),
             ]
         )
-    notes = ["as independent experiments: the pooled two-proportion z test"]
+    notes = ["taken as independent experiments: the pooled two-proportion z test"]
     if any(
         pair.shared_items is not None and pair.shared_items.n_labelled for pair in comparison.pairs
     ):
-        notes.append("runs that share items are not independent: read the paired test below")
+        notes.append("runs that share items are not independent: use the paired test below")
     return Table(
         "Concordance, experiment against experiment",
         ["runs", "right", "difference, clustered", "Newcombe", "z", "p"],
@@ -123,7 +123,7 @@ def _experiments(comparison: RunComparison) -> Table:
 def _shared_items(comparison: RunComparison) -> Table:
     rows = [_shared_row(pair) for pair in comparison.pairs if pair.shared_items is not None]
     return Table(
-        "On the items that both hold",
+        "On the items that both have",
         [
             "runs",
             "items",
@@ -139,8 +139,8 @@ def _shared_items(comparison: RunComparison) -> Table:
         rows,
         frozenset(range(1, 10)),
         [
-            "McNemar's exact test takes items for independent; the differences (a t test and a"
-            " bootstrap over questions) do not"
+            "McNemar's exact test assumes independent items; the differences (a t test and a "
+            "bootstrap over questions) do not"
         ],
         brief=True,
     )
@@ -197,7 +197,7 @@ def _candidates(comparison: RunComparison) -> Table:
 def _ablation(comparison: RunComparison, pooled_runs: PooledRuns) -> Table:
     names = [line.run for line in comparison.runs]
     rows = [_ablation_row(line) for line in (*pooled_runs.judges, pooled_runs.panel)]
-    notes = ["of items judged; the panel ahead: on all pooled items, paired and clustered"]
+    notes = ["of items judged; panel ahead by: on all pooled items, paired and clustered"]
     if pooled_runs.over_mean is not None and pooled_runs.over_worst is not None:
         notes.append(
             f"the panel is {100 * pooled_runs.over_mean:+.1f} points over the mean of its judges,"
@@ -206,7 +206,7 @@ def _ablation(comparison: RunComparison, pooled_runs: PooledRuns) -> Table:
     if pooled_runs.n_repeated:
         counting = "counted again" if pooled_runs.every_record else "counted once, in the first run"
         notes.append(
-            f"{pooled_runs.n_repeated} records are of items that another run holds: {counting}"
+            f"{pooled_runs.n_repeated} records are of items that another run has: {counting}"
         )
     return Table(
         "Judges and panel, pooled",
@@ -250,7 +250,7 @@ def _unanimity(pooled_runs: PooledRuns) -> Table:
         cells = contrast_row(split.contrast)
         notes.append(f"difference {cells[3]} points; chi-square {cells[4]}; Fisher p {cells[6]}")
     if split.incomplete:
-        notes.append(f"{split.incomplete} verdicts of an incomplete panel are neither")
+        notes.append(f"{split.incomplete} verdicts of an incomplete panel count as neither")
     return Table(
         f"Unanimous and split, pooled (N = {total})",
         ["", "n", "", "concordance"],

@@ -28,7 +28,8 @@ def usage_warning(doubt: UsageDoubt) -> str:
     """Which model's reported usage is impossible, why, and what its calls cost at most."""
     calls = "1 call reports" if doubt.calls == 1 else f"{doubt.calls} calls report"
     return (
-        f"{doubt.model}: {calls} usage that is impossible ({doubt.example}). Its cost is unknown and"
+        f"{doubt.model}: {calls} usage that is impossible ({doubt.example}). Its cost is unknown "
+        "and"
         f" left out of the total; at list prices it is at most {money(doubt.bound_usd)}."
         " Check the provider's invoice"
     )
@@ -42,7 +43,7 @@ def forecast(findings: Findings) -> Table | None:
     if spending.warning is not None:
         rows.append(["warning", spending.warning])
     rows += [["warning", usage_warning(doubt)] for doubt in findings.usage_doubts]
-    return Table("Cost: forecast and fact", ["", ""], rows) if rows else None
+    return Table("Cost: forecast and actual", ["", ""], rows) if rows else None
 
 
 def trade_offs(findings: Findings) -> Table | None:

@@ -67,7 +67,7 @@ def write_plots(dependence: Dependence, folder: Path) -> list[Path]:
         heat_map(
             correlations,
             names,
-            title=f"Errors in common, given {condition}",
+            title=f"Shared errors, given {condition}",
             unit="residual correlation",
             frames=frames,
         ),
@@ -111,21 +111,21 @@ def _worth(dependence: Dependence) -> Table:
     effective = dependence.effective
     rows = [
         [
-            "by how votes average out, K / (1 + (K - 1) r)",
+            "by how their votes average out, K / (1 + (K - 1) r)",
             estimate(_at_most(effective.by_mean, effective.judges), 2),
         ],
-        ["by directions they vary in, K² / Σ r²", estimate(effective.by_spectrum, 2)],
+        ["by the directions in which they vary, K² / Σ r²", estimate(effective.by_spectrum, 2)],
         ["by the accuracy of the majority", estimate(effective.by_accuracy, 2)],
         ["mean residual correlation r", estimate(effective.mean_correlation, 3)],
         ["accuracy of a judge, mean", f"{effective.mean_accuracy:.1%}"],
         ["accuracy of the majority", f"{effective.majority_accuracy:.1%}"],
     ]
     notes = [
-        "by accuracy: the jury of independent judges, each as good as these are on average, whose"
-        " majority is right as often"
+        "by accuracy: the number of independent judges of the same mean accuracy whose majority "
+        "is right as often"
     ]
     if not dependence.truth.from_labels:
-        notes.append("accuracies are against the estimated truth, which flatters them")
+        notes.append("accuracies are against the estimated truth, which makes them look higher")
     return Table(
         f"{effective.judges} judges are worth", ["", ""], rows, frozenset({1}), notes, brief=True
     )
@@ -155,10 +155,10 @@ def _blocs(dependence: Dependence) -> Table:
         for bloc in dependence.blocs
     ]
     notes = [
-        "judges whose errors correlate more with each other than with the rest, by more than a search"
-        " among equally correlated judges finds one time in twenty; near-copies also have the same"
-        " rates and the same correlations with everybody else, and each beyond the first is worth"
-        " less than a quarter of a judge"
+        "judges whose errors correlate more with each other than with the rest, by more than a "
+        "search among equally correlated judges shows one time in twenty; near-copies also have "
+        "the same rates and the same correlations with all other judges, and each beyond the "
+        "first adds less than a quarter of a judge"
     ]
     columns = ["err together", "within", "with others", "judges", "worth", ""]
     return Table("Blocs", columns, rows, frozenset({1, 2, 3, 4}), notes)
@@ -166,17 +166,17 @@ def _blocs(dependence: Dependence) -> Table:
 
 def _judges(dependence: Dependence) -> Table:
     rows = [_judge(judge, with_labels=dependence.truth.from_labels) for judge in dependence.judges]
-    columns = ["judge", "family", "accuracy", "foreseen", "bits", "flips"]
+    columns = ["judge", "family", "accuracy", "predicted", "bits", "flips"]
     notes = [
-        "foreseen: share of its votes' uncertainty that the others' votes remove, on held-out rows;"
-        " bits: what its vote tells of the truth beyond theirs; flips: verdicts that change without"
-        " it",
+        "predicted: share of its votes' uncertainty that the others' votes remove, on held-out "
+        "rows; bits: information of its vote about the truth beyond theirs; flips: verdicts that "
+        "change without it",
     ]
     if dependence.truth.from_labels:
         columns += ["log-loss without", "AUC lost"]
         notes.append(
-            "log-loss without: rise of the held-out log-loss of votes stacked on labels when it is"
-            " taken away; AUC lost: the same for the area under the curve"
+            "log-loss without: rise of the held-out log-loss of a model of the labels when this "
+            "judge is removed; AUC lost: the same for the area under the curve"
         )
     numeric = frozenset(range(2, len(columns)))
     return Table("What each judge adds", [*columns, ""], rows, numeric, notes)
@@ -193,7 +193,7 @@ def _judge(judge: JudgeFinding, *, with_labels: bool) -> list[str]:
     ]
     if with_labels:
         cells += [estimate(judge.log_loss, 4, sign="+"), number(judge.auc, "+.4f")]
-    return [*cells, "" if judge.adds else "adds nothing that shows"]
+    return [*cells, "" if judge.adds else "no measurable contribution"]
 
 
 def _families(dependence: Dependence) -> Table:
@@ -216,7 +216,7 @@ def _tests(dependence: Dependence) -> Table:
         ]
         for test in dependence.tests
     ]
-    notes = ["score tests of the restricted fit; a small p speaks against the hypothesis"]
+    notes = ["score tests of the restricted fit; a small p is evidence against the hypothesis"]
     return Table(
         "Hypotheses",
         ["hypothesis", "χ²", "df", "p", "not tested because"],
@@ -281,7 +281,7 @@ def _models(dependence: Dependence) -> Table:
     notes = [
         "held-out gain: log-likelihood of a held-out row's votes (and label) over that of"
         " independent judges, in nats",
-        "fits carry a prior, so that BIC is approximate; read it beside the held-out column",
+        "fits use a prior, so BIC is approximate; compare it with the held-out column",
     ]
     columns = ["model of the votes", "parameters", "BIC above best", "held-out gain", ""]
     return Table("Models", columns, rows, frozenset({1, 2, 3}), notes)

@@ -49,13 +49,13 @@ def _recommendations(diagnosis: Diagnosis) -> Table:
     ]
     few = len(diagnosis.recommendations) - len(sure)
     notes = [
-        "weight: of its decisive ballots against the best judge's; saves: runs in each of two"
-        " conditions for a 10-point difference (80% power), if a judge that decides 40% or more"
-        " and errs as the median judge sat in its place",
+        "weight: of its decisive ballots against the best judge's; saves: runs in each of two "
+        "conditions for a 10-point difference (80% power), if a judge that decides 40% or more "
+        "and errs like the median judge replaced it",
         *diagnosis.notes,
     ]
     if few:
-        notes.append(f"{few} judge(s) have too few ballots to say; --json has them all")
+        notes.append(f"{few} judge(s) have too few ballots to assess; --json has them all")
     columns = ["judge", "do", "weight", "saves", "because"]
     return Table("What to do", columns, rows, frozenset({2}), notes, brief=True)
 
@@ -69,7 +69,7 @@ def _saving(recommendation: Recommendation) -> str:
     if recommendation.saving is None or recommendation.saving.after is None:
         return DASH
     if recommendation.saving.now is None or recommendation.saving.saves is None:
-        return f"{recommendation.saving.after} instead of no end"
+        return f"{recommendation.saving.after} instead of an unlimited number"
     return f"{recommendation.saving.saves} of {recommendation.saving.now}"
 
 
@@ -97,8 +97,8 @@ def _judges(diagnosis: Diagnosis) -> Table:
     ]
     columns = ["judge", "ballots", "failed", "ties", "decides", "informative a prompt"]
     notes = [
-        "decides: the discrimination rate, ballots that are no tie; informative a prompt: such"
-        " ballots for each prompt (or group, or run of a study) that it saw",
+        "decides: the discrimination rate, ballots that are not ties; informative a prompt: such "
+        "ballots for each prompt (or group, or run of a study) that it saw",
     ]
     return Table("Judges", columns, rows, frozenset(range(1, 6)), notes, brief=True)
 
@@ -138,8 +138,8 @@ def _orders(diagnosis: Diagnosis) -> Table:
     columns = ["judge", "first shown wins", "pull"]
     columns += (["flips"] if flips else []) + (["repeats itself"] if consistent else [])
     notes = [
-        "pull: first wins beyond those of the labels (or of the other judges) on the same ballots,"
-        " in points",
+        "pull: wins of the first response beyond those of the labels (or of the other judges) on "
+        "the same ballots, in points",
     ]
     right = frozenset(range(1, len(columns)))
     return Table("Judges: order and repetition", columns, rows, right, notes, brief=True)
@@ -160,8 +160,8 @@ def _lengths(diagnosis: Diagnosis) -> Table:
         if line.judge in judges
     ]  # fmt: skip
     notes = [
-        "of decisive ballots on responses of unlike length, in words; pull: longer wins beyond those"
-        " of the reference on the same ballots, in points"
+        "of decisive ballots on responses of different length, in words; pull: wins of the "
+        "longer response beyond those of the reference on the same ballots, in points"
     ]
     columns = ["judge", "longer wins", "pull", "against"]
     return Table("Judges: length", columns, rows, frozenset({1, 2}), notes, brief=True)
@@ -236,12 +236,13 @@ def _thresholds(diagnosis: Diagnosis) -> Table:
     notes = [
         f"K = {k} candidates; the published condition d/(K-1) > (1-d)/(K(K-1)) solves to"
         " d > 1/(K+1), not 1/(2K-1)",
-        "break-even: with ties as half wins, a judge of the panel's edge adds power from S"
-        " (sqrt(J/(J-1)) - 1) on, S the sum of the others' rates; K does not enter. Where ties are"
-        " modelled or left out, a tie costs nothing and every judge with an edge adds",
+        "break-even: with ties as half wins, a judge with the panel's edge adds power if its "
+        "rate is at least S (sqrt(J/(J-1)) - 1), where S is the sum of the others' rates; K has "
+        "no effect. Where ties are modelled or left out, a tie costs nothing and every judge "
+        "with an edge adds power",
     ]
     if simulation:
-        notes.append("without it: change of power by simulation when the judge leaves, in points")
+        notes.append("without it: simulated change of power when the judge is removed, in points")
     return Table("Positive contribution", columns, rows, frozenset({1, 5}), notes)
 
 
@@ -253,7 +254,7 @@ def _removal(removals: Sequence[Removal], analysis: str) -> str:
 _READING = {
     "equivalence": "judges decide where responses differ: ties are mostly equivalence",
     "mixed": "responses explain part of the ties",
-    "failure": "ties come whatever the responses: they speak of the judges, not of equivalence",
+    "failure": "ties do not depend on the responses: they show the judges, not equivalence",
 }
 
 
@@ -265,8 +266,14 @@ def _diversity(diagnosis: Diagnosis) -> Table | None:
     rows = [
         ["items with texts", str(equivalence.items)],
         ["R² of discrimination on diversity (adjusted)", estimate(equivalence.r2, 2)],
-        ["the most it could be, with so few ballots an item", number(equivalence.ceiling, ".2f")],
-        ["of what can be explained", f"{explained_share}: {_READING[equivalence.reading]}"],
+        [
+            "the highest possible value with so few ballots an item",
+            number(equivalence.ceiling, ".2f"),
+        ],
+        [
+            "share of the highest possible value",
+            f"{explained_share}: {_READING[equivalence.reading]}",
+        ],
         ["by the published bands on R² (0.2, 0.4)", equivalence.published],
     ]
     rows += [
@@ -301,7 +308,10 @@ def _run_judges(diagnosis: Diagnosis) -> Table | None:
     ]
     columns = ["judge", "cost", "a decided pair", "longer wins", "scores 1-5", "mean", "sd"]
     columns += ["two neighbours", "against the others"]
-    notes = ["two neighbours: share of its two commonest neighbouring scores; 80% is no scale"]
+    notes = [
+        "two neighbours: share of its two most common neighbouring scores; at 80% or more "
+        "it does not use a scale"
+    ]
     return Table("Judges: cost, length, scale", columns, rows, frozenset(range(1, 9)), notes)
 
 

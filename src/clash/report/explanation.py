@@ -310,7 +310,7 @@ def _omissions(
         f" {names[explanation.rival or DASH]}, ties count half; 95%"
     ]
     if column == "judge":
-        notes.append("the judges that are left decide by a majority of their weight")
+        notes.append("the remaining judges decide by a majority of their weight")
     numeric = frozenset(
         i for i, name in enumerate(columns) if name not in (column, "changes to", "leader")
     )
@@ -361,7 +361,7 @@ def _pivotal(explanation: Explanation) -> Table:
         for item in explanation.pivotal[:MOST_ROWS]
     ]
     return Table(
-        "Items that hang on one judge",
+        "Items that one judge decides",
         ["item", leader, "lead", "split", "any one of"],
         rows,
         frozenset({2}),

@@ -41,7 +41,7 @@ def table(run: str, checks: Sequence[GateCheck]) -> Table:
         ],
         frozenset({3, 4, 5}),
         [
-            "an estimate passes when the bound of its interval does, unless --on point was asked for",
+            "an estimate passes when the bound of its interval does, unless --on point is given",
             *(check.message for check in checks if check.value is None),
         ],
     )

@@ -36,7 +36,7 @@ def print_walk(console: Console, walk: Walk) -> None:
     for candidate, why in walk.missing.items():
         _text(console, f"{candidate}: no response ({why})", style="red")
     for hit in walk.scrubs:
-        _text(console, f"masked in what judges saw: {hit}", style="yellow")
+        _text(console, f"masked for the judges: {hit}", style="yellow")
     _step(console, 3, f"Criteria ({walk.criteria.source if walk.criteria else 'none'})")
     _criteria(console, walk)
     _step(console, 4, "Judgments")
@@ -115,7 +115,7 @@ def _judgment(console: Console, judgment: JudgmentStep, labels: Mapping[str, str
         pairs = ", ".join(f"{label} = {name}" for label, name in judgment.labels.items())
         head += f", shown as {pairs}"
     if judgment.ranking is None or judgment.unblinded is None:
-        _text(console, f"{head}: failed, no vote. {judgment.error}", style="red")
+        _text(console, f"{head}: failed, not counted. {judgment.error}", style="red")
         return
     blind = " > ".join(" = ".join(group) for group in judgment.ranking)
     ranking = " > ".join(" = ".join(group) for group in judgment.unblinded)
@@ -146,7 +146,7 @@ def _contributions(walk: Walk) -> Table:
     is_partial = any(None in line.points.values() for line in walk.contributions)
     notes = ["points: candidates ranked below, a tie counts half"]
     if is_partial:
-        notes.append("a judge left out its own response, so scores are counted pair by pair")
+        notes.append("a judge did not rank its own response, so scores are counted pair by pair")
     numeric = frozenset(range(1, len(columns)))
     return Table("How the scores add up", columns, [*rows, total], numeric, notes)
 

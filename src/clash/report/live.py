@@ -19,16 +19,15 @@ AGREEMENT_CAPTION = (
 )
 CAPTION = (
     "Win rate over the prompts that every judge has finished; ties count half. The 95% intervals"
-    " are always valid: they allow for looking as often as you like, and are wider than those of the"
+    " are always valid: they allow for looking as often as you like, and are wider than those "
+    "of the"
     " report."
 )
 FILE_ORDER = (
-    "This run judges prompts in the order of their file. If the file is sorted, by topic or by"
-    " difficulty, the first prompts are no fair sample of all: let it finish."
+    "This run judges prompts in the order of their file. If the file is sorted, by topic or by "
+    "difficulty, the first prompts are not a fair sample of all: let it finish."
 )
-RANDOM_ORDER = (
-    "This run judges prompts in random order, so that those judged so far are a fair sample."
-)
+RANDOM_ORDER = "This run judges prompts in random order, so those judged so far are a fair sample."
 
 
 @dataclass(frozen=True)

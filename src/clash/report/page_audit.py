@@ -82,7 +82,7 @@ def _headline_problems(folder: RunFolder, findings: Findings) -> Iterator[str | 
     if on_disk is None:
         yield AuditGap(f"{path.name} was written without a headline")
     elif on_disk != run_headline(findings).as_json():
-        yield f"{path.name} says otherwise of headline"
+        yield f"{path.name} has a different headline"
 
 
 def _html_problems(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[str | AuditGap]:
@@ -93,7 +93,7 @@ def _html_problems(folder: RunFolder, run: RunData, findings: Findings) -> Itera
     if page.data_html is not None:
         yield from _compare_file(folder, run, layout.REPORT_DATA, page.data_html)
     elif run_files.is_file(data_page):
-        yield f"{data_page.name} is of another report: this one has all items in its page"
+        yield f"{data_page.name} belongs to another report: this one has all items in its page"
 
 
 def _retest_gaps(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
@@ -108,16 +108,16 @@ def _retest_gaps(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:
         return
     expected_record = {"clash": __version__, **to_dict(result)}
     if record != json.loads(json.dumps(expected_record)):
-        yield AuditGap(f"{layout.RETEST_JSON} is not what its runs give now")
+        yield AuditGap(f"{layout.RETEST_JSON} does not follow from its runs")
     if text != markdown.render_comparison(title_of(runs), tables(result), runs):
-        yield AuditGap(f"{layout.RETEST_MD} is not what its runs give now")
+        yield AuditGap(f"{layout.RETEST_MD} does not follow from its runs")
 
 
 def _load_sibling(folder: RunFolder, run: RunData, name: str) -> RunData:
     if name == folder.path.name:
         return run
     if name in ("", "..") or name != PurePath(name).name:
-        raise RunFolderError(f"{name!r} is no name of a run")
+        raise RunFolderError(f"{name!r} is not the name of a run")
     return RunData.load(RunFolder(folder.path.parent / name))
 
 
@@ -130,7 +130,7 @@ def _compare_file(
         return
     most = _TIMES * len(expected_text.encode()) + _ROOM
     if path.lstat().st_size > most:
-        yield f"{name} is much longer than what the records make of it"
+        yield f"{name} is much longer than the report that follows from the records"
         return
     text = run_files.read(path, most=most).decode(errors="replace")
     if text == expected_text:
@@ -145,7 +145,7 @@ def _compare_file(
         )
     parent = run.manifest.parent
     yield problem or AuditGap(
-        f"the comparison with {parent} in {name} is not what that run gives now"
+        f"the comparison with {parent} in {name} does not follow from that run"
     )
 
 
@@ -158,8 +158,8 @@ def _first_difference(name: str, actual_page: str, expected_page: str) -> str | 
     )
     for number, (line, expected_line) in enumerate(zip(*lines, strict=False), start=1):
         if line != expected_line:
-            return f"{name}:{number} is not what the records make of it"
-    return None if len(lines[0]) == len(lines[1]) else f"{name} has lines of its own"
+            return f"{name}:{number} does not follow from the records"
+    return None if len(lines[0]) == len(lines[1]) else f"{name} has extra lines"
 
 
 def _unpack_blocks(page: str, most: int = _NO_LIMIT) -> str:

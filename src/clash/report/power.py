@@ -128,8 +128,8 @@ def published_tables(paper_tables: PublishedTables) -> list[Table]:
     ]
     columns = ["table", "ICC", "published", "its own steps", "", "exact", "needed"]
     notes = [
-        "its own steps: 388 ballots, the design effect to two digits, the nearest integer; needed:"
-        " rounded up, since the nearest integer can fall short of the power",
+        "paper's steps: 388 ballots, the design effect to two digits, the nearest integer; "
+        "needed: rounded up, since the nearest integer can give too little power",
     ]
     claims = [
         [claim.where, claim.published, claim.ours, "" if claim.agrees else "differs", claim.why]
@@ -186,7 +186,7 @@ def pilot_tables(pilot: Pilot) -> list[Table]:
             f"Pilot: {question}, {pilot.outcome}{of}", ["", ""], rows, notes=pilot.notes, brief=True
         ),
         Table(
-            "A further judge like …",
+            "Another judge like …",
             ["judge", "discrimination", "ballots a prompt", "prompts needed with it", "saves"],
             adds,
             frozenset({1, 2, 3, 4}),
@@ -218,11 +218,11 @@ def pairs_tables(pilot: Pilot, beside: Sequence[Pilot], pairs: int) -> list[Tabl
         for pilot_of_pair in (pilot, *beside)
     ]
     notes = [
-        f"above: {pilot.pair.name}, the two with most points; --pair a,b asks about two others",
-        "pairs share prompts: prompts enough for the most demanding pair are enough for all",
+        f"above: {pilot.pair.name}, the two best; --pair a,b selects two others",
+        "pairs share prompts: enough prompts for the most demanding pair are enough for all",
     ]
     if pairs > len(rows):
-        notes.append(f"{pairs} pairs met; the others were left out, or never decided")
+        notes.append(f"{pairs} pairs were judged; the others were left out or never decided")
     columns = ["pair", "prompts", "discrimination", "first wins", "ICC", "power now", "needed"]
     return [Table("Each pair", [*columns, "more"], rows, frozenset(range(1, 8)), notes)]
 

@@ -70,7 +70,7 @@ def hits_table(diagnosis: Diagnosis) -> Table:
     ]
     notes = ["picked the unaltered response / tied; without a gap a tie is right"]
     columns = ["altered", "gap", *names]
-    return Table("Known gaps: what they saw", columns, rows, frozenset({1}), notes)
+    return Table("Known gaps: what the judges detected", columns, rows, frozenset({1}), notes)
 
 
 def _hit(hit: GapHits | None) -> str:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from clash.analysis.rankings import CandidatePlace, CandidateRankings, MethodRanking
 
 SCORES = {
-    "borda": "mean share of the points of a ballot",
-    "majority": "share of the items won, one say a judge",
+    "borda": "mean share of the Borda points of a ballot",
+    "majority": "share of the items won, judges counted equally",
     "weighted-majority": "share of the items won, judges weighted",
-    "copeland": "pairs won, level ones half",
+    "copeland": "pairs won, level pairs count half",
     "schulze": "candidates beaten by the stronger path",
-    "kemeny": "candidates below in the order that contradicts least",
+    "kemeny": "candidates ranked below in the order with the fewest contradictions",
     "bradley-terry": "log strength against the mean",
     "plackett-luce": "log strength against the mean",
 }
@@ -65,14 +65,16 @@ def _side_by_side(rankings: CandidateRankings) -> Table:
     order = _order(rankings) if methods else []
     rows = [[name, *(_rank(column.get(name)) for column in by_name)] for name in order]
     title = (
-        f"{len(rankings.candidates)} candidates, {rankings.n_ranked_items} of {rankings.n_items} items with a"
+        f"{len(rankings.candidates)} candidates, {rankings.n_ranked_items} of {rankings.n_items} "
+        "items with a"
         f" ranking, {len(rankings.weights)} judges, {rankings.n_rankings} rankings"
     )
     notes = []
     if rankings.replicates and methods:
-        notes.append(f"place, best first, and in brackets its {rankings.level:.0%} interval")
+        notes.append(f"rank, best first, and in brackets its {rankings.level:.0%} interval")
         notes.append(
-            f"bootstrap over {rankings.n_clusters} items or prompts, {rankings.replicates} replicates,"
+            f"bootstrap over {rankings.n_clusters} items or prompts, {rankings.replicates} "
+            "replicates,"
             f" seed {rankings.seed}"
         )
     if len(set(rankings.weights.values())) > 1:
@@ -112,7 +114,7 @@ def _head_to_head(rankings: CandidateRankings) -> Iterator[Table]:
         [f"{at} {names[i]}", *(DASH if i == j else f"{prefers[i, j]:.4g}" for j in order)]
         for at, i in enumerate(order, start=1)
     ]
-    notes = ["weight of the ballots that put the row before the column, a tie half"]
+    notes = ["weight of the ballots that put the row before the column, ties count half"]
     # Names of models are long: the columns have their numbers.
     columns = ["", *(str(at) for at in range(1, len(order) + 1))]
     yield Table("Head to head", columns, rows, frozenset(range(1, len(columns))), notes)

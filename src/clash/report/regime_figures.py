@@ -41,8 +41,8 @@ LEAST_SCALE = 0.005
 WIDTH, HEIGHT = 0.74, 0.37
 """Inches of a cell: two lines of text."""
 KEY = (
-    "name: the family with the least test error; number: the gap, in brackets within two standard"
-    " errors of 0"
+    "name: the family with the lowest test error; number: the gap, in brackets where it is "
+    "within two standard errors of 0"
 )
 
 

@@ -67,8 +67,8 @@ def _runs(retest: Retest) -> Table:
     notes = []
     if retest.all_runs is not None:
         notes.append(
-            "all whole runs: verdicts of one item in several runs are one cluster; Wilson's interval"
-            " takes them for independent and is too narrow"
+            "all complete runs: verdicts of one item in several runs are one cluster; Wilson's "
+            "interval assumes independence and is too narrow"
         )
         notes.append("kappa: over sides, shuffled, which is 2p - 1")
     if retest.majority_tied:
@@ -126,8 +126,8 @@ def _agreement(retest: Retest) -> Table:
         rows,
         frozenset({2, 3, 4}),
         [
-            "kappa over verdicts: which side each run chose; over match and miss: whether each run"
-            " said what people say. They are different numbers and answer different questions"
+            "kappa over verdicts: which side each run chose; over match and miss: whether each "
+            "run agrees with people. They answer different questions"
         ],
         brief=True,
     )
@@ -176,8 +176,9 @@ def _stability(retest: Retest) -> Table:
         rows,
         frozenset({1, 2}),
         [
-            "systematic: wrong in every run; stochastic: not the same in every run. With more runs"
-            " items move from stable to unstable, so name the number of runs with the share"
+            "systematic: wrong in every run; stochastic: not the same in every run. With more "
+            "runs, items move from stable to unstable, so report the number of runs with the "
+            "share"
         ],
         brief=True,
     )
@@ -199,14 +200,15 @@ def _targeted_run(part: TargetedRun) -> Table:
         again = part.confirmation
         by_chance = number(again.expected, ".0%")
         notes = [
-            f"stably incorrect items wrong again: {round(again.rate.estimate * again.rate.n)} of"
-            f" {again.rate.n:g}; were each verdict a coin flip, p = {again.coin.p:.3e}"
+            "consistently wrong items that are wrong again: "
+            f"{round(again.rate.estimate * again.rate.n)} of"
+            f" {again.rate.n:g}; if each verdict were a coin flip, p = {again.coin.p:.3e}"
             f" ({again.coin.method})",
             f"{part.caveat}: {by_chance} of them",
         ]
     return Table(
         f"Targeted run {part.run}",
-        ["items that were", "n", "right now", "95%, Wilson", "other verdict than in run 1"],
+        ["items that were", "n", "right now", "95%, Wilson", "different verdict from run 1"],
         rows,
         frozenset({1, 2, 3, 4}),
         notes,
@@ -243,10 +245,21 @@ def _flips(retest: Retest) -> Table:
     ]
     return Table(
         "Both orders, over all runs",
-        ["judge", "flips", "n", "to the first", "to the second", "to or from a tie", "p of a lean"],
+        [
+            "judge",
+            "flips",
+            "n",
+            "to the first",
+            "to the second",
+            "to or from a tie",
+            "p of a position preference",
+        ],
         rows,
         frozenset({1, 2, 3, 4, 5, 6}),
-        ["flips: the other winner when the responses trade places; a lean is to one place"],
+        [
+            "flips: another winner when the responses swap positions; p: whether the flips prefer "
+            "one position"
+        ],
     )
 
 
@@ -260,7 +273,7 @@ def _rankings(retest: Retest) -> Table:
     ]
     notes = [f"over {len(retest.candidates)} candidates in {len(agreement.tau)} runs of all items"]
     if agreement.mean.method.startswith("no"):
-        notes.append("two rankings tell nothing of their spread: the interval takes three runs")
+        notes.append("two rankings do not show their spread: an interval needs three runs")
     return Table("Rankings, cycle against cycle", ["", ""], rows, frozenset({1}), notes)
 
 
@@ -277,7 +290,7 @@ def _variance(retest: Retest) -> Table:
         ["variance by judgment", f"{split.judgment:.3f}"],
         ["variance by generation", f"{split.generation:.3f}"],
         ["variance by prompt", f"{split.prompt:.3f}"],
-        ["share of the instability by generation", percent(split.generation_share)],
+        ["share of the instability due to generation", percent(split.generation_share)],
     ]
     return Table(
         "Generation and judgment",

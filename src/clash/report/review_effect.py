@@ -42,7 +42,7 @@ def _concordance_table(change: LabelChange) -> Table:
     rows = [["labelled items", *(str(k.n) if k else "0" for k in (change.before, change.after))]]
     rows += [[name, cell(change.before, part), cell(change.after, part)] for name, part in parts]
     if change.people is not None:
-        rows.append(["two people say the same", "", percent(change.people)])
+        rows.append(["two people agree", "", percent(change.people)])
     return Table(
         f"Review: {change.written} decisions written", _COLUMNS, rows, frozenset({1, 2}),
         list(_concordance_notes(change)),
@@ -52,7 +52,7 @@ def _concordance_table(change: LabelChange) -> Table:
 def _concordance_notes(change: LabelChange) -> Iterator[str]:
     if change.more:
         yield f"about {change.more} more labels would bring the interval to 5 points each side"
-    yield "items that need a person are harder than the rest: --sample N measures all"
+    yield "items chosen for review are harder than the rest: --sample N measures all items"
 
 
 def _calibration_table(recalibration: CalibrationChange, run: str) -> Table:
@@ -64,11 +64,11 @@ def _calibration_table(recalibration: CalibrationChange, run: str) -> Table:
         ("map", lambda result: result.family),
         ("judges it asks", lambda result: ", ".join(result.judges)),
         ("accuracy, held out", lambda result: _spread(result.accuracy.mean, result.accuracy.se)),
-        ("  less that of majority", lambda result: points(result.gain)),
+        ("  minus that of majority", lambda result: points(result.gain)),
         ("calibration error (ECE), held out", _error),
         (f"{leader} wins, calibrated", lambda result: percent(result.win_rate, digits=1)),
         (f"{leader} wins, panel as it is", lambda result: number(result.panel_rate, ".1%")),
-        ("verdicts unlike the panel's", lambda result: f"{len(result.against_panel)} of {len(result.winners)}"),
+        ("verdicts that differ from the panel's", lambda result: f"{len(result.against_panel)} of {len(result.winners)}"),
     ]  # fmt: skip
     rows = [["labelled rows", *(str(result.labels) for result in either)]]
     rows += [[name, *(_cell(result, part) for result in either)] for name, part in parts]
@@ -89,23 +89,32 @@ def _calibration_notes(recalibration: CalibrationChange, run: str) -> Iterator[s
     if not isinstance(after, CalibratedResult):
         yield f"not calibrated: {after.why}"
         if after.missing:
-            yield f"{after.missing} more labels would do; `clash calibrate {run} --plan N` names them"
+            yield (
+                f"{after.missing} more labels are needed; `clash calibrate {run} --plan N` names "
+                "them"
+            )
         return
     if not isinstance(before, CalibratedResult):
         yield f"before, not calibrated: {before.why}"
     elif recalibration.changed:
-        yield f"{len(recalibration.changed)} calibrated verdicts changed: {first_names(recalibration.changed, _MOST_NAMES)}"
+        yield (
+            f"{len(recalibration.changed)} calibrated verdicts changed: "
+            f"{first_names(recalibration.changed, _MOST_NAMES)}"
+        )
     else:
         yield "no calibrated verdict changed"
     if after.against_panel:
-        yield f"unlike the panel's now: {first_names(after.against_panel, _MOST_NAMES)}"
+        yield f"now different from the panel's:  {first_names(after.against_panel, _MOST_NAMES)}"
     if after.family == "majority":
-        yield "no map was better than the plain majority by more than noise: that is what is used"
+        yield "no method was significantly better than plain majority, so majority is used"
     yield (
-        "ECE in brackets: what a perfect map would show on so few labels; intervals of win rates:"
-        " over prompts, the map fitted anew"
+        "ECE in brackets: the value of a perfect calibrator with so few labels; intervals of win "
+        "rates: over prompts, with the calibrator refitted"
     )
-    yield f"`clash calibrate {run} --out FILE` writes the map, `--plan N` names what to label next"
+    yield (
+        f"`clash calibrate {run} --out FILE` writes the calibrator, `--plan N` suggests what to "
+        "label next"
+    )
 
 
 def _spread(mean: float, error: float) -> str:

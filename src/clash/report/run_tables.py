@@ -70,7 +70,8 @@ def _correction_notes(findings: Findings) -> list[str]:
         labels = plural(people.n_labelled, "label")
         return [f"what people put first is not estimated from {labels}: {people.refusal}"]
     return [
-        f"people put it first: {people.n_labelled} labelled of {people.items} items and the verdicts"
+        f"people put it first: {people.n_labelled} labelled of {people.items} items and the "
+        "verdicts"
         " on the rest (PPI++), valid where those labelled are a random sample of the items on"
         " which the panel was unanimous, and of the others"
     ]
@@ -225,7 +226,7 @@ def judges(findings: Findings) -> Table:
         ],
         rows,
         frozenset({2, 3, 4, 5, 6, 7}),
-        ["a judge has a part in the verdict, so that agreeing with it is no accuracy"],
+        ["a judge is part of the verdict, so agreement with it is not accuracy"],
         optional=(1, 4),
     )
 

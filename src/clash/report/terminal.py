@@ -69,7 +69,7 @@ def print_report(console: Console, findings: Findings) -> None:
     if (cost := cost_line(findings.spending)) is not None:
         print_line(console, cost, "dim")
     for model, why in findings.stops.items():
-        print_text(console, f"{model} refused for good: {why}", style="bold red")
+        print_text(console, f"{model} cannot be used: {why}", style="bold red")
     print_tables(console, report_tables(findings))
 
 

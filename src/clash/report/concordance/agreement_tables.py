@@ -64,8 +64,9 @@ def headline(concordance: Concordance) -> Table:
             ["  panel with a single person", percent(crowd.panel_with_person, digits=1)],
         ]
     notes.append(
-        "an item without a verdict is a miss; intervals are clustered by question where questions"
-        " repeat, for their errors are shared and an interval that ignores it is too narrow"
+        "an item without a verdict is a miss; intervals are clustered by question where "
+        "questions repeat, because such items share errors and an interval that ignores this is "
+        "too narrow"
     )
     return Table("Concordance with people", ["", ""], rows, notes=notes, brief=True)
 
@@ -93,10 +94,13 @@ def methods(methods: Sequence[Method]) -> Table:
     ]
     if any(line.kind == "baseline" for line in methods):
         notes.append(
-            "a tie of a baseline earns its chance; a tied verdict is a miss, as is a judge's"
+            "a tied baseline scores as chance; a tied verdict is a miss, also that of a single "
+            "judge"
         )
     if any(line.kind == "published" for line in methods):
-        notes.append("published figures are of other items of this set: no paired test")
+        notes.append(
+            "published figures are for other items of this data set, so there is no paired test"
+        )
     return Table(
         "Agreement with human labels by judge",
         ["", "kind", "right", "of all", CLUSTERED_LABEL, "of judged", "panel ahead by", "p"],
@@ -165,7 +169,9 @@ def contrasts(title: str, contrasts: Sequence[Contrast]) -> Table:
         ],
         [contrast_row(line) for line in contrasts],
         frozenset({2, 3, 4, 5, 6, 7}),
-        ["an expected count is below 5: read Fisher's exact test, not chi-square"] if small else [],
+        ["an expected count is below 5: use Fisher's exact test instead of chi-square"]
+        if small
+        else [],
     )
 
 
@@ -194,7 +200,7 @@ def unanimity(concordance: Concordance) -> Table:
             f" p = {p_value(line.fisher)}"
         )
     if split.incomplete:
-        notes.append(f"{split.incomplete} verdicts of an incomplete panel are neither")
+        notes.append(f"{split.incomplete} verdicts of an incomplete panel count as neither")
     return Table(
         "Unanimous and split verdicts",
         ["", "right", CLUSTERED_LABEL],
@@ -233,13 +239,13 @@ def sizes(subpanels: SubPanels | None) -> Table:
         for size in (subpanels.sizes if subpanels else [])
     ]
     return Table(
-        "Does adding a judge pay?",
-        ["judges", "panels", "mean", "best", "worst", "gain over one fewer", "p"],
+        "Does another judge help?",
+        ["judges", "panels", "mean", "best", "worst", "gain over one judge fewer", "p"],
         rows,
         frozenset({0, 1, 2, 5, 6}),
         [
-            "mean over all panels of a size; a tied verdict is a miss, so even sizes fall behind;"
-            " the best of many is partly luck"
+            "mean over all panels of a size; a tied verdict is a miss, so even sizes score "
+            "lower; the best of many is partly luck"
         ],
     )
 

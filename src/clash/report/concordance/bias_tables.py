@@ -34,8 +34,8 @@ def families(concordance: Concordance) -> Table:
         rows,
         frozenset({2, 3, 4, 5, 6}),
         [
-            "picks: items that the family wins, of all judged; the difference is over items where"
-            " the family stands against another one"
+            "picks: items that the family wins, of all judged; the difference is over items "
+            "where the family meets another family"
         ],
     )
 
@@ -80,7 +80,10 @@ def lengths(concordance: Concordance) -> Table:
         ["who", "rate", "n", "tied or missing", "p"],
         rows,
         frozenset({1, 2, 3, 4}),
-        ["people's rate is the reference: longer may well be better; p: against one half"],
+        [
+            "people's rate is the reference, since longer responses may be better; p: against one "
+            "half"
+        ],
     )
 
 

@@ -57,7 +57,8 @@ def directions(concordance: Concordance) -> Table:
         rows,
         frozenset({1, 2, 3, 4, 5, 6, 7}),
         [
-            "to stronger: the panel chose the stronger of the two than people did; p: exact sign test"
+            "to stronger: the panel chose the stronger candidate where people did not; p: exact "
+            "sign test"
         ],
     )
 
@@ -93,5 +94,5 @@ def chronic(concordance: Concordance) -> Table:
         ["pair", "missed", "of", "share", "items"],
         rows,
         frozenset({1, 2, 3}),
-        ["chosen by looking: of many pairs some are missed often by chance"],
+        ["selected after the fact: among many pairs, some are missed often by chance"],
     )

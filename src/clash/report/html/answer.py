@@ -56,11 +56,12 @@ def notices(findings: Findings) -> Iterator[str]:
     if findings.status != "complete":
         usable = counts.n_clean + counts.n_repaired
         yield (
-            f"{usable:,} of {plural(counts.n_expected, 'judgment')} are in; this page is about those."
+            f"{usable:,} of {plural(counts.n_expected, 'judgment')} are in; this page is about "
+            "those."
             f" To finish: `clash resume {findings.run}`."
         )
     for model, why in findings.stops.items():
-        yield f"{model} refused for good: {why}"
+        yield f"{model} cannot be used: {why}"
     if findings.spending.warning is not None:
         yield f"{_capital(findings.spending.warning)}."
 

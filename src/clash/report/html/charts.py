@@ -284,7 +284,7 @@ def pareto(findings: Findings, price: str) -> Picture | None:
         Word(left + 138, bottom + 46, "dominated", size=11.5),
     ]  # fmt: skip
     description = "; ".join(
-        f"{t.candidate}: {q:.0%} of the points, {write(p)}"
+        f"{t.candidate}: {q:.0%} win rate, {write(p)}"
         + (f", dominated by {', '.join(t.dominated_by)}" if t.dominated_by else ", on the front")
         for t, q, p in rows
     )
