@@ -39,6 +39,33 @@ INSTEAD = {
     "worth its ballots": "worth keeping",
     "computed anew": "recomputed",
     "broke off": "was interrupted",
+    "breaks off": "ends inside",
+    "commoner side": "the more common side",
+    "oftener": "more often",
+    "bought twice": "paid for twice",
+    "bought again": "asked for again",
+    "likeness of meaning": "similarity of meaning",
+    "nothing listens at": "no server is running at",
+    "records do not fit together": "the records are inconsistent",
+    "is no model": "is not a model",
+    "is no judge": "is not a judge",
+    "is no record": "is not a record",
+    "not the one of this page": "not the code of this page",
+    "may take it back": "may retract it",
+    "nothing usable of": "no usable judgment by",
+    "is not what the records": "does not follow from the records",
+    "ties have no place": "this model cannot use ties",
+    "short of its tolerance": "without converging",
+    "count for nobody": "are not counted",
+    "counts for nobody": "is not counted",
+    "refused for good:": "cannot be used:",
+    "do not know whom a candidate met": "ignore which opponents a candidate met",
+    "hang on one judge": "one judge decides",
+    "speaks against the hypothesis": "is evidence against the hypothesis",
+    "leave no ranking of any weight": "give no ranking a weight above 0",
+    "what labels buy": "effect of more labels",
+    "does adding a judge pay": "does another judge help",
+    "lines of its own": "extra lines",
     "1 runs": "1 run",
     "1 items": "1 item",
     "1 judges": "1 judge",
@@ -46,7 +73,7 @@ INSTEAD = {
 """What is not written -> what is."""
 
 PATTERN = re.compile(
-    "|".join(rf"(?<!\w){re.escape(p)}".replace(r"\{n\}", r"\d+") for p in INSTEAD), re.IGNORECASE
+    "|".join(rf"(?<![\w.]){re.escape(p)}".replace(r"\{n\}", r"\d+") for p in INSTEAD), re.IGNORECASE
 )
 
 

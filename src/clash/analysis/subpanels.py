@@ -1,4 +1,4 @@
-"""Every sub-panel of the judges at hand: does adding a judge pay?"""
+"""Every sub-panel of the judges at hand: does another judge help?"""
 
 from __future__ import annotations
 

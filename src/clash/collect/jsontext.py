@@ -1,7 +1,7 @@
 """JSON objects in what a model wrote.
 
 Pure, and linear in the length of the text: one pass finds where objects begin and end, and each is
-decoded once. Duplicate keys, NaN and text that breaks off are refused, since repairing them would be
+decoded once. Duplicate keys, NaN and incomplete text are refused, since repairing them would be
 guessing; a trailing comma is repaired.
 """
 
@@ -67,7 +67,7 @@ def top_level(text: str, start: int = 0) -> Iterator[ObjectSpan]:
     """The outermost objects of ``text`` from ``start`` on, whatever is in them and around them.
 
     Raises:
-        Unreadable: one breaks off or is nested too deeply. Objects inside it do not count: they
+        Unreadable: one is incomplete or nested too deeply. Objects inside it do not count: they
             are parts of something that is lost.
     """
     failures = 0

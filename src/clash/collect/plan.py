@@ -289,7 +289,7 @@ def _plain_model(candidate: Candidate) -> str:
 
 
 def _identity(candidate: str) -> str | None:
-    """The model that a response is named after; null where the name is no model's."""
+    """The model that a response is named after; null where no model has this name."""
     provider, _, name = candidate.partition("/")
     return ModelRef(model=candidate).identity if provider in PROVIDERS and name else None
 

@@ -172,7 +172,7 @@ class _Fetch:
         return PulledFile(remote.path, remote.url, size, sha256(target), verification)
 
     def _complete(self, remote: RemoteFile, part: Path) -> None:
-        """Append to ``part`` until it is whole, taking up what breaks off."""
+        """Append to ``part`` until it is whole, continuing after an interruption."""
         import httpx2
 
         from clash.datasets.hub import Transient

@@ -459,7 +459,7 @@ def gate(
         out: the folder that run ids are looked up in.
 
     Raises:
-        ConfigError: no threshold is given, or one is no number.
+        ConfigError: no threshold is given, or one is not a number.
     """
     from clash.pipeline.gate import check_run, rules_of
     from clash.report import gate as report

@@ -47,7 +47,7 @@ def rules_of(thresholds: Mapping[str, Any], way: Way = "min") -> list[ThresholdR
     """Thresholds by figure as rules: a number, or ``("max", number)``.
 
     Raises:
-        ConfigError: one is no number.
+        ConfigError: one is not a number.
     """
     if not isinstance(thresholds, Mapping):
         raise ConfigError(

@@ -102,7 +102,7 @@ def word(value: object) -> str | None:
 
 
 def part(value: object, *path: str | int) -> Any:  # noqa: ANN401 - any JSON value
-    """What stands at ``path``, or null where the path breaks off."""
+    """What stands at ``path``, or null where the path ends early."""
     for step in path:
         if isinstance(step, int):
             value = (

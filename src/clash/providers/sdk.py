@@ -3,7 +3,7 @@
 The SDKs build requests, sign them and know their endpoints; their raw responses and their typed
 errors carry the answer. Retries, timeouts, redirects and the pool are ours. Hooks on the client
 note when a request left, its bytes, and the status and headers of the answer: an attempt that
-breaks off later has no response object to ask (``docs/decisions/sdks.md``).
+fails later has no response object to ask (``docs/decisions/sdks.md``).
 """
 
 from __future__ import annotations

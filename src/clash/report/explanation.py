@@ -148,7 +148,7 @@ def _count(flip: Flip) -> str:
 
 
 def tables(explanation: Explanation) -> list[Table]:
-    """Everything: the facts, each omission, the items that hang on one judge, disagreements."""
+    """Everything: the facts, each omission, the items that one judge decides, disagreements."""
     facts = Table("", ("", ""), [*_facts(explanation), *_length_fact(explanation)])
     return with_rows(
         [

@@ -381,7 +381,7 @@ def _changed_decision(retest: Retest) -> str | None:
     names = [row.candidate for row in retest.outcomes[0].leaderboard]
     short = short_names(names, 16)
     outcomes = ["no clear winner" if w is None else f"{short[w]} wins" for w in winners]
-    return f"The decision does not stand: {', then '.join(outcomes)}."
+    return f"The decision changes: {', then '.join(outcomes)}."
 
 
 # -- runs beside each other ------------------------------------------------------------------------

@@ -56,7 +56,7 @@ class LabelPlan:
         way: how they were chosen: ``active`` only where the curve shows that it saves error.
         why: the reason.
         labelled: rows that have a label.
-        curve: what labels buy, replayed.
+        curve: the effect of more labels, replayed.
         imagined: the curve is of labels drawn from the vote shares, for want of real ones.
         win_rate: of side A, from labels and judges together; null without labels on some rows
             and votes on others.

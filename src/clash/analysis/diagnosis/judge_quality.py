@@ -42,7 +42,7 @@ class Agreement:
     Attributes:
         share: of equal sides, with its interval.
         kappa: beyond chance, with its interval.
-        commoner: share of the reference's commoner side: what naming it always would agree on.
+        commoner: share of the reference's more common side: the agreement of always naming it.
     """
 
     share: Interval
@@ -116,7 +116,7 @@ class JudgeFacts:
 
     @property
     def person(self) -> bool:
-        """Whether it is no model. Labels are made of people's votes, this one's among them."""
+        """Whether it is a person. Labels are made of the votes of people, including this one."""
         return (self.family or "").lower() in PEOPLE
 
     @property

@@ -90,7 +90,7 @@ class Explanation:
         rival: the candidate that is closest to it.
         n_items: items on which both were judged: won, tied and lost by the leader.
         flips: what would change the conclusion.
-        pivotal: items that hang on one judge, the narrowest first.
+        pivotal: items that one judge decides, the narrowest first.
         judges: the decision without each voting judge; empty with a single one.
         categories: the decision without the items of each tag.
         best_items: the decision without the best tenth of each candidate's items.

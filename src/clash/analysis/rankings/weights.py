@@ -107,7 +107,7 @@ def read_weights(file: Path) -> dict[str, float]:
     """Weights by judge, from JSON (``{"judge": 1.5}``) or CSV with ``judge,weight``.
 
     Raises:
-        InputError: with line and field, where it is neither, or a weight is no number >= 0.
+        InputError: with line and field, where it is neither, or a weight is not a number >= 0.
     """
     text = read_text(file)
     if not text.lstrip().startswith("{"):
