@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import json
 import random
 import subprocess
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import clash
+from clash.report.headline import run_headline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,6 +123,21 @@ def test_a_blank_vote_of_a_data_frame_is_a_missing_one() -> None:
     frame = clash.read_votes(pd.DataFrame(rows))
     assert frame.matrix.shape == (60, 4)
     assert clash.aggregate(pd.DataFrame(rows)).to_dict() == clash.aggregate(rows).to_dict()
+
+
+def test_a_notebook_gives_the_answer_first_as_the_screen_does(
+    run: clash.Run, tmp_path: Path
+) -> None:
+    shown = html.unescape(run._repr_html_())
+    assert shown.startswith("<p><b>")
+    assert shown.index("</b>") - len("<p><b>") <= 90
+    assert run_headline(run.findings).text in shown
+    copy = clash.evaluate(PROMPTS, panel="baseline", out=tmp_path, seed=9)
+    result = clash.compare(run, copy)
+    assert "agree on each of the 8 items that both have" in result.headlines[0]
+    assert result._repr_html_().startswith(f"<p>{html.escape(result.headlines[0])}")
+    again = clash.rerun(copy, out=tmp_path)
+    assert again.headlines[0].startswith("The panel repeats itself on 100% of items")
 
 
 def test_statistics_have_tables_dicts_and_html(run: clash.Run, tmp_path: Path) -> None:

@@ -393,9 +393,12 @@ class Run:
         return self.leaderboard.to_frame()
 
     def _repr_html_(self) -> str:
+        from clash.report.headline import run_headline
         from clash.report.sections import report_tables
 
-        headline = f"<p><b>{_escape(self.decision.headline)}</b></p>"
+        answer, *others = run_headline(self.findings).sentences()
+        headline = f"<p><b>{_escape(answer)}</b></p>"
+        headline += "".join(f"<p>{_escape(line)}</p>" for line in others)
         tables = [table for table in report_tables(self.findings) if table.brief]
         path = f"<p><small>{_escape(str(self.path))}</small></p>"
         return headline + tables_html(tables) + path

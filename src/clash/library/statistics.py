@@ -362,6 +362,7 @@ def compare(
     """
     from clash.analysis.compare import compare as compute
     from clash.report.compare import tables
+    from clash.report.headline import comparison_headline
 
     if len(runs) < 2:
         raise ConfigError("a comparison needs two runs", field="RUN", hint="name a second one")
@@ -369,7 +370,8 @@ def compare(
     with as_run_errors(*(folder.path for folder in folders)):
         findings = compute([_load(folder) for folder in folders], every_record=every_record)
     record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
-    return Result(findings, tuple(tables(findings)), (), (), record)
+    headlines = comparison_headline(findings).sentences()
+    return Result(findings, tuple(tables(findings)), headlines, (), record)
 
 
 @overload
@@ -426,12 +428,14 @@ def explain(
 def retest_result(folders: Sequence[RunFolder], notes: tuple[str, ...] = ()) -> Result[Retest]:
     """The test-retest findings of a run and its reruns."""
     from clash.analysis.retest import retest
+    from clash.report.headline import retest_headline
     from clash.report.retest import tables
 
     with as_run_errors(*(folder.path for folder in folders)):
         findings = retest([_load(folder) for folder in folders])
     record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
-    return Result(findings, tuple(tables(findings)), (), notes, record)
+    headlines = retest_headline(findings).sentences()
+    return Result(findings, tuple(tables(findings)), headlines, notes, record)
 
 
 @speaks_python

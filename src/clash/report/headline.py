@@ -71,6 +71,11 @@ class Headline:
     notes: tuple[str, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
 
+    def sentences(self) -> tuple[str, ...]:
+        """The answer, what speaks against it, the evidence and the notes, as a screen has them."""
+        texts = (self.text, self.contradiction, self.evidence, *self.notes)
+        return tuple(text for text in texts if text)
+
     def as_json(self) -> dict[str, Any]:
         """For ``report.json``: what it says, without what to do next."""
         return {
