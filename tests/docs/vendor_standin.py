@@ -126,8 +126,8 @@ def five_models(server: WireServer, prompts: Path) -> str:
     server.answer = graded
     for model, cost in COST.items():
         server.conduct(model, cost=cost)
-    for number, (model, (_, cost)) in enumerate(FIVE_MODELS.items()):
-        server.conduct(model, cost=cost, latency_s=0.02 + 0.03 * number)
+    for model, (_, cost) in FIVE_MODELS.items():
+        server.conduct(model, cost=cost, latency_s=20 * cost)
     return ",".join(f"openrouter/{model}" for model in FIVE_MODELS)
 
 
