@@ -206,7 +206,7 @@ def test_ties_as_outcomes_and_refused_rankings_stand_beside_each_other(tmp_path:
     words = [str(path), "--method", "majority,schulze,one-coin", "--ties", "outcome"]
     result = runner.invoke(app, words, env={"COLUMNS": "120"})
     assert result.exit_code == 0
-    assert "one-coin refused: a model of two sides" in " ".join(result.stdout.split())
+    assert "one-coin refused: a two-sided model" in " ".join(result.stdout.split())
     assert "warning: schulze refused: the votes name no candidates" in result.stdout
     weighed = shown(path, "--method", "weighted-majority", "--weights", "discrimination")
     assert weighed["methods"]["weighted-majority"]["status"] == "ok"
