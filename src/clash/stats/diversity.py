@@ -100,7 +100,7 @@ def tfidf_similarity(
         StatisticsError: rows that do not match, or no text at all.
     """
     if len(firsts) != len(seconds) or not len(firsts):
-        raise StatisticsError(f"{len(firsts)} and {len(seconds)} texts are no pairs")
+        raise StatisticsError(f"{len(firsts)} and {len(seconds)} texts are not pairs")
     if not any(text.strip() for text in (*firsts, *seconds)):
         return np.ones(len(firsts))
     n, vectors = len(firsts), _gram_counts([*firsts, *seconds])
@@ -178,7 +178,7 @@ def diversity(firsts: Sequence[str], seconds: Sequence[str], similar: ArrayLike)
     """
     alike = np.asarray(similar, dtype=float)
     if not len(firsts) == len(seconds) == len(alike) or not len(firsts):
-        raise StatisticsError(f"{len(firsts)}, {len(seconds)} texts and {len(alike)} likenesses")
+        raise StatisticsError(f"{len(firsts)}, {len(seconds)} texts and {len(alike)} similarities")
     rows = []
     for at, (a, b) in enumerate(zip(firsts, seconds, strict=True)):
         first_shape, second_shape = Shape.of(a), Shape.of(b)

@@ -160,7 +160,7 @@ def simulate_removal(
     discrimination = np.asarray(rates, dtype=float)
     _check_candidates(candidates)
     if len(discrimination) < 2:
-        raise StatisticsError("a panel of one judge has nobody left without it")
+        raise StatisticsError("a panel of one judge is empty without it")
     follow = np.ones(len(discrimination)) if edges is None else np.asarray(edges, dtype=float)
     signal = float(discrimination @ follow)
     strength = _strength(signal, len(discrimination), candidates, ballots, shift)

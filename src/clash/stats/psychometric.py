@@ -235,7 +235,7 @@ def _search(levels: Floats, counts: Floats, starts: list[Floats], tol: float = 1
 def _warnings(levels: Floats, curve: PsychometricCurve) -> list[str]:
     warnings = []
     if levels[0] > 0:
-        warnings.append("no pair without a gap: tie band and lapses are hard to tell apart")
+        warnings.append("no pair without a gap: tie band and lapses are hard to distinguish")
     if curve.tau > levels[-1]:
         warnings.append("the threshold lies beyond the largest gap shown")
     if curve.scale < 2 * _SCALE[0]:

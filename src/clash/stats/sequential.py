@@ -147,7 +147,7 @@ def always_valid(
     """
     normal_quantile(level)
     if planned < 1:
-        raise StatisticsError(f"a plan of {planned} clusters is none")
+        raise StatisticsError(f"a plan needs at least one cluster, not {planned}")
     sample = _ClusterMeans.of(values, clusters, share=share)
     if sample.n < _FEWEST:
         return sample.endless(level, "always valid")

@@ -179,7 +179,7 @@ def _first_problem(check: Iterator[str | AuditGap]) -> str | None:
 
 def _file_changes(folder: Path, name: str, seal: FileSeal) -> Iterator[str | AuditGap]:
     if name not in layout.SEALED_FILES:
-        yield f"{name!r} is sealed, and is no file of a run"
+        yield f"{name!r} is sealed, but is not a file of a run"
         return
     path = folder / name
     if not run_files.is_file(path):
@@ -229,9 +229,9 @@ def _entries(folder: RunFolder) -> Iterator[str]:
         if entry.is_symlink():
             yield f"{entry.name!r} is a link"
         elif not entry.is_file(follow_symlinks=False):
-            yield f"{entry.name!r} is no regular file"
+            yield f"{entry.name!r} is not a regular file"
         elif entry.name not in layout.ENTRIES:
-            yield f"{entry.name!r} is no file of a run"
+            yield f"{entry.name!r} is not a file of a run"
         elif entry.name == layout.LOCK and entry.stat(follow_symlinks=False).st_size:
             yield f"{entry.name!r} is not empty, and clash writes nothing into it"
 
@@ -272,7 +272,7 @@ def _references(folder: RunFolder) -> Iterator[str]:
         if response.item_id not in items:
             yield f"a response is of the unknown item {response.item_id!r}"
         if response.call_id is not None and response.call_id not in calls:
-            yield f"a response of {response.item_id!r} comes from a call that is not there"
+            yield f"a response of {response.item_id!r} comes from a call that does not exist"
     for label in folder.labels():
         if label.item_id not in items:
             yield f"a label is of the unknown item {label.item_id!r}"
@@ -284,9 +284,9 @@ def _references(folder: RunFolder) -> Iterator[str]:
         # A judgment that failed before its judge was called has no page.
         was_asked = judgment.ranking is not None or judgment.call_id is not None
         if was_asked and shared_page not in pages and own_page not in pages:
-            yield f"a judgment of {judgment.item_id!r} is of a page that was never sealed"
+            yield f"a judgment of {judgment.item_id!r} is of a page that is not sealed"
         if judgment.call_id is not None and judgment.call_id not in calls:
-            yield f"a judgment of {judgment.item_id!r} comes from a call that is not there"
+            yield f"a judgment of {judgment.item_id!r} comes from a call that does not exist"
 
 
 def _blinding(folder: RunFolder) -> Iterator[str]:
@@ -300,7 +300,7 @@ def _blinding(folder: RunFolder) -> Iterator[str]:
         labels = [f"A{number}" for number in range(len(page.labels))]
         candidates = list(page.labels.values())
         if list(page.labels) != labels or len(set(candidates)) < len(candidates):
-            yield f"the labels of {page.item_id!r} are no permutation"
+            yield f"the labels of {page.item_id!r} are not a permutation"
         elif not set(candidates) <= texts.get(page.item_id, set()):
             yield f"the labels of {page.item_id!r} name a candidate without a response"
 

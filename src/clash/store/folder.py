@@ -113,7 +113,8 @@ class RunFolder:
             ) from None
         if manifest.v > SCHEMA_VERSION:
             raise RunFolderError(
-                f"{file}: is of schema {manifest.v}, this clash reads up to {SCHEMA_VERSION}"
+                f"{file}: has schema {manifest.v}; this version of clash reads up to "
+                f"{SCHEMA_VERSION}"
                 "\n  fix: update clash"
             )
         return manifest
@@ -398,7 +399,8 @@ def _check_manifest(path: Path) -> None:
     """
     if not run_files.is_file(path / layout.MANIFEST) and _journals_in(path):
         raise RunFolderError(
-            f"{path / layout.MANIFEST}: is missing, and no other file records the settings of the run"
+            f"{path / layout.MANIFEST}: is missing, and no other file records the settings of "
+            "the run"
             f"\n  fix: {_manifest_hint(path)}"
         )
 

@@ -101,7 +101,7 @@ def encode(record: BaseModel) -> bytes:
 def _fields(value: object) -> dict[str, Any]:
     if isinstance(value, BaseModel):
         return value.__dict__
-    raise TypeError(f"{type(value).__name__} has no place in a record")
+    raise TypeError(f"{type(value).__name__} cannot be stored in a record")
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_fields)

@@ -84,7 +84,7 @@ def signer_of(data: bytes, signature: bytes, allowed_signers: Path) -> str:
     raise AuditFailed("was changed after it was signed, or its signature is for something else")
 
 
-_EXAMPLE = 'a line of it is: ann@example.org namespaces="clash-run" ssh-ed25519 AAAA…'
+_EXAMPLE = 'example line: ann@example.org namespaces="clash-run" ssh-ed25519 AAAA…'
 
 
 def _run(

@@ -65,13 +65,14 @@ class MethodTable:
         codes = _vote_codes(unique_rows.matrix)
         tied = float((codes == TIE).sum() / max(1, (codes != MISSING).sum()))
         if tied:
-            read = "half a vote either way" if ties == "half" else "no vote"
+            read = "half a vote for each side" if ties == "half" else "no vote"
             notes.append(f"{tied:.0%} of the votes are ties, read as {read} (--ties)")
         n_groups = len(np.unique(unique_rows.groups))
         if n_groups < len(unique_rows.items):
             notes.append(
-                f"{len(unique_rows.items)} rows in {n_groups} groups (pairs of one ranking, repeats of a"
-                " prompt): intervals draw whole groups, models take the rows for independent"
+                f"{len(unique_rows.items)} rows in {n_groups} groups (pairs of one ranking, "
+                "repeats of a"
+                " prompt): intervals draw whole groups, models assume independent rows"
             )
         return cls(
             items=unique_rows.items,
@@ -181,8 +182,8 @@ def _merge_copies(rows: _Rows, notes: list[str]) -> _Rows:
     if len(names) == len(rows.items):
         return rows
     notes.append(
-        f"{len(rows.items)} rows are copies of {len(names)} items (both orders, repeats): each"
-        " judge has one say, the side it took more often"
+        f"{len(rows.items)} rows are copies of {len(names)} items (both orders, repeats): each "
+        "judge has one vote, the side it chose more often"
     )
     order = np.argsort(first)
     rank = np.empty_like(order)

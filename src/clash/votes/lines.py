@@ -298,7 +298,7 @@ def read_rankings(
             problem = f"a second ranking of {ranking.judge!r} on item {ranking.item!r}"
             raise InputError(problem, path=file, line=line_number(file, at), hint=hint)
         if ranking.label and labels.setdefault(ranking.item, ranking.label) != ranking.label:
-            hint = "a label is of the item: write the same one on all its rankings"
+            hint = "a label belongs to the item: write the same one on all its rankings"
             problem = f"item {ranking.item!r} has two labels"
             raise InputError(
                 problem, path=file, line=line_number(file, at), field="label", hint=hint

@@ -324,7 +324,7 @@ class VoteTable:
                 f"item {name!r} has two labels",
                 int(conflicts[0]),
                 "label",
-                "a label is of the item: write the same one on all its votes",
+                "a label belongs to the item: write the same one on all its votes",
             )
         return of_item[item[first]]
 
@@ -352,10 +352,10 @@ class VoteTable:
             where = np.flatnonzero(self.codes[name] == code)
             if len(where):
                 self.fail(
-                    f"the score {scores[0]!r} stands among outcomes such as {words[0]!r}",
+                    f"the score {scores[0]!r} is mixed with outcomes such as {words[0]!r}",
                     int(where[0]),
                     name,
-                    "scores and sides belong in two files",
+                    "put scores and sides in two files",
                 )
         if scores:
             return "numeric"

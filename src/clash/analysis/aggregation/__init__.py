@@ -153,7 +153,7 @@ def aggregate(
         seed: of the folds of cross-validation.
         ties: a tied vote is half a vote for either side, or no vote.
         copies: an item that was judged several times (both orders, repeats) is one row, in which
-            each judge has one say, the side it took more often; or each copy is a row.
+            each judge has one vote, the side it chose more often; or each copy is a row.
         use_labels: labels enter as observed truth (semi-supervised). The scores are then of
             cross-fitted posteriors: each row is scored by a fit that did not see its label.
         threshold: numeric votes and labels from this value on are side 1; by default the middle

@@ -293,13 +293,14 @@ def _note_missing(missing_judgments: Mapping[str, object]) -> list[str]:
     if not missing_judgments:
         return []
     return [
-        f"{', '.join(missing_judgments)}: published without a judge; the panel counts as failed there"
+        f"{', '.join(missing_judgments)}: published without a judge; the panel counts as failed "
+        "there"
     ]
 
 
 def _note_ties(judgments: Mapping[str, LoggedJudgments]) -> list[str]:
     return [
-        f"{item_id}: the panel is split evenly; the published winner stood under {judgment.slot}"
+        f"{item_id}: the panel is split evenly; the published winner had the label {judgment.slot}"
         for item_id, judgment in judgments.items()
         if judgment.is_undecided
     ]

@@ -122,7 +122,7 @@ def _judgment(row: JudgeRow, item_id: str, labels: dict[str, str]) -> Judgment:
         weight=1,
         ranking=[[label] for label in order] if is_complete else None,
         parse="failed" if not is_complete else "repaired" if is_repaired else "clean",
-        repairs=["a label stood twice; its first place counts"]
+        repairs=["a label appeared twice; its first position counts"]
         if is_repaired and is_complete
         else [],
         error=None if is_complete else f"the ranking {row.ranking} does not name every response",

@@ -97,8 +97,8 @@ class PseudoLikelihood:
         missing = patterns.missing_share
         if missing > MOST_MISSING:
             raise StatisticsError(
-                f"{missing:.0%} of the votes are missing: a vote cannot be predicted from others "
-                "that were not cast"
+                f"{missing:.0%} of the votes are missing: a vote cannot be predicted from "
+                "missing votes"
             )
         full = np.full(len(restriction.free), PRECISION_OF_COUPLINGS)
         full[: 1 + 2 * k] = PRECISION_OF_RATES

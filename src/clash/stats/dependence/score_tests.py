@@ -96,7 +96,7 @@ def joint_test(
         not (information_left > LEAST_INFORMATION).all()
         or np.linalg.cond(variance) > 1 / LEAST_INFORMATION**2
     ):
-        raise StatisticsError("the votes do not tell these parameters from the others")
+        raise StatisticsError("the votes cannot distinguish these parameters from the others")
     total = scores.counts @ rows
     df = len(scores.tested_columns)
     if clusters is None:

@@ -333,7 +333,9 @@ def _warnings(fit: LatentFit, patterns: Patterns) -> list[str]:
         messages.append(f"EM stopped after {fit.n_iter} iterations without converging")
     dull = patterns.n_judges - len(informative_judges(patterns))
     if dull:
-        messages.append(f"{dull} judges never vary or copy another: they identify nothing")
+        messages.append(
+            f"{dull} judges never vary or copy another judge, so they do not help to identify the model"
+        )
     return messages
 
 

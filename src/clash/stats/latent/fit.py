@@ -121,7 +121,7 @@ class LatentFit:
 
     def _model_posterior(self, votes: VoteCodes) -> Floats:
         if self.parameters is None:
-            raise TypeError(f"{self.name} has no law to apply to new votes")
+            raise TypeError(f"{self.name} has no model to apply to new votes")
         return posterior(self.parameters, votes)
 
 
@@ -200,6 +200,6 @@ def warn_if_ambiguous(fit: LatentFit) -> LatentFit:
     if fit.anchor_agreement >= AMBIGUOUS:
         return fit
     return fit.with_warnings(
-        f"sides with majority on only {fit.anchor_agreement:.0%} of the items: which class is "
-        "which is close to a convention; labels would settle it"
+        f"agrees with majority on only {fit.anchor_agreement:.0%} of the items: it is nearly "
+        "arbitrary which class is which; labels would settle it"
     )

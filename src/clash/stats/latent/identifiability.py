@@ -95,7 +95,7 @@ def require_identified(patterns: Patterns, name: str, *, at_least: int, n_params
     useful = len(informative_judges(patterns))
     if useful < at_least:
         raise NotIdentifiedError(
-            f"{name} needs {at_least} judges that vote both ways and are no copies of each "
+            f"{name} needs {at_least} judges that vote both ways and are not copies of each "
             f"other; this panel has {useful} (of {patterns.n_judges})"
         )
     free = 2**useful - 1

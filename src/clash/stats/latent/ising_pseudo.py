@@ -156,8 +156,8 @@ def _require_complete(patterns: Patterns, name: str) -> None:
     missing = patterns.missing_share
     if missing > MOST_MISSING:
         raise StatisticsError(
-            f"{name}: {missing:.0%} of the votes are missing, and the pseudo-likelihood drops them "
-            "instead of summing them out; the factor model has no such limit"
+            f"{name}: {missing:.0%} of the votes are missing, and the pseudo-likelihood drops "
+            "them instead of integrating over them; the factor model has no such limit"
         )
 
 
@@ -380,7 +380,7 @@ def choose_ridge(
     """
     ridges = tuple(sorted(grid, reverse=True))
     if not ridges:
-        raise StatisticsError("no ridge to choose from")
+        raise StatisticsError("no value of the ridge penalty to choose from")
     base = priors or IsingPriors()
     fold = folds(patterns.n_items, n_folds, rng, groups)
     fits: list[LatentFit] = []

@@ -175,7 +175,7 @@ class VoteBlock:
         sizes = missing.sum(axis=1)
         if float(np.exp2(sizes[sizes > 0]).sum()) > MOST_COMPLETIONS:
             raise StatisticsError(
-                f"too many missing votes to sum out exactly: up to {sizes.max()} of "
+                f"too many missing votes to integrate out exactly: up to {sizes.max()} of "
                 f"{votes.shape[1]} judges; the factor model has no such limit"
             )
         gaps = tuple(_gaps(missing, sizes, int(q)) for q in np.unique(sizes) if q)

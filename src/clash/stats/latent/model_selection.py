@@ -185,9 +185,8 @@ def _by_votes(
     crossed_share = float(patterns.counts @ (patterns.present.sum(axis=1) >= 3)) / patterns.weight
     if patterns.n_judges >= 3 and crossed_share < LEAST_CROSSED_SHARE:
         reason = (
-            f"only {crossed_share:.0%} of the items have three votes or more, and a model of the "
-            "rest"
-            " would rest on these few"
+            f"only {crossed_share:.0%} of the items have three votes or more, and a model of all "
+            "items would rest on these few"
         )
         return _majority_selection(patterns, reason, (), correlation)
     models = candidate_models(patterns, families)
@@ -209,14 +208,14 @@ def _by_votes(
         reason = f"{best} describes the votes best, but {doubts[best] or doubts[EQUAL]}"
         return _majority_selection(patterns, reason, models_considered, correlation)
     if name == EQUAL:
-        few = f"; {patterns.n_items} items are too few to tell" if len(models) == 1 else ""
+        few = f"; {patterns.n_items} items are too few to decide" if len(models) == 1 else ""
         return _equal_skill_selection(fits[name], models_considered, correlation, few)
     fit = temper(fits[name])
     reason = (
         f"{name}: of the models that may overrule majority, the simplest within one standard "
         f"error of the best held-out likelihood; two classes against the best continuous trait: "
         f"z = {challenge.evidence[name]:+.1f}; the judges' mean correlation is "
-        f"{correlation:.2f}, and it sides with majority on {fit.anchor_agreement:.0%} of the items"
+        f"{correlation:.2f}, and it agrees with majority on {fit.anchor_agreement:.0%} of the items"
     )
     warnings = (*_warnings(correlation), *fit.warnings)
     return ModelSelection(name, reason, fit, blend(fit), models_considered, correlation, warnings)
@@ -320,11 +319,11 @@ def _equal_skill_selection(
 
 def _warnings(correlation: float) -> tuple[str, ...]:
     """What no unlabelled method can rule out."""
-    blind = "a majority that is wrong together cannot be seen without labels"
+    blind = "a majority that shares an error cannot be detected without labels"
     if correlation >= NEAR_CHANCE:
         return (blind,)
     near = (
-        f"the judges agree hardly more than by chance (mean correlation {correlation:.2f}): the "
+        f"the judges agree little more than by chance (mean correlation {correlation:.2f}): the "
         "panel cannot be trusted without labels"
     )
     return near, blind
@@ -389,7 +388,7 @@ class MajorityChallenge:
         fit, least_evidence = self.fits[name], self._required_errors(name)
         if fit.anchor_agreement < SIDES:
             return (
-                f"sides with majority on only {fit.anchor_agreement:.0%} of the items, so that "
+                f"agrees with majority on only {fit.anchor_agreement:.0%} of the items, so that "
                 "its classes may be swapped"
             )
         if self.evidence[name] < least_evidence:
@@ -409,9 +408,8 @@ class MajorityChallenge:
         carrier_judges = class_carriers(self.patterns, fit.pattern_posterior)
         if self._one_origin(carrier_judges) and are_near_copies(self.patterns, carrier_judges, rng):
             return (
-                f"its classes hang on {len(carrier_judges)} judges that cannot be told from "
-                "copies of "
-                "each other"
+                f"its classes depend on {len(carrier_judges)} judges that cannot be "
+                "distinguished from copies of each other"
             )
         return self._other_reading(name)
 

@@ -27,7 +27,7 @@ class Patterns:
 
     Attributes:
         votes: int8 of shape (n_patterns, n_judges): 0 or 1, -1 where the judge did not vote,
-            2 for a tie, which counts as half a vote either way.
+            2 for a tie, which counts as half a vote for each side.
         labels: int8 of shape (n_patterns,): the observed truth 0 or 1, -1 where unknown. Items
             that differ in their label are different patterns.
         counts: float of shape (n_patterns,): how many items (or how much weight) each has.
@@ -128,7 +128,7 @@ def collapse(
         votes: shape (n_items, n_judges); 0 and 1 are votes, -1 is no vote, 2 is a tie.
         labels: shape (n_items,); 0 and 1 where the truth is known, -1 elsewhere. Default: none.
         weights: shape (n_items,), not negative; an item's weight. Default: 1 each.
-        ties: ``half`` keeps a tie as half a vote either way: in every likelihood it contributes
+        ties: ``half`` keeps a tie as half a vote for each side: in every likelihood it contributes
             the mean of what its two resolutions would. ``missing`` reads it as no vote. A tie
             as an outcome of its own is a matter of ``multiclass``.
 

@@ -25,7 +25,7 @@ def _spread(effect: float, middle: float) -> float:
     first, second = middle + effect / 2, middle - effect / 2
     if not (0 <= second <= first <= 1):
         raise StatisticsError(
-            f"a difference of {effect:g} around {middle:g} leaves the range of a proportion"
+            f"a difference of {effect:g} around {middle:g} is outside the range of a proportion"
         )
     return first * (1 - first) + second * (1 - second)
 
@@ -161,7 +161,7 @@ def _score_variance(effect: float, decisive: float) -> float:
         raise StatisticsError(f"a share of decisive ballots lies in (0, 1], not {decisive:g}")
     if not 0 <= effect <= decisive:
         raise StatisticsError(
-            f"a mean score of {effect:g} takes more than the {decisive:.0%} of ballots that decide"
+            f"a mean score of {effect:g} needs more than the {decisive:.0%} of ballots that decide"
         )
     return decisive - effect**2
 

@@ -135,7 +135,7 @@ def retest_items(
         StatisticsError: values out of range.
     """
     if runs < 2:
-        raise StatisticsError("agreement of runs needs two of them")
+        raise StatisticsError("agreement of runs needs at least two runs")
     if not 0.5 <= agreement <= 1:
         raise StatisticsError(f"two verdicts agree by chance half the time, not {agreement:g}")
     _check_width(half_width, 0.5)

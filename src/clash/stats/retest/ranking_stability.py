@@ -160,8 +160,8 @@ def decompose(
     )
     if np.isnan(same_responses).all() or np.sum(~np.isnan(fresh_responses)) < 2:
         raise StatisticsError(
-            "judgment and generation cannot be told apart: judge some responses twice, and"
-            " generate two prompts or more twice"
+            "judgment and generation cannot be separated: judge some responses twice, and "
+            "generate two prompts or more twice"
         )
     bootstrap = cluster_bootstrap(
         lambda w: _components(w, same_responses, fresh_responses),

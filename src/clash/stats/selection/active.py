@@ -154,7 +154,9 @@ def one_row_of_each_source(
     _, first = np.unique(panel.group[order], return_index=True)
     order = np.asarray(order[np.sort(first)])
     if n > len(order):
-        raise StatisticsError(f"{n} rows are wanted, {len(order)} unlabelled sources are there")
+        raise StatisticsError(
+            f"{n} rows are requested, but only {len(order)} unlabelled sources exist"
+        )
     return order
 
 

@@ -69,7 +69,7 @@ def check_apart(groups: Index, *blocks: Index) -> None:
     for block in blocks:
         block_sources = set(groups[block].tolist())
         if sources & block_sources:
-            raise StatisticsError("two blocks share a source: copies of one row on both sides")
+            raise StatisticsError("two blocks share a source: copies of one row are on both sides")
         sources |= block_sources
 
 

@@ -51,7 +51,7 @@ class ConformalControl:
 
     def __post_init__(self) -> None:
         if not 0 < self.max_risk < 1:
-            raise StatisticsError(f"a risk to keep lies between 0 and 1, not {self.max_risk}")
+            raise StatisticsError(f"a maximum risk must be between 0 and 1, not {self.max_risk}")
         if len(self.wrong) > self.n or not np.isfinite(self.wrong).all():
             raise StatisticsError(
                 "wrong verdicts are some of the held-out ones, each with a number"

@@ -214,7 +214,7 @@ def fit_family(
     if evidence.size == 0:
         raise StatisticsError("no labelled row to fit to")
     if family.most is not None and cells.values.shape[1] > family.most:
-        raise StatisticsError(f"{family.name} is offered up to {family.most} judges")
+        raise StatisticsError(f"{family.name} is available for up to {family.most} judges")
     p = _predict(family, cells, evidence, {} if scores is None else scores)
     edge = 1 / (2 * (evidence.size + 2))
     return normalise(np.clip(p, edge, 1 - edge))
@@ -231,7 +231,7 @@ def _predict(
     if family.members:
         return _mean_of(family.members, cells, evidence, scores)
     if family.latent is None or family.calibrate is None:
-        raise StatisticsError(f"{family.name} is no family")
+        raise StatisticsError(f"{family.name} is not a family")
     if family.name not in scores:
         try:
             scores[family.name] = family.latent(cells, evidence)

@@ -126,7 +126,7 @@ def choose(
     rows = np.concatenate([role.validation for role in roles])
     risks = losses.mean(axis=1)
     if np.isnan(risks).all():
-        raise StatisticsError("no candidate of the menu can be fitted to these votes")
+        raise StatisticsError("no candidate method can be fitted to these votes")
     best = int(np.nanargmin(risks))
     groups = panel.group[rows]
     usable = ~np.isnan(risks)

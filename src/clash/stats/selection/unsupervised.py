@@ -51,7 +51,7 @@ def ising_score(cells: Cells, evidence: Evidence) -> Floats:
     if cells.target == "three":
         raise StatisticsError("the Ising model has two classes")
     if cells.values.shape[1] > MOST_ISING:
-        raise StatisticsError(f"more than {MOST_ISING} judges are not coupled here")
+        raise StatisticsError(f"couplings are fitted for at most {MOST_ISING} judges")
     patterns = _patterns(cells, evidence)
     complete = patterns.present.all(axis=1) & (evidence.votes > 0)
     complete_patterns = Patterns(
@@ -83,7 +83,7 @@ def _patterns(cells: Cells, evidence: Evidence) -> Patterns:
     values = cells.values
     missing = np.isnan(values)
     if not np.isin(values[~missing], (0.0, 0.5, 1.0)).all():
-        raise StatisticsError("votes that are scores have no such model")
+        raise StatisticsError("this model does not apply to votes that are scores")
     votes = np.select([missing, values == 0.5, values == 1.0], [MISSING, TIE, 1], 0)
     n = len(values)
     return Patterns(
@@ -100,7 +100,7 @@ def _three_classes(cells: Cells, evidence: Evidence) -> Floats:
     values = cells.values
     codes = np.where(np.isnan(values), MISSING, np.nan_to_num(values) * 2).astype(np.int8)
     if not np.isin(values[~np.isnan(values)], (0.0, 0.5, 1.0)).all():
-        raise StatisticsError("votes that are scores have no such model")
+        raise StatisticsError("this model does not apply to votes that are scores")
     n = len(codes)
     patterns = ClassPatterns(
         codes, np.full(n, MISSING, np.int8), evidence.votes, np.arange(n), 3, (0, 1, 2)

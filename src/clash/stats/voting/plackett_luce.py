@@ -127,8 +127,8 @@ def _orders(row: Floats) -> Iterator[list[int]]:
     groups = [np.flatnonzero(row == rank).tolist() for rank in np.unique(row[row >= 0])]
     if math.prod(math.factorial(len(group)) for group in groups) > _MOST_ORDERS:
         raise StatisticsError(
-            "a ranking ties so many candidates that it stands for more than"
-            f" {_MOST_ORDERS} orders; leave tied rankings out or use bradley_terry"
+            f"a ranking with so many ties represents more than {_MOST_ORDERS} orders; leave tied "
+            "rankings out or use bradley_terry"
         )
     for parts in product(*(permutations(group) for group in groups)):
         yield [i for part in parts for i in part]
