@@ -48,7 +48,10 @@ def run(tmp_path: Path) -> clash.Run:
 def test_a_run_is_typed_and_prints_nothing(run: clash.Run, capfd) -> None:
     assert run.status == "complete"
     assert run.exit_code == 0
-    assert run.decision.headline
+    assert (
+        run.decision.headline
+        == json.loads((run.path / "report.json").read_text())["headline"]["text"]
+    )
     assert run.leaderboard[0].candidate in {"long", "short"}
     assert len(run.verdicts) == len(run.items) == 8
     assert run.concordance is not None

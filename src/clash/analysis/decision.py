@@ -47,11 +47,6 @@ class Decision:
     equal: bool = False
     items_for_10_points: int | None = None
 
-    @property
-    def headline(self) -> str:
-        """The decision in one sentence."""
-        return self.sentence
-
 
 def decide(board: Sequence[Standing], duels: Sequence[Duel], counts: Coverage) -> Decision:
     """Word the decision.

@@ -10,6 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, TypeVar, overload
 
+from clash.analysis.decision import Decision
 from clash.analysis.serialize import to_plain
 from clash.errors import ConfigError, RunFolderError, as_run_errors, one_of
 from clash.escape import for_xml
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from clash.analysis.concordance import Concordance
     from clash.analysis.coverage import Coverage
-    from clash.analysis.decision import Decision
     from clash.analysis.findings import Findings
     from clash.analysis.leaderboard import Standing
     from clash.records import Item, Judgment, Label, Response, Verdict
@@ -217,6 +217,19 @@ class GateResult:
         return tables_html(self.tables)
 
 
+@dataclass(frozen=True)
+class RunDecision(Decision):
+    """The decision of a run, and how every screen and page states it.
+
+    Attributes:
+        headline: the answer, in at most 90 characters; ``sentence`` has all its figures.
+        contradiction: what human labels, or a plain rule, say against it; null where nothing does.
+    """
+
+    headline: str = ""
+    contradiction: str | None = None
+
+
 class Run:
     """A finished run: its folder, what it found, and its records.
 
@@ -277,9 +290,13 @@ class Run:
             return compute_findings(self._data)
 
     @property
-    def decision(self) -> Decision:
-        """The decision, with its headline."""
-        return self.findings.decision
+    def decision(self) -> RunDecision:
+        """The decision, with the headline that screens and pages show."""
+        from clash.report.headline import run_headline
+
+        headline = run_headline(self.findings)
+        facts = vars(self.findings.decision)
+        return RunDecision(**facts, headline=headline.text, contradiction=headline.contradiction)
 
     @property
     def winner(self) -> str | None:
