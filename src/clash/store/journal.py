@@ -95,7 +95,8 @@ def encode(record: BaseModel) -> bytes:
         return _ENCODER.encode(record) + b"\n"
     except UnicodeEncodeError:
         # Lone surrogates: legal in a Python string, impossible in UTF-8.
-        return json.dumps(_encodable(record.model_dump()), ensure_ascii=False).encode() + b"\n"
+        # msgspec again, since json would write NaN and infinity as words that are not JSON.
+        return msgspec.json.encode(_encodable(record.model_dump())) + b"\n"
 
 
 def _fields(value: object) -> dict[str, Any]:
