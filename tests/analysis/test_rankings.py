@@ -377,9 +377,9 @@ def test_the_ballots_of_a_run_are_its_voting_judges_rankings(run):
         2,
     )
     told = rank_candidates(found, ["borda"], replicates=20).warnings
-    assert any("1 of 3 items have no ranking" in line for line in told)
+    assert any("1 of 3 items has no ranking" in line for line in told)
     assert any("never is in no ranking" in line for line in told)
-    assert any("1 judgments failed" in line for line in told)
+    assert any("1 failed judgment" in line for line in told)
 
 
 def test_filters_of_a_run(run):

@@ -42,7 +42,7 @@ def test_the_first_screen_answers_first_and_is_short(judged, capsys, monkeypatch
     assert lines[0] == "long wins: 100% [61, 100] against short (p = 0.03)."
     assert any(line.startswith("Changed verdicts on 1 of 6 items would make") for line in lines)
     assert len(lines) <= 20
-    assert max(map(len, lines)) <= 80
+    assert max(map(len, lines[:-1])) <= 80  # the last is a command, which is never broken
     assert "--item" in lines[-1]
     _, quiet = explain(judged, capsys, "-q")
     assert len(quiet.out.splitlines()) <= 2

@@ -16,7 +16,7 @@ pytest.importorskip("pandas", reason="the notebooks show data frames")
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 CLAIMS = {  # what the prose around the cells says about their outputs
-    "compare-my-functions": ["Not decided: densest leads"],
+    "compare-my-functions": ["No clear winner: densest leads"],
     "labels-to-calibrated-verdicts": [
         "careful, quick, steady (3) err together",
         "copy-1, copy-2, copy-3 (3) err together",

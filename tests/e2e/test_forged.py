@@ -211,7 +211,7 @@ def test_a_judgment_that_contradicts_itself_or_gives_no_reason_is_counted_in_the
     assert (coverage["contradicted"], coverage["unreasoned"]) == (4, 4)
     assert (coverage["clean"], coverage["flagged"]) == (4, 0)
     report = (run.path / "report.md").read_text(encoding="utf-8")
-    assert "scores against the ranking | 4 judgments" in report
+    assert "scores that contradict the ranking | 4 judgments" in report
     assert "low scores without a reason | 4 judgments" in report
 
 

@@ -89,7 +89,7 @@ def test_no_header_of_a_file_takes_a_key_from_its_vendors_address_to_another_ser
     clash_yaml(lab, {"model": "openai/judge", "options": {"headers": {name: "evil.example"}}})
     done = lab.here(*EVAL)
     assert done.code == 2
-    assert f"{name} follows from the address" in done.err
+    assert f"{name} is part of the address" in done.err
     assert "clash.yaml" in done.err
     assert lab.server.calls == []
 
@@ -370,11 +370,10 @@ def test_doctor_checks_a_panel_in_the_configuration_each_model_at_each_address(l
     done = lab.here("doctor", "--json")
     assert done.code == 1
     found = {f["subject"]: f for f in done.json["findings"]}
-    assert found["panel mine"]["says"] == "needs NOT_SET"
     for address in (own, "http://localhost:9/v1"):
         row = found[f"compatible/judge at {address} with COMPATIBLE_API_KEY"]
         assert row["says"].startswith("COMPATIBLE_API_KEY -> http://")
-    assert "NOT_SET is not set" in found["anthropic/c"]["says"]
+    assert found["NOT_SET"]["says"] == "is not set; needed by panel mine"
 
 
 def test_a_model_that_stopped_at_one_of_its_addresses_is_named_with_it(lab):

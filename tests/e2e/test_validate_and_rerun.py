@@ -404,7 +404,7 @@ def test_the_published_runs_are_reported_and_judged_again_by_a_panel_of_ones_own
     assert "Published figures (51 of 58 the same)" in report.out
     assert here("verify", "mt-bench").code == 5  # published without its calls
     assert here("verify", "mt-bench", "--allow-unchecked").code == 0
-    both = here("compare", "mt-bench", "arena-1-log")
+    both = here("compare", "mt-bench", "arena-1-log", "-v")
     assert "Unanimous and split, pooled (N = 192)" in both.out
 
 

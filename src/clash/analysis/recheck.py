@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from clash.analysis.findings import Findings
+    from clash.records import Verdict
     from clash.store.audit import AuditFinding
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
@@ -122,12 +123,17 @@ def _verdicts(folder: RunFolder, run: RunData) -> Iterator[str | AuditGap]:
         yield f"{len(on_disk)} verdicts are on disk, {len(run.verdicts)} follow"
         return
     for verdict, follows in zip(on_disk, run.verdicts, strict=True):
-        if verdict != follows:
+        if _without_words(verdict) != _without_words(follows):
             yield (
                 f"item {verdict.item_id!r}:"
                 f" written {verdict.winner or verdict.abstained or 'tie'!r},"
                 f" follows {follows.winner or follows.abstained or 'tie'!r}"
             )
+
+
+def _without_words(verdict: Verdict) -> Verdict:
+    """The verdict without the sentence on why it abstains, which another version may word."""
+    return verdict.model_copy(update={"abstained": "abstained" if verdict.abstained else None})
 
 
 def _exports(folder: RunFolder) -> Iterator[AuditGap]:

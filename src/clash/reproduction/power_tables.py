@@ -29,7 +29,7 @@ class PublishedCell:
             effect rounded to two digits, runs rounded to the nearest.
         exact: unrounded, with unrounded z.
         needed: rounded up: the nearest integer may be one run short of the power.
-        same: ``as_printed`` is the published figure.
+        is_same: ``as_printed`` is the published figure.
     """
 
     table: str

@@ -126,7 +126,7 @@ def _too_few(rankings: CandidateRankings) -> Iterator[str]:
         yield "all rankings are of one item, so the order has no intervals"
     n_without = rankings.n_items - rankings.n_ranked_items
     if n_without:
-        yield f"{part(n_without, rankings.n_items, 'item')} no ranking and are not counted"
+        yield f"{part(n_without, rankings.n_items, 'item')} no ranking: not counted"
     if rankings.failed:
         yield f"{plural(rankings.failed, 'failed judgment')}, not counted"
 
