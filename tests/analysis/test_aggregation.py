@@ -118,7 +118,7 @@ def test_an_item_seen_in_both_orders_is_one_item_in_which_a_flip_is_a_tie():
     assert (merged.n_items, apart.n_items) == (3, 6)
     # a and c for A, b level: 2.5 of 3 votes, smoothed by one for each side.
     assert merged.result("majority").p == pytest.approx([3.5 / 5] * 3)
-    assert any("one say" in note for note in merged.notes)
+    assert any("each judge has one vote" in note for note in merged.notes)
 
 
 def test_where_judges_say_equal_and_the_sides_are_level_the_verdict_is_a_tie():

@@ -214,7 +214,7 @@ def test_agreement_with_a_lopsided_reference_is_read_beside_what_it_gives() -> N
     assert found.judges[0].label.commoner == pytest.approx(0.9, abs=0.03)
     made = found.recommendations[0]
     assert made.action == "replace"
-    assert any("always naming the commoner side agrees on" in r.text for r in made.reasons)
+    assert any("always naming the more common side agrees on" in r.text for r in made.reasons)
 
 
 def test_of_two_judges_that_contradict_each_other_neither_is_replaced() -> None:
@@ -225,7 +225,7 @@ def test_of_two_judges_that_contradict_each_other_neither_is_replaced() -> None:
     ]
     made = diagnose(encode(rows)).recommendations
     assert {m.action for m in made} == {"down-weight"}
-    assert "nobody can tell which" in made[0].reasons[1].text
+    assert "it is unknown which one it is" in made[0].reasons[1].text
 
 
 def test_few_ballots_are_not_enough_to_say() -> None:

@@ -166,7 +166,7 @@ def test_long_texts_are_read_to_their_end(installed: Path) -> None:
 
 
 def test_a_model_that_is_not_here_is_refused_and_not_fetched(installed: Path) -> None:
-    with pytest.raises(ConfigError, match="none is fetched"):
+    with pytest.raises(ConfigError, match="not downloaded"):
         encoder_of("somebody/some-model")
 
 
@@ -202,7 +202,7 @@ def test_the_real_model_knows_a_paraphrase_and_needs_no_network(monkeypatch) -> 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    with pytest.raises(ConfigError, match="none is fetched"):
+    with pytest.raises(ConfigError, match="not downloaded"):
         encoder_of("somebody/some-model-that-is-nowhere")
     encoder = encoder_of()
     first = "The meeting was put off until next week because the director is ill."

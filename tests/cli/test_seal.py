@@ -140,7 +140,7 @@ def test_a_signature_says_who_sealed_the_run(folder, tmp_path, capsys):
     assert verified(folder, capsys) == (0, None, {})
     assert verified(folder, capsys, "--signers", signers) == (0, "ann@example.org", {})
     assert run(["verify", str(folder.path)]) == 0
-    assert "there is a signature, which was not checked" in capsys.readouterr().err
+    assert "the signature was not checked" in capsys.readouterr().err
     only_bob = allowed(tmp_path, **{"bob@example.org": bob})
     code, signer, problems = verified(folder, capsys, "--signers", only_bob)
     assert (code, signer) == (5, None)
@@ -185,7 +185,7 @@ def test_a_report_leaves_a_signed_run_as_it_is_unless_it_is_told_to_write(folder
     assert run(["report", str(folder.path)]) == 0
     assert (folder.path / layout.MANIFEST).read_bytes() == before
     assert run(["report", str(folder.path), "--write"]) == 0
-    assert "is of the run before this change" in capsys.readouterr().err
+    assert "is for the run before this change" in capsys.readouterr().err
     signers = allowed(tmp_path, **{"ann@example.org": ann})
     assert list(verified(folder, capsys, "--signers", signers)[2]) == [SIGNED]
     assert run(["seal", str(folder.path), "--sign", str(ann)]) == 0

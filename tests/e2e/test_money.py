@@ -319,7 +319,7 @@ def test_a_run_that_costs_far_more_than_expected_says_why(lab):
     assert spending["cost_usd"] > 1.5 * spending["expected_usd"]
     assert f"warning: {spending['warning']}" in done.err
     # A second purchase may be cut off in its turn, and is then not counted with the answers.
-    assert re.search(r"[123] answers? cut off and bought again", spending["warning"])
+    assert re.search(r"[123] truncated answers?, asked for again", spending["warning"])
     assert "2 retries" in spending["warning"]
 
 

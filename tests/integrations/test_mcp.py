@@ -184,7 +184,7 @@ def test_an_unknown_item_is_an_error_with_a_fix(agent, run):
         ({"panel": ["openai/gpt-6-luna"]}, "max_cost: is missing"),
         ({"candidates": ["openai/gpt-6-luna"]}, "max_cost: is missing"),
         ({"panel": "budget"}, "max_cost: is missing"),
-        ({"panel": "budget", "max_cost": 0.51}, "more than the 0.5000"),
+        ({"panel": "budget", "max_cost": 0.51}, "exceed the 0.5000"),
         ({"panel": "budget", "max_cost": -1}, "greater than 0"),
         ({"panel": "/etc/passwd"}, "no panel"),
         ({"panel": "../panel.yaml"}, "no panel"),
@@ -216,7 +216,7 @@ def test_what_runs_cost_is_taken_from_what_the_server_may_spend(tmp_path):
         answer = spender.refusal(
             "evaluate", prompts=PROMPTS[:2], panel=["openai/gpt-6-luna"], max_cost=0.01
         )
-        assert "may still spend" in answer
+        assert "can still spend" in answer
         assert "--max-cost" in answer
 
 

@@ -257,7 +257,7 @@ def test_the_runs_match_people_as_often_as_published(runs):
     assert matches(runs["arena-3"]) == 33
     assert decided(runs["arena-3"])["arena-100"] is None
     [note] = [n for n in runs["arena-3"].notes if n.startswith("arena-100")]
-    assert note.endswith("stood under A0")
+    assert note.endswith("had the label A0")
 
 
 def test_the_panel_gives_every_published_winner_but_that_one(runs):

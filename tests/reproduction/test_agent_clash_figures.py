@@ -219,5 +219,5 @@ def test_end_to_end_runs_agree_on_six_of_ten_prompts():
     assert stability(codes).count("stable") == 6
     # Each set of responses was judged once, so generation and judgment cannot be told apart.
     prompts, generations = np.divmod(np.arange(30), 3)
-    with pytest.raises(StatisticsError, match="told apart"):
+    with pytest.raises(StatisticsError, match="cannot be separated"):
         decompose(codes.ravel(), prompts, generations, np.random.default_rng(0))

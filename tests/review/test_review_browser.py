@@ -127,7 +127,7 @@ def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
         assert "labelled items 4 13" in told
         assert "concordance with the labels" in told
         assert "not calibrated: 13 rows have a label, at least 30 are needed" in told
-        assert "17 more labels would do" in told
+        assert "17 more labels are needed" in told
         process.wait(timeout=60)
     assert {one.item_id for one in folder.labels()} == {i.item_id for i in folder.items()}
     report = json.loads((folder.path / "report.json").read_text())

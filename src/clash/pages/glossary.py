@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-_NAME_LIKE = re.compile(r"([\w….]+(?:[-/][\w.…]+)+)")
+_NAME_LIKE = re.compile(r"((?<![\w….])[\w….]++(?:[-/][\w.…]++)+)")
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 WIDTH = 80
 """The width of a screen where the reader has none."""
 _NO_BREAK = "\u00a0"
-_FIGURE = re.compile(r"\bp [=<] [\d.]+|\d%? \[[^\]]*\]")
+_FIGURE = re.compile(r"\bp [=<] [\d.]+|\d%? \[[^\[\]]*\]")
 _MOST_ROWS = 6
 _NAME_WIDTH = 28
 _LABEL_WIDTH = 19

@@ -79,10 +79,10 @@ def test_on_its_own_domain_it_is_calibrated_and_better_than_majority():
 
 def test_another_panel_or_prompt_is_refused():
     found = made(encode(rows()))
-    with pytest.raises(InputError, match="not on this panel"):
+    with pytest.raises(InputError, match="not in this panel"):
         check_panel(found, ["someone"])
     known = found.model_copy(update={"models": dict.fromkeys(JUDGES, "m/1"), "templates": "a" * 64})
-    with pytest.raises(InputError, match="another model"):
+    with pytest.raises(InputError, match="a different model"):
         check_panel(known, JUDGES, models=dict.fromkeys(JUDGES, "m/2"))
     with pytest.raises(InputError, match="prompts"):
         check_panel(known, JUDGES, templates="b" * 64)

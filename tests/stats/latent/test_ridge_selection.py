@@ -32,7 +32,7 @@ def test_strongly_coupled_judges_get_a_soft_one():
 def test_an_empty_grid_or_a_refused_model_is_an_error():
     rng = np.random.default_rng(2)
     votes, _ = independent(100, [0.8, 0.8, 0.8], rng)
-    with pytest.raises(StatisticsError, match="no ridge"):
+    with pytest.raises(StatisticsError, match="no value of the ridge penalty"):
         choose_ridge(ising_shared, collapse(votes), rng=rng, grid=())
     with pytest.raises(StatisticsError, match="needs 4 judges"):
         choose_ridge(ising_shared, collapse(votes), rng=rng)
