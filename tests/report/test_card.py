@@ -12,6 +12,7 @@ from clash.analysis.rundata import RunData
 from clash.cli.app import run as clash
 from clash.pages import ChartRow
 from clash.report import card as cards
+from clash.report.drawing import Word, png, svg
 from clash.report.headline import Headline, run_headline
 from review.runs import judged, plain_prompts
 
@@ -30,23 +31,23 @@ def card(folder):
     return cards.verdict_card(compute_findings(RunData.load(folder)), "colours")
 
 
-def texts(svg):
-    return ["".join(node.itertext()) for node in ET.fromstring(svg).iter(f"{SVG}text")]
+def texts(vector):
+    return ["".join(node.itertext()) for node in ET.fromstring(vector).iter(f"{SVG}text")]
 
 
 def overflows(card):
     """Words that leave the frame, measured in the widest font, or that lie on each other."""
     boxes = []
-    for shape in cards._shapes(card):
-        if isinstance(shape, cards._Text):
-            width = cards._width(shape.words, shape.size, bold=shape.bold)
+    for shape in cards.card_picture(card).shapes:
+        if isinstance(shape, Word):
+            width = cards._width(shape.text, shape.size, bold=shape.bold)
             start = {"start": 0, "middle": width / 2, "end": width}[shape.anchor]
             boxes.append((shape, shape.x - start, shape.x - start + width))
     outside = [
-        s.words for s, left, right in boxes if left < 60 or right > 1140 or not 20 < s.y < 620
+        s.text for s, left, right in boxes if left < 60 or right > 1140 or not 20 < s.y < 620
     ]
     touching = [
-        (one.words, two.words)
+        (one.text, two.text)
         for i, (one, left, right) in enumerate(boxes)
         for two, other_left, other_right in boxes[i + 1 :]
         if abs(one.y - two.y) < 0.7 * min(one.size, two.size)
@@ -58,7 +59,7 @@ def overflows(card):
 
 def test_it_says_the_headline_and_every_figure_of_the_leaderboard(folder, card):
     findings = compute_findings(RunData.load(folder))
-    words = texts(cards.card_svg(card))
+    words = texts(svg(cards.card_picture(card)))
     headline = run_headline(findings)
     assert headline.text in " ".join(words).replace("\u00a0", " ")
     for row in findings.leaderboard:
@@ -69,12 +70,12 @@ def test_it_says_the_headline_and_every_figure_of_the_leaderboard(folder, card):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_it_loads_nothing_and_is_one_file_of_its_size(card, theme):
-    svg = cards.card_svg(card, theme)
-    root = ET.fromstring(svg)
+    vector = svg(cards.card_picture(card), theme)
+    root = ET.fromstring(vector)
     assert (root.get("width"), root.get("height")) == ("1200", "630")
-    assert not re.search(r"href|url\(|<style|<image|<script", svg)
-    png = cards.card_png(card, theme)
-    assert struct.unpack(">II", png[16:24]) == (1200, 630)
+    assert not re.search(r"href|url\(|<style|<image|<script", vector)
+    raster = png(cards.card_picture(card), theme, dpi=100)
+    assert struct.unpack(">II", raster[16:24]) == (1200, 630)
 
 
 @pytest.mark.parametrize("n", [0, 2, 14])
@@ -91,19 +92,20 @@ def test_nothing_leaves_the_frame_or_lies_on_anything_else(card, n, name, agains
     headline = Headline("open", "W" * 200 if n == 6 else "winner " * 13, "evidence " * 40, against)
     odd = replace(card, source=EVIL * 5, headline=headline, chart=replace(card.chart, rows=rows))
     assert not overflows(odd)
-    svg = cards.card_svg(odd)
-    ET.fromstring(svg)
-    assert "<script" not in svg
-    assert "\u202e" not in svg
+    vector = svg(cards.card_picture(odd))
+    ET.fromstring(vector)
+    assert "<script" not in vector
+    assert "\u202e" not in vector
     names = cards._names([row.name for row in rows[:6]], 24)[0]
     assert len(set(names.values())) == min(n, 6) or name.startswith("汉")
 
 
 def test_a_candidate_that_was_never_judged_has_words_and_no_dot(card):
     row = ChartRow("ghost", None, note="never judged")
-    svg = cards.card_svg(replace(card, chart=replace(card.chart, rows=(*card.chart.rows, row))))
-    assert "never judged" in texts(svg)
-    assert svg.count("<circle") == len(card.chart.rows)
+    chart = replace(card.chart, rows=(*card.chart.rows, row))
+    vector = svg(cards.card_picture(replace(card, chart=chart)))
+    assert "never judged" in texts(vector)
+    assert vector.count("<circle") == len(card.chart.rows)
 
 
 def test_the_command_writes_both_kinds_and_refuses_others(folder, tmp_path, capsys):

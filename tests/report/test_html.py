@@ -23,10 +23,20 @@ from clash.analysis.rundata import RunData
 from clash.cli.app import run
 from clash.escape import INVISIBLE, clip, digest, visible
 from clash.records import Label
+from clash.report.drawing import (
+    Dot,
+    Picture,
+    Rect,
+    StraightLine,
+    Word,
+    palette,
+    png,
+    svg,
+    with_title,
+)
 from clash.report.headline import run_headline
 from clash.report.html import charts, render_report
 from clash.report.html.details import CHARTS, figure_of, has_rows
-from clash.report.html.drawing import Dot, Picture, Rect, StraightLine, Word, palette, png, svg
 from clash.store import layout
 from clash.store.folder import RunFolder
 from clash.store.journal import Journal
@@ -278,15 +288,17 @@ def test_a_picture_is_drawn_the_same_in_svg_and_png_and_escapes_words():
         (Rect(0, 0, 20, 20, "seq-10"), StraightLine(0, 19, 40, 19), Dot(30, 10, 4), Word(2, 8, "<&", size=6)),
     )  # fmt: skip
     root = ET.fromstring(svg(picture))
-    assert [child.text for child in root if child.tag.endswith("text")] == ["a < b", "<&"]
+    assert [child.text for child in root if child.tag.endswith("text")] == ["<&"]
+    titled = ET.fromstring(svg(with_title(picture)))
+    assert [child.text for child in titled if child.tag.endswith("text")] == ["a < b", "<&"]
     assert png(picture) == png(picture)
     import io
 
     from matplotlib.image import imread
 
     pixels = imread(io.BytesIO(png(picture)))
-    # The corner is at (-16, -40), a pixel is two dots wide: the middle of the rectangle.
-    seen = pixels[(40 + 14) * 2, (16 + 14) * 2, :3]
+    # A pixel is two dots wide: a point of the rectangle that no other shape covers.
+    seen = pixels[14 * 2, 14 * 2, :3]
     want = palette("light")["seq-10"]
     assert np.allclose(seen, [int(want[i : i + 2], 16) / 255 for i in (1, 3, 5)], atol=0.01)
 
@@ -382,7 +394,7 @@ def test_the_front_is_marked_where_quality_has_a_price(folder):
     ]
     picture = charts.pareto(replace(found, trades=trades), "cost")
     places = {w.text: (w.x, w.y, w.tone) for w in picture.shapes if isinstance(w, Word)}
-    assert places["neither"][2] == "muted"
+    assert places["neither"][2] == "ink-2"
     assert places["dear"][2] == places["cheap"][2] == "ink"
     assert places["cheap"][0] < places["neither"][0] < places["dear"][0]
     assert places["dear"][1] < places["cheap"][1] < places["neither"][1]

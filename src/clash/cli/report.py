@@ -79,7 +79,7 @@ def report(
         rewrite_report(folder, findings, data, TerminalObserver(quiet=False))
     paths = []
     if plots is not None:
-        from clash.report.html import drawing
+        from clash.report import drawing
         from clash.report.html.report_page import pictures
 
         paths = drawing.save(pictures(findings, data, folder.path), plots)

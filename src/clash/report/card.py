@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from clash.errors import ConfigError
 from clash.escape import for_xml
 from clash.extras import require
-from clash.pages import COLOURS
 from clash.pages.names import short_names
 from clash.report.answer_chart import AnswerChart
+from clash.report.drawing import Dot, Picture, StraightLine, Word, png, svg
 from clash.report.formats import plural
 from clash.report.headline import run_headline
 
@@ -26,11 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from matplotlib.artist import Artist
-
     from clash.analysis.findings import Findings
     from clash.pages import Axis, ChartRow
     from clash.pages.tokens import Theme
+    from clash.report.drawing import Shape
     from clash.report.headline import Headline
 
 WIDTH, HEIGHT = 1200, 630
@@ -43,9 +41,6 @@ _RELATION = re.compile(" ([=<]) ")
 _NAME_ROOM = 400
 _SIZES = ((58, 2), (52, 2), (46, 2), (40, 2), (44, 3), (40, 3), (36, 3), (32, 3), (28, 3))
 """Sizes of the headline, and the most lines in each."""
-_FONTS = ("Inter", "Segoe UI", "Helvetica Neue", "Arial", "Liberation Sans", "Noto Sans")
-_CJK_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "PingFang SC", "Microsoft YaHei")
-_FAMILY = "system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue','Noto Sans',sans-serif"
 # Hundredths of an em of the letters from blank to tilde, in DejaVu Sans and DejaVu Sans Bold.
 _REGULAR = (32, 40, 46, 84, 64, 95, 78, 27, 39, 39, 50, 84, 32, 36, 32, 34, 64, 64, 64, 64, 64, 64, 64,
             64, 64, 64, 34, 34, 84, 84, 84, 53, 100, 68, 69, 70, 77, 63, 58, 77, 75, 29, 29, 66, 56,
@@ -57,38 +52,6 @@ _BOLD = (35, 46, 52, 84, 70, 100, 87, 31, 46, 46, 52, 84, 38, 42, 38, 37, 70, 70
          84, 85, 73, 85, 77, 72, 68, 81, 77, 110, 77, 72, 73, 46, 37, 46, 84, 50, 50, 67, 72, 59, 72,
          68, 44, 72, 71, 34, 34, 67, 34, 104, 71, 69, 72, 72, 49, 60, 48, 71, 65, 92, 65, 65, 58, 71,
          37, 71, 84)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Text:
-    x: float
-    y: float
-    words: str
-    size: int
-    role: str = "ink"
-    anchor: Literal["start", "middle", "end"] = "start"
-    bold: bool = False
-
-
-@dataclass(frozen=True)
-class _Line:
-    x1: float
-    y1: float
-    x2: float
-    y2: float
-    role: str
-    width: float
-    dashed: bool = False
-
-
-@dataclass(frozen=True)
-class _Dot:
-    x: float
-    y: float
-    role: str
-
-
-_Shape = _Text | _Line | _Dot
 
 
 @dataclass(frozen=True)
@@ -141,8 +104,9 @@ def write_card(card: Card, path: Path, theme: Theme = "light") -> None:
         ConfigError: as :func:`check_card_path`.
     """
     check_card_path(path)
+    picture = card_picture(card)
     is_svg = path.suffix.lower() == ".svg"
-    data = card_svg(card, theme).encode() if is_svg else card_png(card, theme)
+    data = svg(picture, theme).encode() if is_svg else png(picture, theme, dpi=100)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
 
@@ -164,24 +128,30 @@ def check_card_path(path: Path) -> None:
 # -- layout ----------------------------------------------------------------------------------------
 
 
-def _shapes(card: Card) -> Iterator[_Shape]:
-    yield _Text(_LEFT, 82, "clash", 26, bold=True)
+def card_picture(card: Card) -> Picture:
+    """The card as a picture."""
+    shapes = tuple(_shapes(card))
+    return Picture("card", card.headline.text, card.description, WIDTH, HEIGHT, shapes)
+
+
+def _shapes(card: Card) -> Iterator[Shape]:
+    yield Word(_LEFT, 82, "clash", size=26, bold=True)
     facts_width = _width(card.facts, 22)
     room = _RIGHT - _LEFT - 92 - facts_width - 40
-    yield _Text(_LEFT + 92, 82, _from_end(card.source, 26, room), 26, "ink-2")
-    yield _Text(_RIGHT, 82, card.facts, 22, "ink-2", "end")
+    yield Word(_LEFT + 92, 82, _from_end(card.source, 26, room), tone="ink-2", size=26)
+    yield Word(_RIGHT, 82, card.facts, "end", "ink-2", 22)
     lines, size = _headline_lines(card.headline.text)
     y = 110.0
     for line in lines:
         y += size * 1.14
-        yield _Text(_LEFT, y, line, size, bold=True)
+        yield Word(_LEFT, y, line, size=size, bold=True)
     against = card.headline.contradiction or ""
     y += 14 if against else 0
     for line in _two_lines(against, 24, _RIGHT - _LEFT):
         y += 32
-        yield _Text(_LEFT, y, line, 24, "caution", bold=True)
+        yield Word(_LEFT, y, line, tone="caution", size=24, bold=True)
     yield from _chart(card.chart, y + 48)
-    yield _Line(_LEFT, _RULE_Y, _RIGHT, _RULE_Y, "hairline", 2)
+    yield StraightLine(_LEFT, _RULE_Y, _RIGHT, _RULE_Y, "hairline", 2)
     yield from _foot(card)
 
 
@@ -202,7 +172,7 @@ def _two_lines(text: str, size: int, room: float) -> list[str]:
     return _even(lines, size, room)
 
 
-def _chart(chart: AnswerChart, top: float) -> Iterator[_Shape]:
+def _chart(chart: AnswerChart, top: float) -> Iterator[Shape]:
     if not chart.rows:
         return
     room = max(1, int((_CHART_END - top - 24) / _LEAST_PITCH))
@@ -216,13 +186,13 @@ def _chart(chart: AnswerChart, top: float) -> Iterator[_Shape]:
     start = _LEFT + max(_width(name, size, bold=True) for name in names.values()) + 32
     ends = (start, float(_TRACK_END))
     reference, words = _place(axis, chart.reference[0], ends), chart.reference[1]
-    yield _Text(_LEFT, top + 8, chart.measure, 22, "ink-2")
+    yield Word(_LEFT, top + 8, chart.measure, tone="ink-2", size=22)
     label_x = max(reference, _LEFT + _width(chart.measure, 22) + 24 + _width(words, 22) / 2)
-    yield _Text(label_x, top + 8, words, 22, "ink-2", "middle")
+    yield Word(label_x, top + 8, words, "middle", "ink-2", 22)
     if n_more:
-        yield _Text(_RIGHT, top + 8, f"and {n_more} more", 22, "ink-2", "end")
+        yield Word(_RIGHT, top + 8, f"and {n_more} more", "end", "ink-2", 22)
     bottom = top + 24 + pitch * len(rows)
-    yield _Line(reference, top + 22, reference, bottom - 6, "grey", 2, dashed=True)
+    yield StraightLine(reference, top + 22, reference, bottom - 6, "grey", 2, dashed=True)
     for number, row in enumerate(rows):
         y = top + 24 + pitch * (number + 0.5)
         yield from _chart_row(row, names[row.name], axis, ends, y, size)
@@ -230,32 +200,32 @@ def _chart(chart: AnswerChart, top: float) -> Iterator[_Shape]:
 
 def _chart_row(
     row: ChartRow, name: str, axis: Axis, ends: tuple[float, float], y: float, size: int
-) -> Iterator[_Shape]:
-    role = {"plain": "ink", "accent": "accent", "caution": "caution"}[row.tone]
+) -> Iterator[Shape]:
     is_plain = row.tone == "plain"
+    tone = "ink" if is_plain else row.tone
     base = y + size * 0.36
-    yield _Text(_LEFT, base, name, size, role, bold=not is_plain)
+    yield Word(_LEFT, base, name, tone=tone, size=size, bold=not is_plain)
     if row.estimate is None:
-        yield _Text(_RIGHT, base, row.note, size - 4, "ink-2", "end")
+        yield Word(_RIGHT, base, row.note, "end", "ink-2", size - 4)
         return
     if row.low is not None and row.high is not None:
         low, high = (_place(axis, end, ends) for end in (row.low, row.high))
-        yield _Line(low, y, high, y, "grey" if is_plain else role, 5)
-    yield _Dot(_place(axis, row.estimate, ends), y, "ink-2" if is_plain else role)
-    yield _Text(_FIGURE_X, base, row.figure, size, role, "end", bold=True)
-    yield _Text(_RIGHT, base, row.bounds, size, "ink-2", "end")
+        yield StraightLine(low, y, high, y, "grey" if is_plain else tone, 5)
+    yield Dot(_place(axis, row.estimate, ends), y, 11, "ink-2" if is_plain else tone)
+    yield Word(_FIGURE_X, base, row.figure, "end", tone, size, bold=True)
+    yield Word(_RIGHT, base, row.bounds, "end", "ink-2", size)
 
 
 def _place(axis: Axis, value: float, ends: tuple[float, float]) -> float:
     return ends[0] + (ends[1] - ends[0]) * axis.position(value) / 100
 
 
-def _foot(card: Card) -> Iterator[_Shape]:
+def _foot(card: Card) -> Iterator[Shape]:
     """The evidence, whole, or what the intervals are."""
     for words in (card.headline.evidence, f"{card.chart.measure}, 95% intervals"):
         for size in (24, 22, 20, 18, 16):
             if words and _width(words, size) <= _RIGHT - _LEFT:
-                yield _Text(_LEFT, _FOOT_Y, words, size, "ink-2")
+                yield Word(_LEFT, _FOOT_Y, words, tone="ink-2", size=size)
                 return
 
 
@@ -332,91 +302,3 @@ def _to_end(text: str, size: int, room: float, *, bold: bool = False) -> str:
     while stop and _width(f"{text[:stop]}…", size, bold=bold) > room:
         stop -= 1
     return f"{text[:stop].rstrip()}…"
-
-
-# -- two media -------------------------------------------------------------------------------------
-
-
-def card_svg(card: Card, theme: Theme = "light") -> str:
-    """The card as SVG: one file that loads nothing."""
-    colours = COLOURS[theme]
-    body = "".join(_markup(shape, colours[shape.role]) for shape in _shapes(card))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}"'
-        f' viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-labelledby="t d" font-family="{_FAMILY}">'
-        f'<title id="t">{_safe(card.headline.text)}</title>'
-        f'<desc id="d">{_safe(card.description)}</desc>'
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{colours["paper"]}"/>{body}</svg>\n'
-    )
-
-
-def _markup(shape: _Shape, colour: str) -> str:
-    match shape:
-        case _Text(x, y, words, size, _, anchor, bold):
-            weight = ' font-weight="650"' if bold else ""
-            side = "" if anchor == "start" else f' text-anchor="{anchor}"'
-            return (
-                f'<text x="{x:.0f}" y="{y:.0f}" font-size="{size}"{weight}{side}'
-                f' fill="{colour}">{_safe(words)}</text>'
-            )
-        case _Line(x1, y1, x2, y2, _, width, dashed):
-            end = ' stroke-dasharray="3 5"' if dashed else ' stroke-linecap="round"'
-            return (
-                f'<path d="M{x1:.0f} {y1:.0f}L{x2:.0f} {y2:.0f}" stroke="{colour}"'
-                f' stroke-width="{width:g}"{end}/>'
-            )
-        case _Dot(x, y):
-            return f'<circle cx="{x:.0f}" cy="{y:.0f}" r="11" fill="{colour}"/>'
-
-
-def _safe(text: str) -> str:
-    return escape(for_xml(text))
-
-
-def card_png(card: Card, theme: Theme = "light") -> bytes:
-    """The card as PNG, in the size of the SVG.
-
-    Raises:
-        MissingPackageError: matplotlib is not installed.
-    """
-    require("matplotlib", field="--card", alternative="write an .svg")
-    import warnings
-    from io import BytesIO
-
-    from matplotlib import font_manager, rc_context
-    from matplotlib.figure import Figure
-
-    colours = COLOURS[theme]
-    present = set(font_manager.get_font_names())
-    fonts = [name for name in (*_FONTS, "DejaVu Sans", *_CJK_FONTS) if name in present]
-    with rc_context({"font.family": fonts, "text.parse_math": False}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a letter that no font has is drawn as a box
-        figure = Figure(figsize=(WIDTH / 100, HEIGHT / 100), dpi=100, facecolor=colours["paper"])
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.set_xlim(0, WIDTH)
-        axes.set_ylim(HEIGHT, 0)
-        axes.set_axis_off()
-        for order, shape in enumerate(_shapes(card)):
-            axes.add_artist(_artist(shape, colours[shape.role])).set_zorder(order)
-        buffer = BytesIO()
-        figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()
-
-
-def _artist(shape: _Shape, colour: str) -> Artist:
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Circle
-    from matplotlib.text import Text
-
-    points = 72 / 100  # of a pixel at 100 dots per inch
-    match shape:
-        case _Text(x, y, words, size, _, anchor, bold):
-            side = {"start": "left", "middle": "center", "end": "right"}[anchor]
-            return Text(x, y, for_xml(words), color=colour, fontsize=size * points, ha=side,
-                        va="baseline", fontweight="bold" if bold else "normal")  # fmt: skip
-        case _Line(x1, y1, x2, y2, _, width, dashed):
-            style = (0, (3 / width, 5 / width)) if dashed else "-"
-            return Line2D([x1, x2], [y1, y2], color=colour, linewidth=width * points, ls=style,
-                          solid_capstyle="round")  # fmt: skip
-        case _Dot(x, y):
-            return Circle((x, y), 11, color=colour, linewidth=0)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from clash.escape import clip
 from clash.pages import short_names
+from clash.report.drawing import Dot, Picture, Rect, StraightLine, Word
 from clash.report.formats import percent
-from clash.report.html.drawing import Dot, Picture, Rect, StraightLine, Word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from clash.report.html.drawing import Shape
+    from clash.report.drawing import Shape
     from clash.stats.intervals import Interval
 
 WIDTH = 640
@@ -53,7 +53,7 @@ class Matrix:
     Attributes:
         cells: by row and column; absent where there is no number.
         form: how a number is written, such as ``{:.0%}``.
-        shade: the tone of a number, of :func:`clash.report.html.drawing.heat`.
+        shade: the tone of a number, of :func:`clash.report.drawing.heat`.
     """
 
     name: str
@@ -98,18 +98,18 @@ def _draw_forest(chart: Forest) -> Picture:
     for tick in (0, 0.25, 0.5, 0.75, 1):
         shapes += [
             StraightLine(x(tick), 4, x(tick), bottom),
-            Word(x(tick), bottom + 16, f"{tick:.0%}", "middle", "muted", 11),
+            Word(x(tick), bottom + 16, f"{tick:.0%}", "middle", "ink-2", 11),
         ]
     if mark is not None:
-        shapes.append(StraightLine(x(mark), 4, x(mark), bottom, "muted", 1.5, dashed=True))
-        shapes.append(Word(x(mark), bottom + 32, f"- - {chart.mark_name}", "middle", "muted", 11))
+        shapes.append(StraightLine(x(mark), 4, x(mark), bottom, "ink-2", 1.5, dashed=True))
+        shapes.append(Word(x(mark), bottom + 32, f"- - {chart.mark_name}", "middle", "ink-2", 11))
     for index, (label, interval) in enumerate(rows):
         y = 8 + _ROW * (index + 0.5)
         shapes += [
             Word(left - 16, y + 4, names[label], "end"),
             StraightLine(x(interval.low), y, x(interval.high), y, "accent", 2),
             Dot(x(interval.estimate), y, 4.5),
-            Word(right + 14, y + 4, percent(interval), size=11.5, tone="muted"),
+            Word(right + 14, y + 4, percent(interval), size=11.5, tone="ink-2"),
         ]
     description = "; ".join(f"{label} {percent(i)}" for label, i in rows)
     height = bottom + (40 if mark is not None else 24)
@@ -131,18 +131,18 @@ def _draw_matrix(chart: Matrix) -> Picture:
     top = 24.0 + 17 * len(legend) + (8 if legend else 0)
     left = _room(list(names.values())) + (18 if square else 0)
     shapes: list[Shape] = [
-        Word(0, 14 + 17 * i, text, tone="muted", size=11.5) for i, text in enumerate(legend)
+        Word(0, 14 + 17 * i, text, tone="ink-2", size=11.5) for i, text in enumerate(legend)
     ]
     descriptions = []
     for j, key in enumerate(keys):
-        shapes.append(Word(left + _CELL * (j + 0.5), top - 7, key, "middle", "muted"))
+        shapes.append(Word(left + _CELL * (j + 0.5), top - 7, key, "middle", "ink-2"))
     for i, row in enumerate(rows):
         y = top + _ROW * i
         label = f"{names[row]}  {keys[i]}" if square else names[row]
         shapes.append(Word(left - 10, y + 17, label, "end"))
         for j, column in enumerate(columns):
             value = chart.cells.get((row, column))
-            tone = "none" if value is None else chart.shade(value)
+            tone = "wash" if value is None else chart.shade(value)
             shapes.append(Rect(left + _CELL * j, y, _CELL - 2, _ROW - 2, tone))
             if value is not None:
                 text = chart.form.format(value)

@@ -10,9 +10,9 @@ import numpy as np
 from clash.analysis.retest import Retest
 from clash.analysis.shared_errors import SharedErrors
 from clash.escape import clip
+from clash.report.drawing import Dot, Picture, Rect, StraightLine, Word, heat
 from clash.report.formats import money, seconds
 from clash.report.html.chart_kinds import MOST_CELLS, MOST_ROWS, WIDTH, Forest, Matrix, forest
-from clash.report.html.drawing import Dot, Picture, Rect, StraightLine, Word, heat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from clash.analysis.findings import Findings
     from clash.analysis.further import Further
     from clash.analysis.pareto import Trade
+    from clash.report.drawing import Shape
     from clash.report.html.chart_kinds import Chart
-    from clash.report.html.drawing import Shape
     from clash.stats.typing import Floats
 
 
@@ -70,7 +70,7 @@ def outcomes(findings: Findings) -> Picture | None:
     parts = [
         ("unanimous", agreement.unanimous, "accent"),
         ("not unanimous", split, "soft"),
-        ("no verdict", sum(coverage.abstained.values()), "bad"),
+        ("no verdict", sum(coverage.abstained.values()), "caution"),
     ]
     if not coverage.items:
         return None
@@ -268,19 +268,19 @@ def pareto(findings: Findings, price: str) -> Picture | None:
         (x, _), (_, y) = at(low, amount), at(quality, 0)
         shapes += [
             StraightLine(left, y, right, y),
-            Word(left - 8, y + 4, f"{quality:.0%}", "end", "muted", 11),
-            Word(x, bottom + 18, write(amount), "middle", "muted", 11),
+            Word(left - 8, y + 4, f"{quality:.0%}", "end", "ink-2", 11),
+            Word(x, bottom + 18, write(amount), "middle", "ink-2", 11),
         ]
     for trade, quality, amount in rows:
         x, y = at(quality, amount)
         front = not trade.dominated_by
         shapes += [
-            Dot(x, y, 6 if front else 4.5, "accent" if front else "muted"),
-            Word(x + 10, y + 4, clip(trade.candidate, 24), tone="ink" if front else "muted"),
+            Dot(x, y, 6 if front else 4.5, "accent" if front else "ink-2"),
+            Word(x + 10, y + 4, clip(trade.candidate, 24), tone="ink" if front else "ink-2"),
         ]
     shapes += [
         Dot(left + 6, bottom + 42, 6), Word(left + 18, bottom + 46, "on the front", size=11.5),
-        Dot(left + 126, bottom + 42, 4.5, "muted"),
+        Dot(left + 126, bottom + 42, 4.5, "ink-2"),
         Word(left + 138, bottom + 46, "dominated", size=11.5),
     ]  # fmt: skip
     description = "; ".join(

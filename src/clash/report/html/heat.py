@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clash.escape import visible
 from clash.pages import short_names
-from clash.report.html.drawing import palette
+from clash.report.drawing import palette
 
 if TYPE_CHECKING:
     from markupsafe import Markup

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from clash.analysis.differences import Differences
     from clash.analysis.findings import Findings
     from clash.analysis.rundata import RunData
-    from clash.report.html.drawing import Picture
+    from clash.report.drawing import Picture
 
 OF_PARENT, END_OF_PARENT = "<!--of the parent run-->", "<!--end-->"
 """Around what follows from the run that this one repeats, which an audit may be unable to check."""
