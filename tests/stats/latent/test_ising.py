@@ -107,17 +107,22 @@ def a_law(k, rng, blocks=None):
     return IsingLaw(0.5, rng.normal(size=(2, k)), couplings, blocks or (tuple(range(k)),), 0)
 
 
-def test_missing_votes_are_summed_out_as_by_brute_force():
+def test_missing_votes_and_ties_are_summed_out_as_by_brute_force():
     rng = np.random.default_rng(2)
     law = a_law(5, rng)
-    votes = rng.integers(-1, 2, (40, 5)).astype(np.int8)
+    votes = rng.integers(-1, 3, (80, 5)).astype(np.int8)
     summed = law.log_likelihoods(votes)
     for row, level in zip(votes, summed, strict=True):
-        choices = [(0, 1) if v == -1 else (v,) for v in row]
-        complete = np.array(list(product(*choices)), np.int8)
-        np.testing.assert_allclose(
-            level, np.logaddexp.reduce(law.log_likelihoods(complete), axis=0), atol=1e-10
-        )
+        resolutions = [
+            np.logaddexp.reduce(law.log_likelihoods(_rows(resolved, -1)), axis=0)
+            for resolved in _rows(row, 2)
+        ]
+        np.testing.assert_allclose(level, np.mean(resolutions, axis=0), atol=1e-10)
+
+
+def _rows(row, code):
+    """Every row in which votes of that code are 0 or 1."""
+    return np.array(list(product(*[(0, 1) if v == code else (v,) for v in row])), np.int8)
 
 
 def test_a_tie_is_the_mean_of_its_resolutions():

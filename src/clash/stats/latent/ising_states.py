@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.patterns import MISSING, spins
+from clash.stats.latent.patterns import MISSING, TIE, spins
 
 if TYPE_CHECKING:
     from clash.stats.typing import Floats, Index, VoteCodes
@@ -156,13 +156,21 @@ class MissingVotes:
 class VoteBlock:
     """Vote vectors of judges that may depend on each other.
 
+    A tie is a spin of 0, which is the mean of its two resolutions as long as energies are linear in
+    it. Beside a missing vote they are not: the sum over the gap is a log-sum-exp. Such a pattern is
+    therefore held as all resolutions of its ties, each with its share.
+
     Attributes:
-        spins: shape (n, m); +1 and -1, 0 for a tie and for a missing vote.
-        gaps: the patterns with missing votes, by how many they miss.
+        spins: shape (rows, m); +1 and -1, 0 for a tie and for a missing vote.
+        gaps: the rows with missing votes, by how many they miss.
+        source: the pattern of each row, shape (rows,); None where every row is a pattern.
+        share: of each row in its pattern, shape (rows,).
     """
 
     spins: Floats
     gaps: tuple[MissingVotes, ...]
+    source: Index | None
+    share: Floats
 
     @classmethod
     def of(cls, votes: VoteCodes) -> VoteBlock:
@@ -171,7 +179,8 @@ class VoteBlock:
         Raises:
             StatisticsError: too many votes are missing to sum over what they might have been.
         """
-        missing = votes == MISSING
+        rows, source, share = _resolve_ties(votes)
+        missing = rows == MISSING
         sizes = missing.sum(axis=1)
         if float(np.exp2(sizes[sizes > 0]).sum()) > MOST_COMPLETIONS:
             raise StatisticsError(
@@ -179,7 +188,19 @@ class VoteBlock:
                 f"{votes.shape[1]} judges; the factor model has no such limit"
             )
         gaps = tuple(_gaps(missing, sizes, int(q)) for q in np.unique(sizes) if q)
-        return cls(spins(votes), gaps)
+        return cls(spins(rows), gaps, source, share)
+
+    def per_row(self, per_pattern: Floats) -> Floats:
+        """Weights of patterns (n,) as weights of rows."""
+        return per_pattern if self.source is None else per_pattern[self.source] * self.share
+
+    def per_pattern(self, per_row: Floats) -> Floats:
+        """Values of rows, rows first, as means over the resolutions of each pattern."""
+        if self.source is None:
+            return per_row
+        share = self.share.reshape(-1, *[1] * (per_row.ndim - 1))
+        starts = np.flatnonzero(np.diff(self.source, prepend=-1))
+        return np.asarray(np.add.reduceat(per_row * share, starts, axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +208,8 @@ class BlockEnergies:
     """Energies of the patterns of a block, with what their gradient needs.
 
     Attributes:
-        energy: log of the sum of exp(energy) over the completions, shape (n,).
-        expected_spins: spins with the expected spin in place of each missing one, shape (n, m).
+        energy: log of the sum of exp(energy) over the completions, of each pattern, shape (n,).
+        expected_spins: spins with the expected spin in place of each missing one, shape (rows, m).
         pair_covariances: per group of gaps, expected pair products minus products of expectations.
     """
 
@@ -222,13 +243,14 @@ def block_energies(block: VoteBlock, field: Floats, coupling: Floats) -> BlockEn
         mean = moments[:, :q]
         expected_spins[gaps.rows[:, None], gaps.judges] = mean
         pair_covariances.append(moments[:, q:] - mean[:, first] * mean[:, second])
-    return BlockEnergies(energy, expected_spins, tuple(pair_covariances))
+    return BlockEnergies(block.per_pattern(energy), expected_spins, tuple(pair_covariances))
 
 
 def second_moments(
     block: VoteBlock, energies: BlockEnergies, weights: Floats
 ) -> tuple[Floats, Floats]:
     """Weighted sums of expected spins, shape (m,), and pair products, shape (m, m)."""
+    weights = block.per_row(weights)
     weighted_spins = energies.expected_spins * weights[:, None]
     products = weighted_spins.T @ energies.expected_spins
     for gaps, extra in zip(block.gaps, energies.pair_covariances, strict=True):
@@ -237,6 +259,23 @@ def second_moments(
         np.add.at(products, spots, weights[gaps.rows, None] * extra)
         np.add.at(products, spots[::-1], weights[gaps.rows, None] * extra)
     return weighted_spins.sum(axis=0), products
+
+
+def _resolve_ties(votes: VoteCodes) -> tuple[VoteCodes, Index | None, Floats]:
+    """Rows in which no tie stands beside a gap, the pattern of each, and its share of that."""
+    ties = votes == TIE
+    mixed = ties.any(axis=1) & (votes == MISSING).any(axis=1)
+    if not mixed.any():
+        return votes, None, np.ones(len(votes))
+    n_ties = np.where(mixed, ties.sum(axis=1), 0)
+    if float(np.exp2(n_ties).sum()) > MOST_COMPLETIONS:
+        raise StatisticsError("too many ties beside missing votes to sum over; use --ties missing")
+    source = np.repeat(np.arange(len(votes)), 2**n_ties)
+    resolution = np.arange(len(source)) - np.searchsorted(source, source)
+    rows, of_row = votes[source], ties[source] & mixed[source, None]
+    place = np.cumsum(of_row, axis=1) - 1
+    bit = resolution[:, None] >> np.maximum(place, 0) & 1
+    return np.where(of_row, bit, rows).astype(np.int8), source, 0.5 ** n_ties[source]
 
 
 def _gaps(missing: np.ndarray, sizes: np.ndarray, q: int) -> MissingVotes:
@@ -261,6 +300,7 @@ def class_information(
     """
     first, second = pairs(len(field))
     total = weights.sum() * law_covariance(np.concatenate([field, coupling[first, second]]))
+    weights = block.per_row(weights)
     for gaps in () if complete else block.gaps:
         total -= _hidden_covariance(block, gaps, field, coupling, weights)
     return np.asarray(total)
@@ -292,7 +332,7 @@ def pattern_statistics(block: VoteBlock, energies: BlockEnergies) -> Floats:
         products[
             gaps.rows[:, None], spot[gaps.judges[:, first_gap], gaps.judges[:, second_gap]]
         ] += extra
-    return np.hstack([energies.expected_spins, products])
+    return block.per_pattern(np.hstack([energies.expected_spins, products]))
 
 
 def _hidden_covariance(
