@@ -73,7 +73,8 @@ def aggregate(
         typer.Option(
             "--ridge",
             help="L2 penalty on the couplings of the Ising models, as a share of the number of "
-            "items (default 0.01), or `held-out` to choose it by held-out likelihood.",
+            "items, or `held-out` to choose it by held-out likelihood (default: 0.01; `ising-class` "
+            "chooses the strength of its whole prior).",
         ),
     ] = None,
     bootstrap: Annotated[

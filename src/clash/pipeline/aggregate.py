@@ -360,10 +360,10 @@ def _parse_ridge(text: str | None, methods: Sequence[str]) -> RidgeChoice:
     Raises:
         ConfigError: neither a positive number nor ``held-out``, or no method that reads it.
     """
-    from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, FORMS
+    from clash.analysis.aggregation.ising_methods import FORMS
 
     if text is None:
-        return DEFAULT_RIDGE
+        return None
     if not set(methods) & set(FORMS):
         hint = f"name one of {', '.join(FORMS)}"
         raise ConfigError("no method named here reads it", field="--ridge", hint=hint)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from clash.analysis.aggregation import three_outcomes
-from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, RidgeChoice
 from clash.analysis.aggregation.methods import (
     MethodFit,
     MethodRunner,
@@ -26,6 +25,7 @@ from clash.votes.binary import Copies, MethodTable
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clash.analysis.aggregation.ising_methods import RidgeChoice
     from clash.stats.intervals import Interval
     from clash.stats.latent.patterns import Ties
     from clash.stats.typing import Floats
@@ -143,7 +143,7 @@ def aggregate(
     use_labels: bool = False,
     threshold: float | None = None,
     weights: Floats | None = None,
-    ridge: RidgeChoice = DEFAULT_RIDGE,
+    ridge: RidgeChoice = None,
 ) -> Aggregation:
     """Run every method on the same votes.
 
@@ -161,7 +161,8 @@ def aggregate(
         weights: (J,), of the judges in the weighted majority; by default those that the one-coin
             model implies.
         ridge: L2 on the couplings of the Ising models, as a share of the items; ``held-out``
-            chooses it by held-out likelihood.
+            chooses it by held-out likelihood; None is the usual one (for couplings by class, a
+            strength of the whole prior chosen by held-out likelihood).
 
     Raises:
         ConfigError: an unknown method.

@@ -15,7 +15,13 @@ from clash.stats.latent.ising import (
     ising_family,
     ising_shared,
 )
-from clash.stats.latent.ising_pseudo import choose_ridge, ising_pseudo
+from clash.stats.latent.ising_pseudo import (
+    STRENGTHS,
+    choose_strength,
+    ising_pseudo,
+    ridge_of,
+    whole_prior,
+)
 from clash.stats.latent.temperature_scaling import temper, temperature
 
 if TYPE_CHECKING:
@@ -25,9 +31,14 @@ if TYPE_CHECKING:
     from clash.stats.latent.patterns import Patterns
     from clash.votes.binary import MethodTable
 
-RidgeChoice = float | Literal["held-out"]
-"""The L2 on couplings as a share of the items, or that it is chosen by held-out likelihood."""
-DEFAULT_RIDGE = IsingPriors().coupling
+RidgeChoice = float | Literal["held-out"] | None
+"""The L2 on couplings as a share of the items, or that it is chosen by held-out likelihood.
+
+None: the usual one, and for couplings by class the strength of the whole prior by held-out
+likelihood. What the usual prior holds together there, the difference between the classes, is what
+the model is for, and a pull that grows with the items never lets go of it.
+"""
+USUAL_RIDGE = IsingPriors().coupling
 FORMS = {
     "ising-shared": "the same couplings in both classes: a linear vote (equation 3)",
     "ising-class": "couplings by class: a quadratic vote (equation 2)",
@@ -66,17 +77,31 @@ def _fit_exact(
         "ising-family": partial(ising_family, families=table.families or ()),
     }
     model = models[name]
-    if ridge != "held-out":
-        fit = model(patterns, priors=replace(IsingPriors(), coupling=ridge))
+    by_class = name == "ising-class"
+    if ridge is None and not by_class:
+        ridge = USUAL_RIDGE
+    if isinstance(ridge, float):
+        fit = model(patterns, priors=ridge_of(ridge))
         return temper(fit), f"exact likelihood, L2 of {ridge:g} of the items (--ridge)"
     rng = np.random.default_rng(seed)
-    choice = choose_ridge(model, patterns, rng=rng, groups=table.groups)
-    scores_by_ridge = ", ".join(
-        f"{value:g}: {score:.3f}" for value, score in zip(choice.grid, choice.held_out, strict=True)
+    choice = (
+        choose_strength(
+            model, patterns, rng=rng, prior_of=whole_prior, grid=STRENGTHS, groups=table.groups
+        )
+        if by_class
+        else choose_strength(model, patterns, rng=rng, groups=table.groups)
+    )
+    scores = ", ".join(
+        f"{value:g}: {score:.4f}" for value, score in zip(choice.grid, choice.held_out, strict=True)
+    )
+    strength = (
+        f"a prior {choice.chosen:g} times as strong as the usual one"
+        if by_class
+        else f"L2 of {choice.chosen:g} of the items"
     )
     how = (
-        f"exact likelihood, L2 of {choice.priors.coupling:g} of the items, the hardest within one "
-        f"standard error of the best held-out likelihood ({scores_by_ridge} nats an item)"
+        f"exact likelihood, {strength}, the hardest within one standard error of the best "
+        f"held-out likelihood ({scores} nats an item)"
     )
     return temper(choice.fit), how
 
@@ -84,7 +109,7 @@ def _fit_exact(
 def _fit_pseudo(
     name: str, patterns: Patterns, ridge: RidgeChoice, seed: int
 ) -> tuple[LatentFit, str]:
-    share = DEFAULT_RIDGE if ridge == "held-out" else ridge
+    share = ridge if isinstance(ridge, float) else USUAL_RIDGE
     fit = ising_pseudo(
         patterns,
         rng=np.random.default_rng(seed),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.aggregation.ising_methods import DEFAULT_RIDGE, FORMS, RidgeChoice, fit_ising
+from clash.analysis.aggregation.ising_methods import FORMS, RidgeChoice, fit_ising
 from clash.errors import StatisticsError
 from clash.stats.latent.dawid_skene import DawidSkene, dawid_skene, one_coin, position_bias
 from clash.stats.latent.factor import factor, factor_family
@@ -80,7 +80,7 @@ def method_runner(
     table: MethodTable,
     seed: int,
     weights: Floats | None = None,
-    ridge: RidgeChoice = DEFAULT_RIDGE,
+    ridge: RidgeChoice = None,
 ) -> MethodRunner:
     """The method of that name, as a function of patterns alone.
 

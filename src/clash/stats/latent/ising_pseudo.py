@@ -60,6 +60,8 @@ STEPS_OF_M = 12
 """Climbing steps of an M-step: a generalised EM, which goes on from there in the next."""
 GRID = (0.3, 0.1, 0.03, 0.01, 0.003)
 """Ridges on the couplings, hardest first, as a share of the items' weight."""
+STRENGTHS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
+"""Strengths of the whole prior, hardest first, as multiples of the usual one."""
 MOST_MISSING = 0.2
 """Share of missing votes beyond which dropping them from the energies is another model."""
 
@@ -333,72 +335,98 @@ def _fit_of(
 
 
 @dataclass(frozen=True, slots=True)
-class RidgeChoice:
-    """The chosen strength and what each ridge scored.
+class StrengthChoice:
+    """The chosen strength of a prior, and what each strength scored.
 
     Attributes:
-        fit: the model under the chosen ridge, fitted to all votes.
-        priors: the prior, with the chosen ridge on the couplings.
-        grid: the ridges tried, hardest first.
+        fit: the model under the chosen prior, fitted to all votes.
+        priors: the chosen prior.
+        chosen: its value in the grid.
+        grid: the values tried, hardest first.
         held_out: mean held-out log-likelihood per item of each.
     """
 
     fit: LatentFit
     priors: IsingPriors
+    chosen: float
     grid: tuple[float, ...]
     held_out: tuple[float, ...]
 
 
-def choose_ridge(
+def ridge_of(value: float) -> IsingPriors:
+    """The usual prior with another ridge on the couplings."""
+    return replace(IsingPriors(), coupling=value)
+
+
+def whole_prior(value: float) -> IsingPriors:
+    """The usual prior with every pull, on skills, couplings and contrasts, that many times as strong."""
+    usual = IsingPriors()
+    return replace(
+        usual,
+        skill=value * usual.skill,
+        chance=value * usual.chance,
+        coupling=value * usual.coupling,
+        contrast=value * usual.contrast,
+    )
+
+
+def choose_strength(
     fit: Callable[..., LatentFit],
     patterns: Patterns,
     *,
     rng: np.random.Generator,
-    groups: npt.ArrayLike | None = None,
+    prior_of: Callable[[float], IsingPriors] = ridge_of,
     grid: Sequence[float] = GRID,
-    priors: IsingPriors | None = None,
+    groups: npt.ArrayLike | None = None,
     n_folds: int = 5,
-) -> RidgeChoice:
-    """Choose the ridge on the couplings of an exact Ising model.
+) -> StrengthChoice:
+    """Choose how hard the prior of an exact Ising model holds, by held-out votes.
 
-    The hardest ridge within one standard error, paired by item, of the best held-out
-    likelihood: weak ridges let couplings explain what the class should. From the hardest on,
-    each fit starts where the last one ended, and its folds where it does; the softer ones are
-    not tried once one is worse than the best by more than its error.
+    The hardest within one standard error, paired by item, of the best held-out likelihood: weak
+    priors let couplings explain what the class should. Under each, the model is fitted afresh and
+    from where the harder one ended, and the higher peak is kept: a path of warm starts stays in a
+    basin that a weaker prior would leave. The softer ones are not tried once one is worse than the
+    best by more than its error.
 
     Args:
         fit: ``ising_shared``, ``ising_class``, or ``ising_family`` with its families bound.
         patterns: the votes.
         rng: draws the folds.
+        prior_of: the prior of each value: :func:`ridge_of` or :func:`whole_prior`.
+        grid: values to try; the larger, the harder.
         groups: shape (n_items,): items of one group are held out together.
-        grid: ridges to try.
-        priors: the rest of the prior.
         n_folds: folds of the cross-validation.
 
     Raises:
         StatisticsError: an empty grid, or the model is refused on some fold.
     """
-    ridges = tuple(sorted(grid, reverse=True))
-    if not ridges:
-        raise StatisticsError("no value of the ridge penalty to choose from")
-    base = priors or IsingPriors()
+    values = tuple(sorted(grid, reverse=True))
+    if not values:
+        raise StatisticsError("no strength of the prior to choose from")
     fold = folds(patterns.n_items, n_folds, rng, groups)
     fits: list[LatentFit] = []
     scores: list[HeldOutScores] = []
-    for ridge in ridges:
-        fitter = partial(fit, priors=replace(base, coupling=ridge))
-        fits.append(fitter(patterns, warm=fits[-1] if fits else None))
+    for value in values:
+        fitter = partial(fit, priors=prior_of(value))
+        ends = [fitter(patterns), *(fitter(patterns, warm=last) for last in fits[-1:])]
+        fits.append(max(ends, key=_peak))
         refit = partial(fitter, tol=1e-4, warm=fits[-1])
-        scores.append(votes_held_out(str(ridge), refit, patterns, fold))
+        scores.append(votes_held_out(str(value), refit, patterns, fold))
         if not within_one_standard_error(scores[-1], max(scores, key=mean_score)):
             break
     best = max(scores, key=mean_score)
     if best.scores is None:
         raise StatisticsError(best.refusal)
     position = next(i for i, score in enumerate(scores) if within_one_standard_error(score, best))
-    return RidgeChoice(
+    return StrengthChoice(
         fits[position],
-        replace(base, coupling=ridges[position]),
-        ridges[: len(scores)],
+        prior_of(values[position]),
+        values[position],
+        values[: len(scores)],
         tuple(score.mean for score in scores),
     )
+
+
+def _peak(fit: LatentFit) -> float:
+    """The penalised log-likelihood where the winning start ended."""
+    return next(start.objective for start in fit.starts if start.name == fit.start)
