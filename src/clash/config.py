@@ -25,7 +25,7 @@ from clash.records import Criterion, Role, Turn
 from clash.secrets.destinations import Source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 PROVIDERS = (
     "openai",
@@ -430,6 +430,11 @@ class Limits(Strict):
     max_attempts: int = Field(default=5, ge=1)
     batch: bool = False
     batch_poll_s: float = Field(default=30, gt=0)
+
+    def updated(self, changes: Mapping[str, Any]) -> Limits:
+        """The limits with these changes; a null changes nothing."""
+        given = {name: value for name, value in changes.items() if value is not None}
+        return self.model_copy(update=given)
 
 
 class Observers(Strict):

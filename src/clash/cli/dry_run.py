@@ -13,7 +13,7 @@ from clash.report.formats import money
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from clash.collect.forecast import Forecast
     from clash.collect.plan import Plan
@@ -25,10 +25,10 @@ _NOUNS = {"generate": "answer", "criteria": "criteria", "judge": "judgment"}
 def print_dry_run(
     plan: Plan,
     environ: Mapping[str, str],
+    notes: Sequence[str] = (),
     *,
     as_json: bool,
     verbose: bool = False,
-    notes: Iterable[str] = (),
 ) -> None:
     """Print the plan, its price and where keys would go; ``notes`` go to stderr, as in a run."""
     missing = keys.missing(plan.refs(), environ)

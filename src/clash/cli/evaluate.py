@@ -16,6 +16,7 @@ from clash.cli.options import (
     DryRun,
     EnvFile,
     ExcludeSelf,
+    Looks,
     MaxCost,
     Method,
     Models,
@@ -26,8 +27,10 @@ from clash.cli.options import (
     Quiet,
     RunId,
     Seed,
+    Sequential,
     TrustHost,
     UnknownPrice,
+    Until,
     Verbose,
     Watch,
     Yes,
@@ -89,26 +92,9 @@ def evaluate(
     dry_run: DryRun = False,
     yes: Yes = False,
     prereg: Prereg = None,
-    until: Annotated[
-        str | None,
-        typer.Option("--until", help='Judge in batches until this holds, for example "ci<0.1".'),
-    ] = None,
-    sequential: Annotated[
-        str,
-        typer.Option(
-            "--sequential",
-            help="How repeated looks are corrected for: always-valid, obrien-fleming or pocock.",
-        ),
-    ] = "always-valid",
-    looks: Annotated[
-        int,
-        typer.Option(
-            "--looks",
-            min=1,
-            max=50,
-            help="Number of looks with --until, evenly spaced.",
-        ),
-    ] = 5,
+    until: Until = None,
+    sequential: Sequential = "always-valid",
+    looks: Looks = 5,
     config: ConfigFile = None,
     env_file: EnvFile = None,
     trust_host: TrustHost = None,
@@ -173,13 +159,7 @@ def evaluate(
     if rule is not None:
         check_controls(setup.plan.config)
     if dry_run:
-        print_dry_run(
-            setup.plan,
-            environ,
-            as_json=as_json,
-            verbose=verbose,
-            notes=(*setup.resolution.notes, *setup.prompts.warnings),
-        )
+        print_dry_run(setup.plan, environ, setup.notes, as_json=as_json, verbose=verbose)
         return
     with observer:
         result = execute_until(setup, rule, options) if rule else execute(setup, options)

@@ -157,6 +157,27 @@ DryRun = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before spending.")]
 
+# -- when a run stops ----------------------------------------------------------------------------
+
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        help='Judge in batches until this holds, for example "ci<0.1"; default: judge all at once.',
+    ),
+]
+Sequential = Annotated[
+    str,
+    typer.Option(
+        "--sequential",
+        help="How repeated looks are corrected for: always-valid, obrien-fleming or pocock.",
+    ),
+]
+Looks = Annotated[
+    int,
+    typer.Option("--looks", min=1, max=50, help="Number of looks with --until, evenly spaced."),
+]
+
 # -- which votes are read -------------------------------------------------------------------------
 
 VotesArgument = Annotated[

@@ -5,7 +5,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson, ConfigFile, EnvFile, Method, Seed
+from clash.cli.options import (
+    AsJson,
+    ConfigFile,
+    EnvFile,
+    Looks,
+    Method,
+    Models,
+    PanelName,
+    Seed,
+    Sequential,
+    Until,
+)
 
 if TYPE_CHECKING:
     from clash.analysis.prereg import FrozenRegistration
@@ -18,12 +29,8 @@ def prereg(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="File to write the frozen plan to.")
     ] = Path("prereg.json"),
-    models: Annotated[
-        str | None, typer.Option("--models", "-m", help="Candidates: provider/model,…")
-    ] = None,
-    panel: Annotated[
-        str | None, typer.Option("--panel", "-p", help="Name or file of the panel.")
-    ] = None,
+    models: Models = None,
+    panel: PanelName = None,
     method: Method = None,
     outcome: Annotated[
         str, typer.Option("--outcome", help="points, wins or concordance.")
@@ -39,24 +46,9 @@ def prereg(
     n: Annotated[
         int | None, typer.Option("--n", min=1, help="Number of prompts to judge; default: all.")
     ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(
-            "--until", help='Stopping rule, for example "ci<0.1"; default: judge all prompts once.'
-        ),
-    ] = None,
-    sequential: Annotated[
-        str, typer.Option("--sequential", help="always-valid, obrien-fleming or pocock.")
-    ] = "always-valid",
-    looks: Annotated[
-        int,
-        typer.Option(
-            "--looks",
-            min=1,
-            max=50,
-            help="Number of looks with --until, evenly spaced.",
-        ),
-    ] = 5,
+    until: Until = None,
+    sequential: Sequential = "always-valid",
+    looks: Looks = 5,
     note: Annotated[
         str | None, typer.Option("--note", help="Any other commitment, in words.")
     ] = None,

@@ -117,12 +117,11 @@ def rerun(
         return
     if len(folders) > 1:
         raise ConfigError("one run at a time", field="RUN", hint="--compare takes several")
-    limits = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     changes = RerunOptions(
         regenerate=regenerate,
         panel=panel,
         registration=read_plan(prereg),
-        limits={name: value for name, value in limits.items() if value is not None},
+        limits={"max_cost": max_cost, "concurrency": concurrency, "batch": batch},
     )
     if targeted:
         items, note = targeted_items(parent, stable)

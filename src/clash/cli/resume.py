@@ -61,13 +61,12 @@ def resume(
     if cancel_batches and all(batch.state == "ended" for batch in folder.batches()):
         say("no batch of this run is with a provider", style="")
         raise typer.Exit
-    limits = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     with observer:
         result = resume_run(
             folder,
             environ,
             observer,
-            {name: value for name, value in limits.items() if value is not None},
+            {"max_cost": max_cost, "concurrency": concurrency, "batch": batch},
             cancel_batches=cancel_batches,
         )
     print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)

@@ -152,13 +152,7 @@ def validate(
         replay=earlier,
     )
     if dry_run:
-        print_dry_run(
-            setup.plan,
-            environ,
-            as_json=as_json,
-            verbose=verbose,
-            notes=(*setup.resolution.notes, *setup.prompts.warnings),
-        )
+        print_dry_run(setup.plan, environ, setup.notes, as_json=as_json, verbose=verbose)
         return
     origin = replace(sample_origin(sample, tiers), registration=read_plan(prereg))
     options = RunOptions(environ, observer, kind="validate", run_id=run_id, origin=origin, yes=yes)

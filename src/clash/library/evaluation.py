@@ -24,13 +24,14 @@ from clash.library.results import Result, Run
 from clash.pipeline.options import RunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from contextlib import AbstractContextManager
 
     from clash.analysis.retest import Retest
     from clash.config import Config
     from clash.library.notebook_inputs import Candidates, PanelSpec, Prompts
     from clash.pipeline.finish import RunResult
+    from clash.store.folder import RunFolder
 
 T = TypeVar("T")
 
@@ -287,8 +288,36 @@ def _rerunning(
     times: int,
     *,
     regenerate: bool = False,
-    only: Any = None,  # noqa: ANN401 - a collection of ids
+    only: Collection[str] | None = None,
     panel: str | None = None,
+    **arguments: Unpack[ResumeArguments],
+) -> LibraryWork:
+    def judge_again(
+        parent: RunFolder,
+        environ: Mapping[str, str],
+        observer: LibraryObserver,
+        limits: Mapping[str, Any],
+    ) -> Result[Retest]:
+        from clash.library.statistics import retest_result
+        from clash.pipeline.rerun import RerunOptions, execute_reruns, reruns
+
+        _check_count("times", times)
+        changes = RerunOptions(
+            regenerate=regenerate,
+            only=None if only is None else set(only),
+            panel=panel,
+            limits=limits,
+        )
+        execute_reruns(parent, times, changes, RunOptions(environ, observer, yes=True))
+        return retest_result([parent, *reruns(parent)], tuple(observer.notes))
+
+    return _work_on_run(run, judge_again, **arguments)
+
+
+def _work_on_run(
+    run: str | Path | Run,
+    action: Callable[[RunFolder, Mapping[str, str], LibraryObserver, Mapping[str, Any]], Any],
+    *,
     max_cost: float | None = None,
     concurrency: int | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
@@ -296,26 +325,16 @@ def _rerunning(
     env: Mapping[str, str] | None = None,
     progress: ProgressCallback | None = None,
 ) -> LibraryWork:
+    """What is done with a run that exists: with its folder, the keys, an observer and new limits."""
     observer = LibraryObserver(progress)
 
-    def work() -> Result[Retest]:
-        from clash.library.statistics import retest_result
-        from clash.pipeline.rerun import RerunOptions, execute_reruns, reruns
+    def work() -> object:
         from clash.pipeline.sources import open_run
 
-        _check_count("times", times)
-        parent = open_run(run_path(run), Path(out), observer)
+        folder = open_run(run_path(run), Path(out), observer)
         limits = {"max_cost": max_cost, "concurrency": concurrency}
-        changes = RerunOptions(
-            regenerate=regenerate,
-            only=None if only is None else set(only),
-            panel=panel,
-            limits={name: value for name, value in limits.items() if value is not None},
-        )
-        options = RunOptions(_environ(env), observer, yes=True)
         with _register(Callables(dict(functions or {})), None):
-            execute_reruns(parent, times, changes, options)
-        return retest_result([parent, *reruns(parent)], tuple(observer.notes))
+            return action(folder, _environ(env), observer, limits)
 
     return LibraryWork(work, observer)
 
@@ -346,29 +365,18 @@ async def resume_async(run: str | Path | Run, **arguments: Unpack[ResumeArgument
     return await _resumption(run, **arguments).wait_async()  # type: ignore[no-any-return]
 
 
-def _resumption(
-    run: str | Path | Run,
-    *,
-    max_cost: float | None = None,
-    concurrency: int | None = None,
-    functions: Mapping[str, Callable[..., Any]] | None = None,
-    out: str | Path = "runs",
-    env: Mapping[str, str] | None = None,
-    progress: ProgressCallback | None = None,
-) -> LibraryWork:
-    observer = LibraryObserver(progress)
-
-    def work() -> Run:
+def _resumption(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> LibraryWork:
+    def finish(
+        folder: RunFolder,
+        environ: Mapping[str, str],
+        observer: LibraryObserver,
+        limits: Mapping[str, Any],
+    ) -> Run:
         from clash.pipeline.sequential_run import resume_run
-        from clash.pipeline.sources import open_run
 
-        folder = open_run(run_path(run), Path(out), observer)
-        limits = {"max_cost": max_cost, "concurrency": concurrency}
-        limits = {name: value for name, value in limits.items() if value is not None}
-        with _register(Callables(dict(functions or {})), None):
-            return _run(resume_run(folder, _environ(env), observer, limits), observer)
+        return _run(resume_run(folder, environ, observer, limits), observer)
 
-    return LibraryWork(work, observer)
+    return _work_on_run(run, finish, **arguments)
 
 
 def load(run: str | Path | Run, *, out: str | Path = "runs") -> Run:

@@ -46,8 +46,7 @@ def start(setup: RunSetup, options: RunOptions) -> Forecast:
     """Check the keys, pass on the notes of the preparation, and have the price approved."""
     plan, observer = setup.plan, options.observer
     keys.check(plan.refs(), options.environ, observer)
-    notes = (*setup.resolution.notes, *options.origin.notes, *setup.prompts.warnings)
-    for note in (*notes, *_live_models(plan)):
+    for note in (*setup.notes, *options.origin.notes, *_live_models(plan)):
         observer.note(note)
     forecast = price(plan)
     approve(forecast, plan, observer, yes=options.yes)

@@ -129,14 +129,13 @@ def _config(source: str | Path, runs: Path, pairs: PairsOptions, options: RunOpt
 
 def _only_judging(config: Config, pairs: PairsOptions) -> Config:
     """The configuration without generation, observers and prompts of its own."""
-    limits = config.limits.model_copy(update={"max_cost": pairs.max_cost})
     changes: dict[str, Any] = {
         "candidates": [],
         "prompts": None,
         "repeat": 1,
         "observers": Observers(judges=[]),
         "seed": pairs.seed,
-        "limits": limits if pairs.max_cost is not None else config.limits,
+        "limits": config.limits.updated({"max_cost": pairs.max_cost}),
         "criteria": config.criteria.model_copy(update={"reuse": None}),
     }
     return config.model_copy(update=changes)

@@ -58,6 +58,11 @@ class RunSetup:
     resolution: ResolvedConfig
     prompts: Prompts
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say before it begins."""
+        return (*self.resolution.notes, *self.prompts.warnings)
+
 
 def prepare(
     config: Config,
@@ -293,7 +298,7 @@ def replan(
     observer: Observer,
     limits: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """The plan of a run, from its folder alone; ``limits`` replaces some of its limits.
+    """The plan of a run, from its folder alone; ``limits`` replaces those that are not null.
 
     Raises:
         ConfigError: the limits cannot hold.
@@ -303,8 +308,7 @@ def replan(
     check_inputs(folder)
     config = Config.model_validate(manifest.config)
     if limits:
-        new_limits = config.limits.model_copy(update=dict(limits))
-        config = config.model_copy(update={"limits": new_limits})
+        config = config.model_copy(update={"limits": config.limits.updated(limits)})
     if not isinstance(config.panel, Panel):
         raise ConfigError("names no panel", path=folder.path / layout.MANIFEST, field="config")
     resolution = resolve(config, environ)

@@ -44,7 +44,7 @@ class RerunOptions:
         regenerate: ask the candidates for fresh responses.
         only: judge these items alone.
         panel: the panel that judges, for runs of other tools, whose judges clash cannot call.
-        limits: replace some of the run's limits.
+        limits: replace those of the run that are not null.
         notes: for the manifest.
         registration: the plan that the rerun is held to.
     """
@@ -213,7 +213,7 @@ def _config(parent: RunFolder, seed: int, rerun: RerunOptions) -> Config:
             field="--panel",
             hint="name one: --panel supreme-court",
         )
-    limits = config.limits.model_copy(update=dict(rerun.limits))
+    limits = config.limits.updated(rerun.limits)
     return config.model_copy(update={"panel": panel, "limits": limits})
 
 

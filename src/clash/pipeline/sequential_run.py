@@ -55,7 +55,7 @@ def resume_run(
         folder: the run.
         environ: where keys are.
         observer: watches.
-        limits: replace some of the run's limits.
+        limits: replace those of the run that are not null.
         cancel_batches: cancel the batches that a provider works at, and ask nothing more.
 
     Raises:
