@@ -236,7 +236,7 @@ def _explain(
     # A misspelt key is missing under its right name too: the misspelling is the one to mend.
     first, *remaining = sorted(errors, key=lambda e: e["type"] != "extra_forbidden")
     loc = tuple(step for step in first["loc"] if not _is_variant(step, document, first["loc"]))
-    place = loc
+    line = document.line(loc)
     message = first["msg"].removeprefix("Value error, ")
     hint = None
     if first["type"] == "extra_forbidden":
@@ -249,7 +249,7 @@ def _explain(
     return error(
         message,
         path=document.path,
-        line=document.line(place),
+        line=line,
         field=field_path(loc) or None,
         hint=hint,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import random
 import zipfile
 
 import pytest
@@ -152,3 +153,26 @@ def test_a_workbook_that_is_meant_to_do_harm_is_refused(tmp_path, monkeypatch, c
     file.write_bytes(change(file.read_bytes()))
     with pytest.raises(InputError, match=message):
         load(file)
+
+
+def test_a_damaged_workbook_is_read_or_refused_and_prints_nothing(tmp_path, capsys):
+    file = workbook(tmp_path / "prompts.xlsx", ROWS)
+    good, rng, refused = file.read_bytes(), random.Random(0), 0
+    parts = zipfile.ZipFile(io.BytesIO(good)).namelist()
+
+    def overwrite(part):
+        start = rng.randrange(len(part))
+        return (
+            part[:start]
+            + rng.choice([b"", b"<x>", b'="-1"', b"99999999999999999999"])
+            + (part[start + rng.randrange(40) :])
+        )
+
+    for _ in range(150):
+        file.write_bytes(edited(good, rng.choice(parts), overwrite))
+        try:
+            list(xlsx_reader.sheet_rows(file)[1])
+        except InputError:
+            refused += 1
+    assert 10 < refused < 150
+    assert capsys.readouterr() == ("", "")

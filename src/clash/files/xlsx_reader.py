@@ -7,9 +7,13 @@ never unpacks more than is declared; defusedxml, which the extra brings, refuses
 from __future__ import annotations
 
 import io
+import warnings
 import zipfile
+import zlib
+from contextlib import contextmanager, redirect_stdout
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any
+from xml.etree.ElementTree import ParseError
 
 from clash.errors import InputError
 from clash.extras import require
@@ -26,6 +30,24 @@ MAX_ROWS = 200_000
 MAX_COLUMNS = 1_000
 _ANY_RATIO = 4 << 20
 """Unpacked bytes up to which the ratio is not checked."""
+
+# openpyxl checks little of what it reads: a part that is missing, misspelt or of another kind fails
+# where it is first used. zipfile raises RuntimeErrors for encrypted parts and unknown versions.
+_BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    ParseError,
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What reading a damaged or hostile workbook may raise."""
 
 
 def sheet_rows(path: Path) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
@@ -53,7 +75,7 @@ def _check_sizes(data: bytes, path: Path) -> None:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             parts = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+    except _BROKEN:
         raise _unreadable(path) from None
     unpacked = sum(part.file_size for part in parts)
     is_bomb = unpacked > max(_ANY_RATIO, MAX_RATIO * len(data))
@@ -69,9 +91,18 @@ def _open(data: bytes, path: Path) -> Any:  # noqa: ANN401 - openpyxl has no typ
     import openpyxl
 
     try:
-        return openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-    except Exception:  # noqa: BLE001 - whatever a broken part of the XML makes of it
+        with _quiet():
+            return openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+    except _BROKEN:
         raise _unreadable(path) from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what openpyxl prints and warns of styles and dates away from the user's output."""
+    with warnings.catch_warnings(), redirect_stdout(io.StringIO()):
+        warnings.filterwarnings("ignore", module="openpyxl")
+        yield
 
 
 def _rows(sheet: Any, path: Path) -> Iterator[tuple[int, list[str]]]:  # noqa: ANN401 - as above
@@ -80,8 +111,9 @@ def _rows(sheet: Any, path: Path) -> Iterator[tuple[int, list[str]]]:  # noqa: A
     number = 0
     while True:
         try:
-            cells = next(rows, None)
-        except Exception:  # noqa: BLE001 - as in _open
+            with _quiet():
+                cells = next(rows, None)
+        except _BROKEN:
             raise _unreadable(path, number) from None
         if cells is None:
             return

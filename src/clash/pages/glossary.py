@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 
-_NAME_LIKE = re.compile(r"((?<![\w….])[\w….]++(?:[-/][\w.…]++)+)")
+_BLANKS = re.compile(r"(\s+)")
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,10 @@ def unbroken(text: str) -> Markup:
     from markupsafe import Markup
 
     parts = [
-        f'<span class="unbroken">{_safe(part)}</span>' if n % 2 else _safe(part)
-        for n, part in enumerate(_NAME_LIKE.split(text))
+        f'<span class="unbroken">{_safe(part)}</span>'
+        if "-" in part or "/" in part
+        else _safe(part)
+        for part in _BLANKS.split(text)
     ]
     return Markup("".join(parts))  # noqa: S704 - every part is escaped
 

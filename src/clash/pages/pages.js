@@ -5,13 +5,13 @@
   tip.className = "tip";
   tip.hidden = true;
   tip.setAttribute("aria-hidden", "true"); // the button carries the same text as its description
-  let shown = null;
+  let openTerm = null;
 
-  const hide = () => { shown = null; tip.hidden = true; };
+  const hide = () => { openTerm = null; tip.hidden = true; };
 
   // Under the line that holds the term, above it at the foot of the window, always inside.
   const show = (term) => {
-    shown = term;
+    openTerm = term;
     tip.textContent = term.getAttribute("aria-description");
     if (!tip.isConnected) document.body.append(tip);
     tip.hidden = false;
@@ -21,17 +21,17 @@
     tip.style.top = `${below + tip.offsetHeight > innerHeight - 8 && above > 56 ? above : below}px`;
   };
 
-  const term = (event) => event.target.closest?.(".term");
+  const termOf = (event) => event.target.closest?.(".term");
   addEventListener("pointerover", (event) => {
     if (event.pointerType === "touch") return;
-    const over = term(event);
+    const over = termOf(event);
     if (over) show(over);
-    else if (shown && shown !== document.activeElement && !tip.contains(event.target)) hide();
+    else if (openTerm && openTerm !== document.activeElement && !tip.contains(event.target)) hide();
   });
-  addEventListener("focusin", (event) => { const on = term(event); if (on) show(on); else hide(); });
+  addEventListener("focusin", (event) => { const on = termOf(event); if (on) show(on); else hide(); });
   addEventListener("focusout", hide);
   addEventListener("click", (event) => {
-    const on = term(event);
+    const on = termOf(event);
     if (on) show(on);
     else if (!tip.contains(event.target)) hide();
   });

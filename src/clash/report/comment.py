@@ -36,7 +36,7 @@ MOST_DISAGREEMENTS = 3
 _MOST_RULES, _MOST_ROWS, _MOST_OPINIONS = 40, 12, 7
 _TRACK = 41
 _PROMPT, _REASON, _NAME = 160, 160, 36
-_URL = re.compile(r"https://[\w.-]+(?::\d+)?(?:/[\w.~%-]+)*/?")
+_URL = re.compile(r"https://[\w.-]++(?::\d++)?(?:/[\w.~%-]++)*+/?")
 
 
 @dataclass(frozen=True)
