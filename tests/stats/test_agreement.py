@@ -16,6 +16,7 @@ from clash.stats.agreement import (
     krippendorff_alpha,
     landis_koch,
 )
+from clash.stats.intervals import wilson
 
 THREE = [[44, 5, 1], [7, 20, 3], [9, 5, 6]]
 NAN = math.nan
@@ -43,7 +44,7 @@ UNITS = np.array(
 def test_kappa_and_its_errors_agree_with_statsmodels(weighting, kappa, error, null_error):
     found = kappa_from_table(THREE, weighting=weighting)
     assert found.estimate == pytest.approx(kappa, abs=1e-12)
-    assert found.interval.half_width == pytest.approx(1.959963984540054 * error, abs=1e-10)
+    assert found.error == pytest.approx(error, abs=1e-10)
     assert found.z == pytest.approx(kappa / null_error, abs=1e-8)
 
 
@@ -89,9 +90,13 @@ def test_the_adjectives_of_landis_and_koch(kappa, word):
 
 def test_an_interval_of_kappa_says_how_it_was_made():
     plain = kappa_from_table(THREE, level=0.8).interval
-    assert (plain.method, plain.level, plain.n_effective) == ("large-sample", 0.8, 100)
+    assert (plain.method, plain.level, plain.n_effective) == (
+        "wilson, large-sample error",
+        0.8,
+        100,
+    )
     clustered = cohen_kappa([0, 1, 0, 1, 0], [0, 1, 1, 1, 0], clusters=[1, 1, 2, 2, 3]).interval
-    assert (clustered.method, clustered.n_effective) == ("large-sample, clustered", 3)
+    assert (clustered.method, clustered.n_effective) == ("wilson, large-sample error, clustered", 3)
     perfect = kappa_from_table([[3, 0], [0, 4]]).interval
     assert perfect.method == "wilson at the expected agreement found"
 
@@ -100,7 +105,11 @@ def test_the_inter_run_table_of_the_agent_clash_paper():
     found = kappa_from_table([[71, 5], [4, 20]])
     assert found.observed == pytest.approx(0.91)
     assert found.estimate == pytest.approx(0.757, abs=5e-4)
-    assert (found.interval.low, found.interval.high) == pytest.approx((0.6065, 0.9070), abs=1e-4)
+    # The published interval is kappa ± 1.96 errors.
+    reach = 1.959963984540054 * found.error
+    assert (found.estimate - reach, found.estimate + reach) == pytest.approx(
+        (0.6065, 0.9070), abs=1e-4
+    )
     assert found.words == "substantial"
 
 
@@ -151,12 +160,12 @@ def test_the_clustered_error_of_kappa_by_hand():
     """Even margins: kappa = 2p - 1, and its error twice that of p, a mean of three cluster means.
 
     The means are 1, 1/2 and 1/2, their variance (n - 1 in the denominator) is 1/12, so the error
-    of p is 1/6. At level 1/2, t with 2 degrees of freedom has the quantile sqrt(2/3).
+    of p is 1/6.
     """
     first, second = [0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 1, 0]
     found = cohen_kappa(first, second, clusters=[7, 7, 8, 8, 9, 9], level=0.5)
     assert found.estimate == pytest.approx(1 / 3)
-    assert found.interval.half_width == pytest.approx(math.sqrt(2 / 3) / 3)
+    assert found.error == pytest.approx(1 / 3)
 
 
 @pytest.mark.slow
@@ -343,7 +352,11 @@ def test_kappa_of_two_clusters_has_one_degree_of_freedom():
         clusters=[0, 0, 0, 0, 1, 1, 1, 1],
         level=0.5,
     ).interval
-    assert (found.low, found.high, found.n_effective) == pytest.approx((0, 1, 2))
+    # Wilson's interval of 3/4 at the size with the error 1/4 of t, for the quantile z.
+    z = 0.6744897501960817
+    share = wilson(3 / 4 * 3 * z**2, 3 * z**2, 0.5)
+    assert (found.low, found.high) == pytest.approx((2 * share.low - 1, 2 * share.high - 1))
+    assert found.n_effective == 2
 
 
 def test_the_interval_of_alpha_is_over_clusters():

@@ -41,6 +41,7 @@ class Kappa:
         observed: share of the pairs that agree (weighted agreement where weighted).
         expected: the same if the raters were independent with the margins they have.
         table: (C, C), first rater by row, second by column.
+        error: large-sample standard error of kappa, over clusters where there are any.
         z: kappa over its standard error under independence; NaN where that is 0.
     """
 
@@ -49,6 +50,7 @@ class Kappa:
     expected: float
     table: Floats
     z: float
+    error: float = math.nan
 
     @property
     def estimate(self) -> float:
@@ -112,10 +114,10 @@ def cohen_kappa(
         level: confidence level.
 
     Returns:
-        The interval is by the large-sample standard error (Fleiss, Cohen, Everitt 1969), with
-        clusters by the sum of influences in each and a t quantile. Where that error is 0
-        (perfect agreement, say), the interval is by Wilson's for the observed agreement at the
-        expected agreement found. Undefined kappa: NaN in [-1, 1].
+        The interval is Wilson's for (1 + kappa) / 2 with the large-sample standard error (Fleiss,
+        Cohen, Everitt 1969), with clusters by the sum of influences in each and a t quantile.
+        Where that error is 0 (perfect agreement, say), it is Wilson's for the observed agreement
+        at the expected agreement found. Undefined kappa: NaN in [-1, 1].
 
     Raises:
         StatisticsError: shapes that differ or codes out of range.
@@ -174,7 +176,7 @@ def _kappa(
     # Their variance under independence of the raters; 1e-15 is 0 but for rounding.
     z = kappa * (1 - expected) / math.sqrt(null / n) if null > 1e-15 else math.nan
     interval = _kappa_interval(kappa, observed, expected, error, df, n, level)
-    return Kappa(interval, observed, expected, table, z)
+    return Kappa(interval, observed, expected, table, z, error)
 
 
 def _agreement_weights(n_classes: int, weighting: Weighting) -> Floats:
@@ -206,16 +208,25 @@ def _clustered_error(
 def _kappa_interval(
     kappa: float, observed: float, expected: float, error: float, df: float, n: int, level: float
 ) -> Interval:
+    groups = n if math.isinf(df) else df + 1
+    clustered = "" if math.isinf(df) else ", clustered"
+    if math.isinf(error):
+        return Interval(kappa, -1.0, 1.0, level, n, groups, "none: one cluster")
     if error < 1e-12:
         # Perfect agreement has no large-sample error, and is not certain all the same.
-        share = wilson(min(1.0, max(0.0, observed)) * n, n, level)
+        share = wilson(min(1.0, max(0.0, observed)) * groups, groups, level)
         low, high = ((bound - expected) / (1 - expected) for bound in (share.low, share.high))
         method = "wilson at the expected agreement found"
     else:
+        # (1 + kappa) / 2 as a share of so many observations as have its large-sample error: bounds
+        # in the range and, near 1, as far below as above is near. Of few clusters, a t quantile.
         quantile = normal_quantile(level) if math.isinf(df) else t_quantile(level, df)
-        low, high = kappa - quantile * error, kappa + quantile * error
-        method = "large-sample" if math.isinf(df) else "large-sample, clustered"
-    groups = n if math.isinf(df) else df + 1
+        error *= quantile / normal_quantile(level)
+        half = min(1.0, max(0.0, (1 + kappa) / 2))
+        effective = half * (1 - half) / (error / 2) ** 2
+        share = wilson(half * effective, effective, level)
+        low, high = 2 * share.low - 1, 2 * share.high - 1
+        method = "wilson, large-sample error" + clustered
     return Interval(kappa, max(-1.0, low), min(1.0, high), level, n, groups, method)
 
 

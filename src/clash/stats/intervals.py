@@ -114,23 +114,31 @@ def _check_counts(k: float, n: float) -> None:
 
 
 def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95) -> Interval:
-    """Wilson's interval for the mean of ``values`` where observations come in clusters.
+    """A score interval for the mean of ``values`` where observations come in clusters.
 
-    The variance of the ratio (sum over clusters / observations) gives a design effect, and this
-    an effective n, scaled for the few degrees of freedom of few clusters (Korn, Graubard 1998,
-    who use it with Clopper-Pearson). The design effect is kept between 1 and its value under
-    complete correlation, n / n_c with n_c = n^2 / sum n_g^2: an estimate beyond that is noise,
-    and with two clusters nothing but noise. So copies of an observation leave its interval
-    unchanged, and G equal clusters are worth at least G observations. With one observation per
-    cluster it is Wilson's interval. Where all values are equal, the correlation within clusters
-    cannot be estimated and is taken as complete. Two to five clusters of 4 to 20 observations
-    cover a truth drawn from [0.05, 0.95] in 91 to 100% of simulated samples, whatever the
-    correlation (mean 96% or more); like Wilson's own interval, less often near 0 and 1.
+    It holds the proportions pi that a score test does not reject. With p the mean, S_g the total
+    of a cluster and n_g its size, the variance of p under pi is pi (1 - pi) d(pi) / n, and
+
+        d(pi) = sum_g (S_g - n_g pi)^2 / (n p (1 - pi)^2 + n (1 - p) pi^2)
+
+    is the design effect *under the tested pi*: Wilson's idea (1927) for the variance within
+    clusters too. A design effect at p itself is too small just where p is too close to 0 or 1,
+    because the few discordant clusters that would show the correlation are missing. d(pi) is kept
+    between 1 and its value under complete correlation, n / n_c with n_c = n^2 / sum n_g^2: beyond
+    that it is noise, and with two clusters nothing but noise. Few clusters are allowed for by the
+    squared ratio of the t quantiles with n - 1 and G - 1 degrees of freedom (Korn, Graubard 1998).
+
+    So copies of an observation leave its interval unchanged, G equal clusters are worth at least G
+    observations, and with one observation per cluster it is Wilson's interval. Where all values
+    are equal, the correlation is taken as complete. ``benchmarks/coverage.py`` measures it.
 
     Args:
         values: shape (n,), in [0, 1]: 1 a success, 0 a failure, 0.5 a tie.
         clusters: shape (n,), integer codes.
         level: confidence level.
+
+    Returns:
+        ``n_effective`` is n over the design effect at the estimate, between n_c and n.
 
     Raises:
         StatisticsError: values outside [0, 1] or NaN, or shapes that differ. A single cluster
@@ -142,28 +150,70 @@ def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95
     n = len(x)
     if n == 0:
         return Interval(math.nan, 0.0, 1.0, level, 0.0, 0.0, "wilson, clustered")
-    p = float(x.mean())
-    effective = _effective_n(x, codes, n_clusters, level)
-    low, high = _wilson_bounds(p, effective, normal_quantile(level))
-    return Interval(p, low, high, level, n, effective, "wilson, clustered")
+    size = _EffectiveSize(x, codes, n_clusters, level)
+    z = normal_quantile(level)
+    widest, tightest = _wilson_bounds(size.p, size.least, z), _wilson_bounds(size.p, size.most, z)
+    return Interval(
+        size.p,
+        size.furthest_kept(widest[0], tightest[0], z),
+        size.furthest_kept(widest[1], tightest[1], z),
+        level,
+        n,
+        float(size.under(np.array([size.p]))[0]),
+        "wilson, clustered",
+    )
 
 
-def _effective_n(x: Floats, codes: Codes, n_clusters: int, level: float) -> float:
-    n, p = len(x), float(x.mean())
-    sizes = np.bincount(codes, minlength=n_clusters)
-    worst = float(n * n / np.sum(sizes.astype(float) ** 2))
-    variance = p * (1 - p)
-    if n_clusters == n:
-        return float(n)
-    if n_clusters == 1 or variance == 0 or np.ptp(x) == 0:
-        return worst
-    robust = ratio_variance(x - p, codes, n_clusters) / n**2
-    effect = robust / (variance / (n - 1))
-    # Few clusters estimate the variance with G - 1 degrees of freedom, not n - 1. Wilson's
-    # interval has no t quantile to say so, so n is shrunk by the squared ratio of the two
-    # quantiles (Korn, Graubard 1998).
-    student = (t_quantile(level, n - 1) / t_quantile(level, n_clusters - 1)) ** 2
-    return max(worst, float(n / max(1.0, effect) * student))
+class _EffectiveSize:
+    """How many independent observations clustered ones are worth, under a proportion to test.
+
+    Attributes:
+        p: the mean.
+        least: their number if those of a cluster are copies, which it never falls below.
+        most: their number if they are independent, for the few clusters that show it.
+    """
+
+    _STEPS = 64
+
+    def __init__(self, x: Floats, codes: Codes, n_clusters: int, level: float) -> None:
+        n = len(x)
+        self.p, self.n = float(x.mean()), float(n)
+        totals = np.bincount(codes, weights=x, minlength=n_clusters)
+        sizes = np.bincount(codes, minlength=n_clusters).astype(float)
+        # sum_g (S_g - n_g pi)^2 by its powers of pi, highest first.
+        self._squares = (float(sizes @ sizes), -2 * float(totals @ sizes), float(totals @ totals))
+        self.least = n * n / self._squares[0]
+        if n_clusters == n:
+            self.most = self.least = self.n
+        elif n_clusters == 1 or np.ptp(x) == 0:
+            self.most = self.least
+        else:
+            student = t_quantile(level, n - 1) / t_quantile(level, n_clusters - 1)
+            self.most = max(self.least, n * student**2)
+
+    def under(self, pi: Floats) -> Floats:
+        """The effective size where the proportion is ``pi``, any shape."""
+        squares = np.polyval(self._squares, pi)
+        independent = self.n * (self.p * (1 - pi) ** 2 + (1 - self.p) * pi**2)
+        # most * independent / squares; no clustering to see where squares is 0.
+        worth = np.divide(
+            self.most * independent, squares, out=np.full(pi.shape, np.inf), where=squares > 0
+        )
+        clipped: Floats = np.clip(worth, self.least, self.most)
+        return clipped
+
+    def furthest_kept(self, widest: float, tightest: float, z: float) -> float:
+        """The bound between two bounds: the first pi from ``widest`` on that is not rejected."""
+        if self.least == self.most:
+            return widest
+        path = np.linspace(widest, tightest, self._STEPS)
+        for _ in range(4):  # each round narrows the step 63-fold, to below 1e-7 of the path
+            kept = self.under(path) * (self.p - path) ** 2 <= z * z * path * (1 - path) + 1e-15
+            at = int(np.argmax(kept)) if kept.any() else len(path) - 1
+            if at == 0:
+                return float(path[0])
+            path = np.linspace(path[at - 1], path[at], self._STEPS)
+        return float(path[-1])
 
 
 def ratio_variance(residuals: Floats, codes: Codes, n_clusters: int) -> float:
