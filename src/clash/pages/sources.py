@@ -21,8 +21,12 @@ def stylesheet(*files: Path) -> str:
 
 
 def script(*files: Path) -> str:
-    """The shared behaviour (tooltips, printing) and these files, as the one script of a page."""
-    return "".join(map(inline_source, (_FOLDER / "pages.js", *files)))
+    """The shared behaviour (tooltips, printing) and these files, as the one script of a page.
+
+    The files find elements, text and unpacking in ``dom``.
+    """
+    shared = ("pages.js", "dom.js") if files else ("pages.js",)
+    return "".join(map(inline_source, (*(_FOLDER / name for name in shared), *files)))
 
 
 def templates(folder: Path) -> Environment:

@@ -8,9 +8,10 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.escape import content_security_policy, inline_source, pack, template_environment
+from clash import pages
+from clash.escape import content_security_policy, pack
 from clash.review.session import blinded_item, name_of
-from clash.serving.server import Page
+from clash.serving.server import LOCAL_SCRIPT, Page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +49,10 @@ def order(key: str, secret: str) -> str:
 
 
 def _page(run: str, annotator: str, contents: str, *, connect: str) -> Page:
-    css, script = inline_source(_FOLDER / "review.css"), inline_source(_FOLDER / "review.js")
+    css = pages.stylesheet(_FOLDER / "review.css")
+    script = pages.script(LOCAL_SCRIPT, _FOLDER / "review.js")
     rules = content_security_policy(css, script, connect=connect)
-    template = template_environment(_FOLDER).get_template("review.html.j2")
+    template = pages.templates(_FOLDER).get_template("review.html.j2")
     text = template.render(
         run=run,
         annotator=name_of(annotator) if annotator else "",

@@ -2,46 +2,16 @@
 // Texts of models reach the page through textContent only: nothing here builds markup from a string.
 (() => {
   const $ = (id) => document.getElementById(id);
-  const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+  const { el, text, inflate } = dom;
   let annotator = "", state = null, busy = false;
 
-  const el = (tag, attributes, ...children) => {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) node.setAttribute(name, value);
-    for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) node.append(child);
-    return node;
-  };
-  const text = (value) => {
-    const string = String(value).replace(/\r\n/g, "\n");
-    const parts = document.createDocumentFragment();
-    let last = 0;
-    for (const found of string.matchAll(HIDDEN)) {
-      const code = "U+" + found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
-      parts.append(string.slice(last, found.index), el("span", { class: "hidden-character" }, code));
-      last = found.index + found[0].length;
-    }
-    parts.append(string.slice(last));
-    return parts;
-  };
   const name = (value) => el("bdi", {}, text(value));
 
   // Where decisions go: to the server that sent this page, or into this page, for a file.
   const live = () => {
-    const given = location.hash.slice(1);
-    const kept = "clash-token " + location.host;
-    if (given) { sessionStorage.setItem(kept, given); history.replaceState(null, "", location.pathname); }
-    const token = sessionStorage.getItem(kept) || "";
-    const ask = async (what, said = {}) => {
-      const answer = await fetch("/api/" + what, {
-        method: "POST", headers: { "Content-Type": "application/json", "X-Clash-Token": token },
-        body: JSON.stringify({ annotator, ...said }),
-      });
-      const found = await answer.json();
-      if (!answer.ok) throw new Error(found.error);
-      return found;
-    };
+    const ask = (what, request = {}) => local.ask(what, { annotator, ...request });
     return {
-      state: () => ask("state"), decide: (said) => ask("decide", said), undo: () => ask("undo"),
+      state: () => ask("state"), decide: (decision) => ask("decide", decision), undo: () => ask("undo"),
       finish: async () => ({ words: "The session has ended; the report is being rebuilt. You can close this page.", tables: (await ask("finish")).told }),
       after: "Finish ends the session for everyone and rebuilds the report.",
       follow: true,
@@ -64,9 +34,9 @@
     };
     return {
       state: async () => now(),
-      decide: async (said) => {
-        if (said.choice === "skip") skipped = [...skipped.filter((s) => s !== said.item), said.item];
-        else { decisions.push(said); save(); }
+      decide: async (decision) => {
+        if (decision.choice === "skip") skipped = [...skipped.filter((s) => s !== decision.item), decision.item];
+        else { decisions.push(decision); save(); }
         return now();
       },
       undo: async () => { const one = decisions.pop(); save(); return now(one && one.item); },
@@ -82,12 +52,15 @@
     };
   };
 
-  const quote = (head, body) => el("article", { class: "quote" }, el("header", {}, el("h2", {}, head)), el("pre", { tabindex: "0", dir: "auto" }, text(body)));
+  const quote = (head, body, kind) => el("article", { class: kind }, el("h2", {}, head), el("pre", { tabindex: "0", dir: "auto" }, text(body)));
+  const table = (columns, rows) => el("table", {},
+    el("thead", {}, el("tr", {}, columns.map((column, i) => el("th", { scope: "col", class: i > 0 && "number" }, column)))),
+    el("tbody", {}, rows.map(([head, ...cells]) => el("tr", {}, el("th", { scope: "row" }, head), cells.map((cell) => el("td", { class: "number" }, cell))))));
 
   const button = (key, words, choice, kind) => {
-    const made = el("button", { type: "button", class: kind || "", "data-choice": choice }, words, " ", el("kbd", {}, key));
-    made.addEventListener("click", () => decide(choice));
-    return made;
+    const control = el("button", { type: "button", class: kind, "data-choice": choice }, words, " ", el("kbd", {}, key));
+    control.addEventListener("click", () => decide(choice));
+    return control;
   };
 
   const show = (found) => {
@@ -109,12 +82,12 @@
 
   const task = (item, undo) => {
     $("prompt").replaceChildren(
-      ...(item.system ? [quote("system", item.system)] : []),
-      ...item.turns.map((turn) => quote(turn.role === "user" ? "prompt" : turn.role, turn.content)),
-      ...(item.reference ? [quote("reference answer", item.reference)] : []),
+      ...(item.system ? [quote("System message", item.system)] : []),
+      ...item.turns.map((turn) => quote(turn.role === "user" ? "Prompt" : turn.role, turn.content)),
+      ...(item.reference ? [quote("Reference answer", item.reference)] : []),
       ...(item.criteria.length ? [el("p", { class: "criteria" }, "Judge by: ", item.criteria.flatMap((c, i) => [i ? ", " : "", name(c.name)]))] : []));
     const sides = Object.keys(item.responses);
-    $("responses").replaceChildren(...sides.map((side) => quote(`Response ${side}`, item.responses[side])));
+    $("responses").replaceChildren(...sides.map((side) => quote(`Response ${side}`, item.responses[side], "response")));
     $("choices").replaceChildren(
       ...sides.map((side) => button(side.toLowerCase(), `${side} is better`, side, "choose")),
       button("t", "Tie", "tie"), button("x", sides.length > 2 ? "All bad" : "Both bad", "both bad"), button("s", "Skip", "skip"));
@@ -128,15 +101,12 @@
     scrollTo(0, 0);
   };
 
-  const scores = (item, sides) => el("table", {},
-    el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "1 to 5"), sides.map((s) => el("th", { scope: "col" }, s)))),
-    el("tbody", {}, item.criteria.map((c) => el("tr", {}, el("th", { scope: "row" }, name(c.name)),
-      sides.map((side) => {
-        const pick = el("select", { "aria-label": `${c.name}, response ${side}` }, ["", 1, 2, 3, 4, 5].map((n) => el("option", {}, n)));
-        pick.dataset.side = side;
-        pick.dataset.criterion = c.name;
-        return el("td", {}, pick);
-      })))));
+  const scores = (item, sides) => table(["1 to 5", ...sides], item.criteria.map((criterion) => [name(criterion.name), ...sides.map((side) => {
+    const pick = el("select", { "aria-label": `${criterion.name}, response ${side}` }, ["", 1, 2, 3, 4, 5].map((n) => el("option", {}, n)));
+    pick.dataset.side = side;
+    pick.dataset.criterion = criterion.name;
+    return pick;
+  })]));
 
   const given = () => {
     const found = {};
@@ -159,14 +129,13 @@
 
   const agreement = (lines) => {
     $("agreement").hidden = lines.length === 0;
-    const within = (found, write) => (found ? `${write(found[0])} [${write(found[1])}, ${write(found[2])}]` : "–");
-    const percent = (x) => `${Math.round(100 * x)}%`, number = (x) => x.toFixed(2);
+    const percent = (x) => (x ? `${Math.round(100 * x[0])}% [${Math.round(100 * x[1])}, ${Math.round(100 * x[2])}]` : "–");
+    const number = (x) => (x ? `${x[0].toFixed(2)} [${x[1].toFixed(2)}, ${x[2].toFixed(2)}]` : "–");
     const cells = (line) => ("alpha" in line
-      ? ["–", `alpha ${within(line.alpha, number)}`]
-      : [within(line.same, percent), within(line.kappa, number)]);
-    $("agreement").lastElementChild.replaceChildren(el("table", {},
-      el("thead", {}, el("tr", {}, ["you and", "items", "the same", "kappa"].map((h) => el("th", { scope: "col" }, h)))),
-      el("tbody", {}, lines.map((line) => el("tr", {}, el("th", { scope: "row" }, name(line.with)), el("td", {}, String(line.n)), cells(line).map((c) => el("td", {}, c)))))));
+      ? ["–", `alpha ${number(line.alpha)}`]
+      : [percent(line.same), number(line.kappa)]);
+    $("agreement-table").replaceChildren(table(["compared with", "items", "same choice", "kappa"],
+      lines.map((line) => [name(line.with), String(line.n), ...cells(line)])));
   };
 
   // While the table is open it follows what the others decide.
@@ -182,7 +151,7 @@
     if (busy) return;
     busy = true;
     $("error").textContent = "";
-    try { show(await work()); } catch (error) { $("error").textContent = `That was not written down: ${error.message}`; }
+    try { show(await work()); } catch (error) { $("error").textContent = `Your decision was not saved: ${error.message}`; }
     busy = false;
   };
   const decide = (choice) => state && state.item && run(() => where.decide({ item: state.item.item, choice, scores: given(), note: $("note").value }));
@@ -194,13 +163,11 @@
     sessionStorage.setItem("clash-annotator", annotator);
     run(() => where.state());
   });
-  const tell = (found) => [
-    el("h2", {}, found.title),
-    el("div", { class: "wide", role: "region", tabindex: "0", "aria-label": found.title }, el("table", {},
-      el("thead", {}, el("tr", {}, found.columns.map((head) => el("th", { scope: "col" }, head)))),
-      el("tbody", {}, found.rows.map(([head, ...cells]) => el("tr", {},
-        el("th", { scope: "row" }, text(head)), cells.map((cell) => el("td", {}, text(cell)))))))),
-    ...found.notes.map((note) => el("p", {}, text(note))),
+  const tell = (change) => [
+    el("h2", {}, change.title),
+    el("div", { class: "wide", role: "region", "aria-label": change.title },
+      table(change.columns, change.rows.map((row) => row.map(text)))),
+    ...change.notes.map((note) => el("p", { class: "small" }, text(note))),
   ];
 
   $("finish").addEventListener("click", async () => {
@@ -216,13 +183,14 @@
       $("end").firstElementChild.textContent = "Finished";
       $("after").replaceChildren(text(found.words));
       $("told").replaceChildren(...found.tables.flatMap(tell));
+      $("terms").hidden = found.tables.length === 0;
     } catch (error) { if (state) show(state); $("error").textContent = error.message; }
     busy = false;
   });
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || !state || !state.item) return;
     if (event.key === "Escape") { document.activeElement.blur(); return; }
-    if (event.target.closest("input, select, textarea")) return;
+    if (event.target.closest("input, select, textarea, .term")) return;
     const key = event.key.toLowerCase();
     const side = Object.keys(state.item.responses).find((one) => one.toLowerCase() === key);
     const known = { t: "tie", x: "both bad", s: "skip" };
@@ -238,9 +206,7 @@
   const begin = async () => {
     const packed = $("held").textContent;
     if (packed) {
-      const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
-      const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-      where = disk(JSON.parse(await new Response(stream).text()));
+      where = disk(JSON.parse(await inflate(packed)));
     } else where = live();
     const field = $("who").elements.namedItem("annotator");
     const before = sessionStorage.getItem("clash-annotator");

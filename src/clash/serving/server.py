@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -26,6 +27,8 @@ from clash.escape import for_terminal
 if TYPE_CHECKING:
     from socket import socket
 
+LOCAL_SCRIPT = Path(__file__).with_name("local.js")
+"""What a page asks its server with."""
 _LONGEST = 100_000
 _STALLED_S = 10.0
 _MOST_CONNECTIONS = 32

@@ -1,7 +1,7 @@
 // The interval chart of the shared style sheet, for rows that arrive after the page. Rows: name,
 // title, figure, bounds, and low, estimate, high in the unit of the axis.
 const chart = (() => {
-  const { el, svg, text } = local;
+  const { el, svg, text } = dom;
   const place = (axis, value) => `${Math.min(100, Math.max(0, 100 * (value - axis.low) / (axis.high - axis.low))).toFixed(2)}%`;
   const track = (row, axis) => {
     const marks = axis.ticks.map(([value]) => svg("line", { class: value === axis.reference ? "reference" : "grid", x1: place(axis, value), x2: place(axis, value), y1: "0", y2: "100%" }));

@@ -1,6 +1,6 @@
 // A run while it goes on: asks for its state every second, and becomes the report at its end.
 (() => {
-  const { ask, text } = local;
+  const { text } = dom, { ask } = local;
   const $ = (id) => document.getElementById(id);
   const axis = (label) => ({ low: 0, high: 100, reference: 50, ticks: [[0, "0%"], [25, "25%"], [50, label], [75, "75%"], [100, "100%"]] });
   const PHASES = {

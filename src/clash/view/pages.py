@@ -6,9 +6,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clash import pages, serving
+from clash import pages
 from clash.escape import content_security_policy
-from clash.serving.server import Page
+from clash.serving.server import LOCAL_SCRIPT, Page
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from clash.view.comparison import ComparisonView
 
 _FOLDER = Path(__file__).parent
-_LOCAL = Path(serving.__file__).parent / "local.js"
 
 
 def run_list_page() -> Page:
@@ -53,7 +52,7 @@ def problem_page(title: str, message: str) -> Page:
 
 def _page(template: str, scripts: tuple[str, ...], **values: object) -> Page:
     css = pages.stylesheet(_FOLDER / "view.css")
-    files = [_LOCAL, _FOLDER / "chart.js", *(_FOLDER / name for name in scripts)]
+    files = [LOCAL_SCRIPT, _FOLDER / "chart.js", *(_FOLDER / name for name in scripts)]
     script = pages.script(*files) if scripts else pages.script()
     policy = content_security_policy(css, script, connect="'self'" if scripts else "'none'")
     text = _templates().get_template(template).render(

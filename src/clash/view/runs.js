@@ -1,6 +1,6 @@
 // The list of runs: rows arrive in portions, are filtered here, and any two can be compared.
 (() => {
-  const { el, svg, text, ask, token } = local;
+  const { el, svg, text } = dom, { ask, token } = local;
   const $ = (id) => document.getElementById(id);
   const AXIS = { low: 0, high: 100, reference: 50, ticks: [[50, ""]], base: true };
   const STATES = { running: "Running", partial: "Interrupted", failed: "Failed", unreadable: "Unreadable" };

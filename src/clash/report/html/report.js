@@ -4,48 +4,18 @@
   const PAGE = 50;
   const $ = (id) => document.getElementById(id);
   const list = $("list"), form = $("filters"), count = $("count"), more = $("more");
-  const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e0fff}]/gu;
+  const { el, text, inflate } = dom;
   const chunks = new Map();
   let index = [], shown = [], drawn = 0;
   const SHORT = JSON.parse(list.dataset.names), IS_CONTROL = document.body.dataset.truth === "control";
   const [AGREE, DISAGREE, PICK] = IS_CONTROL ? ["right", "wrong", "the better one"] : ["people agree", "people disagree", "people’s pick"];
   const first = form.querySelector("[name=show]").value;
 
-  const el = (tag, attributes, ...children) => {
-    const node = document.createElement(tag);
-    for (const [name, value] of Object.entries(attributes || {})) {
-      if (value === true) node.setAttribute(name, "");
-      else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value);
-    }
-    for (const child of children.flat(Infinity)) if (child !== null && child !== undefined) node.append(child);
-    return node;
-  };
-
-  // Characters that act unseen (controls, changes of direction) are written out.
-  const text = (value) => {
-    const string = String(value).replace(/\r\n/g, "\n");
-    const parts = document.createDocumentFragment();
-    let last = 0;
-    for (const found of string.matchAll(HIDDEN)) {
-      parts.append(string.slice(last, found.index));
-      const code = "U+" + found[0].codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
-      parts.append(el("span", { class: "odd" }, code));
-      last = found.index + found[0].length;
-    }
-    parts.append(string.slice(last));
-    return parts;
-  };
   const short = (value) => name(SHORT[value] ?? value);
   const name = (value) => el("bdi", { class: "name" }, text(value));
   const number = (value, digits = 2) => (value === null || value === undefined ? "–" : Number(value).toFixed(digits));
   const groups = (ranking, write = (x) => x) =>
     ranking.flatMap((group, i) => [i ? " > " : "", ...group.flatMap((one, j) => [j ? " = " : "", write(one)])]);
-
-  const inflate = async (packed) => {
-    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return new Response(stream).text();
-  };
 
   // A large report has its items in a page beside it. That page sits in a frame that may do nothing
   // but answer, and what it answers must have the hash that this page was written with.
