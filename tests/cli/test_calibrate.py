@@ -209,7 +209,7 @@ def test_few_labels_correct_the_win_rate_in_a_narrower_interval(tmp_path, capsys
     found = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--splits", "2", "--jobs", "1",
                    "--families", "logistic", "--paths", "random")  # fmt: skip
     rate = found["win_rate"]
-    assert rate["high"] - rate["low"] < 0.9 * (rate["labels_only"][1] - rate["labels_only"][0])
+    assert rate["high"] - rate["low"] < 0.95 * (rate["labels_only"][1] - rate["labels_only"][0])
 
 
 def test_one_map_or_an_average_and_a_guard_only_for_one(tmp_path, capsys):

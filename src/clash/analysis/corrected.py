@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.hypothesis_tests import two_sided
-from clash.stats.intervals import normal_quantile, wilson, wilson_clustered
-from clash.stats.selection.ppi import powered_mean
+from clash.stats.selection.ppi import powered_proportion
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -118,7 +117,7 @@ def _rate(
     labelled_rows, unlabelled_rows = rows[row_has_label], rows[~row_has_label]
     people = [float(run.truth[run.items[i].item_id] == name) for i in labelled_rows]
     try:
-        estimate = powered_mean(
+        estimate = powered_proportion(
             people,
             wins[row_has_label],
             wins[~row_has_label],
@@ -129,22 +128,14 @@ def _rate(
         )
     except StatisticsError:
         return None
-    alone = wilson_clustered(people, clusters[labelled_rows])
-    rate = proportion(estimate.interval) if len(unlabelled_rows) else alone
-    return CorrectedRate(name, rate, alone, float(wins.mean()), estimate.bias, estimate.power)
-
-
-def proportion(estimate: Interval) -> Interval:
-    """An interval of a share that stays between 0 and 1: Wilson's, with the same variance.
-
-    At a share of 0 or 1, which shows no variance, it is that of the labels as they are.
-    """
-    share, n = min(max(estimate.estimate, 0.0), 1.0), estimate.n
-    variance = (estimate.half_width / normal_quantile(estimate.level)) ** 2
-    plain_variance = share * (1 - share) / n
-    effect = variance / plain_variance if plain_variance > 0 and variance > 0 else 1.0
-    proportion = wilson(share * n, n, estimate.level, design_effect=effect)
-    return replace(proportion, method=f"{estimate.method}, as Wilson's")
+    return CorrectedRate(
+        name,
+        estimate.interval,
+        estimate.labels_only,
+        float(wins.mean()),
+        estimate.bias,
+        estimate.power,
+    )
 
 
 def why_not_corrected(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.corrected import proportion, why_not_corrected
+from clash.analysis.corrected import why_not_corrected
 from clash.analysis.leaderboard import duel_test, points_table
 from clash.analysis.win_rates import PairOutcomes, pair_outcomes, win_rates
 from clash.errors import StatisticsError
-from clash.stats.selection.ppi import powered_mean
+from clash.stats.selection.ppi import powered_proportion
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -133,7 +133,7 @@ def _corrected_duel(
         return None
     panel = np.array([by_panel[row] for row in rows])
     try:
-        estimate = powered_mean(
+        estimate = powered_proportion(
             [by_labels[row] for row in rows if row in by_labels],
             panel[has_label],
             panel[~has_label],
@@ -145,7 +145,7 @@ def _corrected_duel(
     except StatisticsError:
         return None
     first, second = (row.candidate for row in board[:2])
-    return CorrectedDuel(first, second, proportion(estimate.interval), int(has_label.sum()))
+    return CorrectedDuel(first, second, estimate.interval, int(has_label.sum()))
 
 
 def _outcomes_of(pairs: Sequence[PairOutcomes], columns: Sequence[int]) -> dict[int, float]:

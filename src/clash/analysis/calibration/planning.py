@@ -18,7 +18,7 @@ from clash.stats.selection.active import (
     plan_labels,
 )
 from clash.stats.selection.metrics import expected_side
-from clash.stats.selection.ppi import PoweredMean, powered_mean
+from clash.stats.selection.ppi import PoweredMean, powered_proportion
 from clash.stats.selection.selector import plain_majority
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def win_rate(votes: Votes, panel: PanelVotes, frame: ScoreFrame) -> PoweredMean 
         if frame.target == "scalar"
         else votes.labels[has_label]
     )
-    return powered_mean(
+    return powered_proportion(
         labels,
         side_by_votes[has_label],
         side_by_votes[is_unlabelled],

@@ -6,13 +6,20 @@ Source: Angelopoulos, Duchi and Zrnic, PPI++ (2023), for a mean.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, encode_clusters, mean_clustered, t_quantile
+from clash.stats.intervals import (
+    Interval,
+    encode_clusters,
+    mean_clustered,
+    t_quantile,
+    wilson,
+    wilson_clustered,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -30,6 +37,7 @@ class PoweredMean:
         judges_mean: mean of all judgments, whose bias nothing corrects.
         power: weight of the judgments, 0 to 1 (lambda in the paper); 0 uses the labels alone.
         bias: mean of judgments minus labels on the labelled rows.
+        variance: of the estimate, over sources.
     """
 
     interval: Interval
@@ -37,6 +45,7 @@ class PoweredMean:
     judges_mean: float
     power: float
     bias: float
+    variance: float
 
 
 def powered_mean(
@@ -84,7 +93,8 @@ def powered_mean(
     labels_only = mean_clustered(y, groups, level)
     bias = float((f - y).mean())
     if not len(h):
-        return PoweredMean(labels_only, labels_only, float(f.mean()), 0.0, bias)
+        alone = (labels_only.half_width / t_quantile(level, g - 1)) ** 2
+        return PoweredMean(labels_only, labels_only, float(f.mean()), 0.0, bias, alone)
     source = _source_codes(groups, len(y), other_groups, len(h))
     stratum = _codes(strata, len(y), other_strata, len(h))
     parts = _parts(y, f, h, source, stratum)
@@ -108,7 +118,78 @@ def powered_mean(
         estimate, estimate - reach, estimate + reach, level, len(y), effective, method
     )
     judges_mean = float(np.concatenate([f, h]).mean())
-    return PoweredMean(interval, labels_only, judges_mean, power, bias)
+    return PoweredMean(interval, labels_only, judges_mean, power, bias, variance)
+
+
+_FEW = 3.0
+"""Squared number of rarer labels at which half of the measured gain in precision is believed."""
+
+
+def powered_proportion(
+    labels: ArrayLike,
+    judgments: ArrayLike,
+    other_judgments: ArrayLike,
+    groups: ArrayLike | None = None,
+    other_groups: ArrayLike | None = None,
+    level: float = 0.95,
+    *,
+    strata: ArrayLike | None = None,
+    other_strata: ArrayLike | None = None,
+) -> PoweredMean:
+    """:func:`powered_mean` for labels in [0, 1], with intervals that stay there: Wilson's.
+
+    The estimate is that of :func:`powered_mean`. Its interval is Wilson's with the effective number
+    of labels of :func:`~clash.stats.intervals.wilson_clustered`, times what the judgments save: the
+    variance of the labelled mean over that of the estimate. A handful of failures says little
+    about that ratio (a judge that happens to agree on the only failure seems to save
+    everything), so it is shrunk towards 1, or towards Kish's design effect of unequal strata,
+    with weight m^2 / (m^2 + 3) on the measured ratio for m = n_eff p (1 - p). With one stratum the
+    ratio never exceeds 1: such judgments are never worse than none. Simulated coverage is in
+    docs/calibration.md.
+
+    Args:
+        labels: (n,), in [0, 1].
+        judgments: as in :func:`powered_mean`, like all other arguments.
+
+    Raises:
+        StatisticsError: labels outside [0, 1], or as in :func:`powered_mean`.
+    """
+    powered = powered_mean(
+        labels,
+        judgments,
+        other_judgments,
+        groups,
+        other_groups,
+        level,
+        strata=strata,
+        other_strata=other_strata,
+    )
+    y, codes, g = encode_clusters(labels, groups)
+    alone = wilson_clustered(y, codes, level)
+    if not len(np.asarray(other_judgments)):
+        return replace(powered, interval=alone, labels_only=alone)
+    kish = _kish(strata, len(y), other_strata, len(np.asarray(other_judgments)))
+    label_variance = (powered.labels_only.half_width / t_quantile(level, g - 1)) ** 2
+    ratio = powered.variance / label_variance if label_variance > 0 else kish
+    ratio = min(ratio, 1.0) if strata is None else ratio
+    rarer = alone.n_effective * alone.estimate * (1 - alone.estimate)
+    weight = rarer**2 / (rarer**2 + _FEW)
+    share = min(max(powered.interval.estimate, 0.0), 1.0)
+    effect = max((1 - weight) * kish + weight * ratio, _TINY) * len(y) / alone.n_effective
+    interval = wilson(share * len(y), len(y), level, design_effect=effect)
+    method = f"{powered.interval.method}, as Wilson's"
+    return replace(powered, interval=replace(interval, method=method), labels_only=alone)
+
+
+_TINY = 1e-9
+
+
+def _kish(first: ArrayLike | None, n: int, second: ArrayLike | None, m: int) -> float:
+    """Design effect of labelling strata at other rates than they occur: n sum share^2 / n_s."""
+    stratum = _codes(first, n, second, m)
+    share = np.bincount(stratum) / (n + m)
+    labelled = np.bincount(stratum[:n], minlength=len(share))
+    return float(n * np.sum(share**2 / np.maximum(labelled, 1)))
 
 
 @dataclass(frozen=True, slots=True)
