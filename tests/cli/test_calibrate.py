@@ -241,3 +241,49 @@ def test_options_that_are_none_are_named(tmp_path, capsys, words, says):
     write_votes(tmp_path / "v.jsonl", [VoteRow("q", "a", 1, 1)])
     found = answer(capsys, "calibrate", tmp_path / "v.jsonl", *words, code=2)
     assert says in found["error"]["message"]
+
+
+def grouped_votes(path, groups, n=120):
+    rng = np.random.default_rng(2)
+    lines = []
+    for i in range(n):
+        truth = int(rng.random() < 0.6)
+        for judge in ("a", "b", "c"):
+            vote = truth if rng.random() < 0.8 else 1 - truth
+            line = {"item": f"q{i}", "judge": judge, "vote": vote, "label": truth}
+            lines.append(json.dumps({**line, "group": groups(i)}))
+    path.write_text("\n".join(lines))
+
+
+SMALL = ("--splits", "3", "--jobs", "1", "--families", "logistic", "--paths", "random")
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "used", "why"),
+    [
+        (40, (), 40, ()),
+        (42, (), 40, ("--labels 42", "40 of 120", "copies")),
+        (42, ("--sources", "item"), 42, ()),
+        (42, ("--folds", "3"), 40, ("--labels 42", "40 of 120", "copies")),
+        (500, (), 95, ("--labels 500", "95 of 120", "a fifth")),
+    ],
+)
+def test_labels_are_counted_in_items_and_another_number_is_said(
+    tmp_path, capsys, labels, options, used, why
+):
+    grouped_votes(tmp_path / "v.jsonl", lambda i: f"s{i // 5}")
+    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", *SMALL, "--labels", labels, *options)
+    assert found["n_train_items"] == found["n_train"] == used
+    assert len(found["notes"]) == bool(why)
+    assert all(words in note for note in found["notes"] for words in why)
+
+
+def test_groups_that_are_categories_are_refused_with_two_ways_out(tmp_path, capsys):
+    grouped_votes(tmp_path / "v.jsonl", lambda _: "gpt")
+    wrong = answer(capsys, "calibrate", tmp_path / "v.jsonl", *SMALL, code=2)["error"]
+    assert "all 120 labelled items share group 'gpt'" in wrong["message"]
+    assert "copies of one source" in wrong["message"]
+    assert "subset" in wrong["message"]
+    assert "--sources item" in wrong["message"]
+    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", *SMALL, "--sources", "item")
+    assert found["n_sources"] == 120

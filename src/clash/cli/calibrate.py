@@ -89,6 +89,14 @@ def calibrate(
             "comma separated, or `task` for the published default.",
         ),
     ] = None,
+    sources: Annotated[
+        str,
+        typer.Option(
+            "--sources",
+            help="What a split keeps together: group (all rows of a `group`, the default) or item "
+            "(where `group` is a category, not a mark of copies).",
+        ),
+    ] = "group",
     judges: Judges = None,
     subset: Subset = None,
     presentation: Presentation = None,
@@ -148,6 +156,7 @@ def calibrate(
         prior,
         jobs,
         42 if seed is None else seed,
+        sources,
     )
     if plan_labels is not None:
         plan = plan_next(selection, options, plan_labels)

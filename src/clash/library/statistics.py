@@ -159,6 +159,7 @@ def calibrate(
     seed: int = 42,
     jobs: int | None = 1,
     to: str | Path | None = None,
+    sources: str = "group",
     **filters: Unpack[VoteFilters],
 ) -> Result[CalibrationStudy]:
     """Learn from human labels which judges to ask and how to weigh their votes.
@@ -171,6 +172,7 @@ def calibrate(
         seed: seed of the splits.
         jobs: processes; null is one for each core.
         to: write the calibrator here, for ``evaluate(calibrator=…)``.
+        sources: what a split keeps together: ``group``, or ``item`` where groups are categories.
         **filters: the filters of :func:`read_votes`.
 
     Raises:
@@ -178,7 +180,9 @@ def calibrate(
     """
     from clash.pipeline.calibrate import CalibrateOptions, calibrate_votes, write_calibrator
 
-    options = CalibrateOptions(labels=labels, splits=splits, folds=folds, seed=seed, jobs=jobs)
+    options = CalibrateOptions(
+        labels=labels, splits=splits, folds=folds, seed=seed, jobs=jobs, sources=sources
+    )
     with _selection(votes, filters) as selection:
         findings = calibrate_votes(selection, options)
         if to is not None:

@@ -44,6 +44,7 @@ class CalibrateOptions:
         guard: standard errors by which one must beat majority.
         prior: calibrators of earlier panels, comma separated, or ``task``.
         jobs: processes; null is one a core.
+        sources: what a split keeps together: ``group``, or ``item`` where groups are categories.
     """
 
     labels: int | None = None
@@ -59,6 +60,18 @@ class CalibrateOptions:
     prior: str | None = None
     jobs: int | None = None
     seed: int = 42
+    sources: str = "group"
+
+    def votes(self, selection: VoteSelection) -> Votes:
+        """The selected votes, with the sources that are asked for.
+
+        Raises:
+            ConfigError: there is no such kind of source.
+            InputError: the votes cannot be read.
+        """
+        by_item = _names(self.sources, ("group", "item"), "--sources")[0] == "item"
+        votes = selection.votes()
+        return votes.by_item() if by_item else votes
 
     def settings(self) -> SelectionSettings:
         """The settings of selection.
@@ -196,7 +209,7 @@ def calibrate_votes(
     from clash.stats.selection.blocks import SplitPlan
 
     settings = options.settings()
-    votes = selection.votes()
+    votes = options.votes(selection)
     prior = None if options.prior is None else _prior(options, votes, settings)
     if prior is not None:
         settings = replace(settings, prior=prior.weights)
@@ -225,7 +238,9 @@ def _prior(options: CalibrateOptions, votes: Votes, settings: SelectionSettings)
 
     frame = ScoreFrame.of(votes, FEWEST_GROUPS)
     n_sources = len(np.unique(votes.groups[votes.labelled]))
-    n_labels = n_sources if options.labels is None else min(options.labels, n_sources)
+    n_items = len({votes.items[row] for row in np.flatnonzero(votes.labelled)})
+    share = 1.0 if options.labels is None else min(options.labels / n_items, 1.0)
+    n_labels = max(round(share * n_sources), 1)
     names = [name.strip() for name in (options.prior or "").split(",") if name.strip()]
     files = [] if names == ["task"] else names
     earlier = {name: read_calibrator(Path(name)) for name in files}
@@ -243,7 +258,7 @@ def plan_labels(selection: VoteSelection, options: CalibrateOptions, n: int) -> 
     from clash.analysis.calibration.planning import label_plan
 
     options.settings()  # refuses wrong options
-    return label_plan(selection.votes(), n, options.seed)
+    return label_plan(options.votes(selection), n, options.seed)
 
 
 def write_calibrator(calibrator: Calibrator, path: Path) -> None:

@@ -28,6 +28,8 @@ def as_json(study: CalibrationStudy) -> dict[str, Any]:
         "n_rows": study.n_rows,
         "n_sources": study.n_groups,
         "n_train": study.n_train,
+        "n_items": study.n_items,
+        "n_train_items": study.n_train_items,
         "target": study.frame.target,
         "splits": study.n_splits,
         "candidates": study.n_candidates,
@@ -208,8 +210,9 @@ def _headline(study: CalibrationStudy) -> Table:
     gain = [100 * x for x in (study.gain.estimate, study.gain.low, study.gain.high)]
     d = study.diagnostics
     notes = [
-        f"mean ± standard error over {study.n_splits} splits, {study.n_train} labelled rows to"
+        f"mean ± standard error over {study.n_splits} splits, {_training(study)} to"
         " learn from; ECE of all test blocks together, " + _by_chance(study.reliability),
+        *study.notes,
         f"accuracy against majority: {gain[0]:+.1f} points [{gain[1]:+.1f}, {gain[2]:+.1f}]",
         f"patterns: effective {d['h_k'].mean:.1f}, cell pressure {d['cell_pressure'].mean:.3f},"
         f" unseen {d['unseen'].mean:.1%}, V {d['v'].mean:.3f}",
@@ -218,14 +221,26 @@ def _headline(study: CalibrationStudy) -> Table:
         f" (not deployable); theorem 1 allows {study.penalty:.2f} more than the best",
     ]
     return Table(
-        f"{study.n_labelled} labelled rows of {study.n_groups} sources,"
-        f" {len(study.frame.judges)} judges, {study.frame.target} target",
+        f"{_labelled(study)}, {len(study.frame.judges)} judges, {study.frame.target} target",
         ["", "accuracy", "balanced", "MSE", "NLL", "ECE"],
         rows,
         frozenset(range(1, 6)),
         notes,
         brief=True,
     )
+
+
+def _labelled(study: CalibrationStudy) -> str:
+    text = f"{study.n_items} labelled items"
+    if study.n_labelled != study.n_items:
+        text += f" ({study.n_labelled} rows)"
+    return text if study.n_groups == study.n_items else f"{text} of {study.n_groups} sources"
+
+
+def _training(study: CalibrationStudy) -> str:
+    """How many labels a split learns from; rows too where items have several."""
+    items = f"{study.n_train_items} labelled items"
+    return items if study.n_train == study.n_train_items else f"{items} ({study.n_train} rows)"
 
 
 def _by_chance(reliability: Reliability) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -85,6 +85,7 @@ class Votes:
         repeats: repeat of each row (N), None where unknown.
         failed: (J,), votes that were recorded as null.
         source: where they were read from.
+        group_names: (G,), the ``group`` or item that each code of ``groups`` stands for.
     """
 
     items: tuple[str, ...]
@@ -100,6 +101,7 @@ class Votes:
     repeats: tuple[str | None, ...]
     failed: NDArray[np.intp]
     source: str = ""
+    group_names: tuple[str, ...] = ()
 
     @property
     def n_rows(self) -> int:
@@ -150,7 +152,7 @@ class Votes:
     def take(self, rows: NDArray[np.bool_] | NDArray[np.intp]) -> Votes:
         """The given rows, groups numbered anew."""
         index = np.arange(self.n_rows)[rows]
-        groups = np.unique(self.groups[index], return_inverse=True)[1].astype(np.intp)
+        codes, groups = np.unique(self.groups[index], return_inverse=True)
         return Votes(
             items=tuple(self.items[i] for i in index),
             judges=self.judges,
@@ -159,10 +161,21 @@ class Votes:
             kind=self.kind,
             labels=self.labels[index],
             label_kind=self.label_kind,
-            groups=groups,
+            groups=groups.astype(np.intp),
             subsets=tuple(self.subsets[i] for i in index),
             presentations=tuple(self.presentations[i] for i in index),
             repeats=tuple(self.repeats[i] for i in index),
             failed=self.failed,
             source=self.source,
+            group_names=tuple(self.group_names[code] for code in codes if self.group_names),
+        )
+
+    def by_item(self) -> Votes:
+        """The same votes, each item a source of its own, whatever its ``group``."""
+        names, first, groups = np.unique(self.items, return_index=True, return_inverse=True)
+        order = np.argsort(first)  # codes in the order of the file, as a reader gives them
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        return replace(
+            self, groups=rank[groups].astype(np.intp), group_names=tuple(names[order].tolist())
         )

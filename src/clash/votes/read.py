@@ -219,6 +219,7 @@ class VoteTable:
         first = np.empty(n_rows, dtype=np.intp)
         first[rows[::-1]] = np.arange(len(rows))[::-1]
         labels = self._labels(first)
+        groups, group_names = self._groups(first)
         n_failed = np.bincount(judge_of[np.isnan(values)], minlength=len(judges))
         return Votes(
             items=cast("tuple[str, ...]", self._text("item", first)),
@@ -228,12 +229,13 @@ class VoteTable:
             kind=kind,
             labels=labels,
             label_kind=None if np.isnan(labels).all() else self.kind("label"),
-            groups=self._groups(first),
+            groups=groups,
             subsets=self._text("subset", first),
             presentations=self._text("presentation", first),
             repeats=self._text("repeat", first),
             failed=n_failed.astype(np.intp),
             source="" if self.file is None else str(self.file),
+            group_names=group_names,
         )
 
     def _codes(self, name: str) -> Floats:
@@ -328,11 +330,13 @@ class VoteTable:
             )
         return of_item[item[first]]
 
-    def _groups(self, first: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _groups(self, first: NDArray[np.intp]) -> tuple[NDArray[np.intp], tuple[str, ...]]:
+        """The code of each row's ``group``, or item where it has none, and their names."""
         group, item = self._text("group", first), self._text("item", first)
-        index: dict[str | None, int] = {}
-        names = (item[i] if name is None else name for i, name in enumerate(group))
-        return np.array([index.setdefault(name, len(index)) for name in names], dtype=np.intp)
+        index: dict[str, int] = {}
+        names = (str(item[i]) if name is None else name for i, name in enumerate(group))
+        codes = np.array([index.setdefault(name, len(index)) for name in names], dtype=np.intp)
+        return codes, tuple(index)
 
     def kind(self, name: str) -> VoteKind:
         """The kind of the outcomes; from the whole file for scores, so that a filter does not change it.

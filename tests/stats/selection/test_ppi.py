@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.selection.ppi import powered_mean
+from clash.stats.selection.ppi import powered_mean, powered_proportion
 
 RNG = np.random.default_rng
 
@@ -82,3 +82,44 @@ def test_a_stratum_with_one_labelled_source_is_refused():
 def test_codes_that_do_not_fit_are_refused():
     with pytest.raises(StatisticsError, match="codes"):
         powered_mean([1, 0, 1], [1, 0, 1], [1, 1], strata=[0, 0])
+
+
+@pytest.mark.parametrize(("p", "copies"), [(0.95, 1), (0.98, 1), (0.5, 1), (0.95, 3)])
+def test_an_interval_of_a_share_covers_at_thirty_labels_and_never_leaves_zero_to_one(p, copies):
+    rng, hits, widths = np.random.default_rng(5), [], []
+    for _ in range(400):
+        of_source = rng.beta(p * 1.5, (1 - p) * 1.5, 330) if copies > 1 else np.full(330, p)
+        y = (rng.random((330, copies)) < of_source[:, None]).astype(float)
+        judge = rng.binomial(3, np.where(y == 1, 0.8, 0.2)) / 3
+        source = np.repeat(np.arange(330), copies).reshape(y.shape)
+        found = powered_proportion(
+            y[:30].ravel(), judge[:30].ravel(), judge[30:].ravel(),
+            source[:30].ravel(), source[30:].ravel(),
+        )  # fmt: skip
+        assert 0 <= found.interval.low <= found.interval.estimate <= found.interval.high <= 1
+        hits.append(found.interval.low <= p <= found.interval.high)
+        widths.append(found.interval.half_width / found.labels_only.half_width)
+    assert 0.925 <= np.mean(hits) <= 0.99
+    assert np.mean(widths) < 0.97
+
+
+def test_a_share_without_a_failure_has_the_interval_of_its_labels():
+    found = powered_proportion(np.ones(30), np.ones(30), np.full(200, 0.7))
+    assert found.interval.low == pytest.approx(found.labels_only.low)
+    assert found.interval.high == 1
+
+
+def test_strata_labelled_at_other_rates_widen_the_interval_of_a_share():
+    rng = np.random.default_rng(0)
+    stratum = np.repeat([0, 1], [100, 900])
+    y = (rng.random(1000) < 0.5).astype(float)
+    asked = np.concatenate([np.arange(80), np.arange(100, 120)])
+    rest = np.setdiff1d(np.arange(1000), asked)
+    constant = np.ones(1000)
+    found = powered_proportion(
+        y[asked], constant[asked], constant[rest],
+        strata=stratum[asked], other_strata=stratum[rest],
+    )  # fmt: skip
+    # Nine tenths of the weight rest on twenty labels: sd = sqrt(.01 / 80 + .81 / 20) / 2.
+    expected = 1.96 * np.sqrt(0.01 / 80 + 0.81 / 20) / 2
+    assert found.interval.half_width == pytest.approx(expected, rel=0.15)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -91,9 +92,7 @@ def test_labels_of_the_test_block_change_nothing_but_the_figures():
     split = blocks.split(panel, blocks.SplitPlan(), RNG(1))
     flipped = panel._y.copy()
     flipped[split.test] = 1 - flipped[split.test]
-    other = PanelVotes(
-        panel.values, panel.codes, panel.pattern, "binary", panel.has_label, panel.group, flipped
-    )
+    other = replace(panel, _y=flipped)
     one, two = (evaluate(p, split, QUICK, RNG(5)) for p in (panel, other))
     assert one.model.candidate == two.model.candidate
     assert np.array_equal(one.model.p, two.model.p)

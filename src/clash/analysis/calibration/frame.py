@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import InputError
+from clash.stats.selection.blocks import FEWEST_GROUPS
 from clash.stats.selection.panel import PanelVotes
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class ScoreFrame:
             fewest: labelled rows that are enough.
 
         Raises:
-            InputError: too few labels, one label for all, or scores against ties.
+            InputError: too few labels, one label for all, scores against ties, or too few sources.
         """
         where = votes.source or None
         labels = votes.labels[votes.labelled]
@@ -64,6 +65,7 @@ class ScoreFrame:
                 field="label",
                 hint="label items of the other outcome too",
             )
+        _check_sources(votes)
         low, high = _range(votes, labels)
         if votes.label_kind == "numeric":
             return cls(votes.judges, "scalar", low, high)
@@ -87,7 +89,35 @@ class ScoreFrame:
         """The votes, collapsed to patterns."""
         scores = votes.label_kind == "numeric"
         labels = self.scale(votes.labels) if scores else votes.labels
-        return PanelVotes.of(self.scale(votes.matrix), labels, votes.groups, self.target)
+        return PanelVotes.of(
+            self.scale(votes.matrix), labels, votes.groups, self.target, votes.items
+        )
+
+
+def _check_sources(votes: Votes) -> None:
+    """Refuse a ``group`` column that marks a category: its rows would all be copies of each other.
+
+    Raises:
+        InputError: many labelled items in few groups.
+    """
+    groups = np.unique(votes.groups[votes.labelled])
+    n_items = len({votes.items[row] for row in np.flatnonzero(votes.labelled)})
+    if len(groups) >= FEWEST_GROUPS or len(groups) == n_items:
+        return
+    names = [repr(votes.group_names[group]) for group in groups if votes.group_names]
+    shared = (
+        f"share group {names[0] if names else ''}".rstrip()
+        if len(groups) == 1
+        else f"are in {len(groups)} groups ({', '.join(names)})"
+    )
+    raise InputError(
+        f"all {n_items} labelled items {shared}; a group marks copies of one source (both orders, "
+        f"repeats), and labels of at least {FEWEST_GROUPS} sources are needed",
+        path=votes.source or None,
+        field="group",
+        hint='for a category, rename the column "group" to "subset"; or read each item as a source '
+        "of its own: --sources item",
+    )
 
 
 def _range(votes: Votes, labels: Floats) -> tuple[float, float]:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from clash.stats.selection.metrics import Reliability
     from clash.stats.selection.panel import PanelVotes
     from clash.stats.selection.ppi import PoweredMean
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Floats, Index
     from clash.votes import Votes
 
 
@@ -101,14 +101,20 @@ class CalibrationStudy:
         oracle: test squared error of the best candidate of each split in hindsight: no
             selector can deploy it.
         penalty: theorem 1's, for one validation block.
+        n_items: labelled items; fewer than the labelled rows where items have several.
+        n_train: labelled rows to learn from, mean over splits.
+        n_train_items: the same in items.
+        notes: where labels were used otherwise than asked for.
         win_rate: mean label over all rows, labelled or only judged; null where all are labelled.
     """
 
     frame: ScoreFrame
     n_rows: int
     n_labelled: int
+    n_items: int
     n_groups: int
     n_train: int
+    n_train_items: int
     n_splits: int
     settings: SelectionSettings
     plan: blocks.SplitPlan
@@ -183,7 +189,28 @@ def study(
     study_result = _summary(
         frame, panel, settings, plan, outcomes, choose_on_all(panel, settings, plan, seed)
     )
-    return replace(study_result, win_rate=win_rate(votes, panel, frame))
+    n_train_items = _items_of(panel, [split.train for split in row_splits])
+    return replace(
+        study_result,
+        n_train_items=n_train_items,
+        win_rate=win_rate(votes, panel, frame),
+        notes=_label_notes(plan.labels, n_train_items, study_result.n_items),
+    )
+
+
+def _items_of(panel: PanelVotes, blocks_: Sequence[Index]) -> int:
+    """Items of some blocks of rows, mean over blocks."""
+    return round(float(np.mean([len(np.unique(panel.item[rows])) for rows in blocks_])))
+
+
+def _label_notes(asked: int | None, n_train: int, n_items: int) -> tuple[str, ...]:
+    """Say where a split learns from another number of labels than was asked for."""
+    if asked is None or asked == n_train:
+        return ()
+    text = f"--labels {asked}: each split learns from {n_train} of {n_items} labelled items"
+    if asked > n_train and n_train >= blocks.MOST_TRAIN * n_items - 1:
+        return (f"{text}, since a fifth is kept for the test",)
+    return (f"{text}, since the copies of a source stay together",)
 
 
 def _splits(
@@ -282,7 +309,9 @@ def _summary(
         frame=frame,
         n_rows=panel.n_rows,
         n_labelled=int(panel.has_label.sum()),
+        n_items=len(np.unique(panel.item[panel.has_label])),
         n_groups=len(np.unique(panel.group[panel.has_label])),
+        n_train_items=0,
         n_train=round(float(np.mean([o.n_train for o in outcomes]))),
         n_splits=len(outcomes),
         settings=settings,

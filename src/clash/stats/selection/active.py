@@ -227,7 +227,7 @@ def _simulate_labels(panel: PanelVotes, rng: np.random.Generator) -> PanelVotes:
         label = (u > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1) / 2
     elif panel.target == "scalar":
         label = p[:, 0]
-    return PanelVotes.of(panel.values[panel.pattern], label, panel.group, panel.target)
+    return PanelVotes.of(panel.values[panel.pattern], label, panel.group, panel.target, panel.item)
 
 
 def _rows_by_budget(

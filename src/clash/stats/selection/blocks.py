@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from clash.errors import StatisticsError
 
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 
 FEWEST_GROUPS = 8
 """Fewest labelled sources that can be divided into four blocks."""
+FEWEST_TRAIN = 4
+"""Fewest labelled sources to train on."""
 MOST_TRAIN = 0.8
-"""Largest share of the labelled sources to train on: a smaller test block measures too little."""
+"""Largest share of the labelled items to train on: a smaller test block measures too little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,9 @@ class SplitPlan:
     """How rows are divided.
 
     Attributes:
-        labels: labelled sources to train on, four fifths of all at most (the default); the rest is
-            the test block. A person labels a source once, however many copies it has.
+        labels: labelled items to train on, four fifths of all at most (the default); the rest is
+            the test block. Sources stay whole, so their number is the nearest that whole sources
+            have. A person labels an item once, in however many orders it was judged.
         rotations: times that the roles of selection, calibration and validation are dealt; 1 is the
             paper's protocol.
         shares: of the training sources, for selection, calibration and validation.
@@ -115,32 +119,50 @@ def split(panel: PanelVotes, plan: SplitPlan, rng: np.random.Generator) -> RowSp
         StatisticsError: too few labelled sources for the blocks.
     """
     rows = np.flatnonzero(panel.has_label)
-    groups = panel.group[rows]
-    n_groups = len(np.unique(groups))
+    n_groups = len(np.unique(panel.group[rows]))
     if n_groups < FEWEST_GROUPS:
         raise StatisticsError(
             f"{n_groups} labelled sources are too few to select, calibrate, validate and test"
         )
-    target = MOST_TRAIN if plan.labels is None else plan.labels / n_groups
-    train_share = min(max(target, 4 / n_groups), MOST_TRAIN)
-    inside, outside = divide(groups, (train_share, 1 - train_share), rng)
-    return _split(panel, rows[inside], rows[outside], plan, rng)
+    n_items = len(np.unique(panel.item[rows]))
+    most = MOST_TRAIN * n_items
+    n_train = most if plan.labels is None else min(plan.labels, most)
+    inside = _about(panel, rows, n_train, n_groups - 1, rng)
+    return _split(panel, rows[inside], rows[~inside], plan, rng)
+
+
+def _about(
+    panel: PanelVotes, rows: Index, n_items: float, most_groups: int, rng: np.random.Generator
+) -> npt.NDArray[np.bool_]:
+    """(n,), which rows are in random whole sources that have about so many items together."""
+    groups = panel.group[rows]
+    names, source = np.unique(groups, return_inverse=True)
+    order = rng.permutation(len(names))
+    # An item's rows are of one source, so each item is counted at its first row.
+    first = np.unique(panel.item[rows], return_index=True)[1]
+    items = np.cumsum(np.bincount(source[first], minlength=len(names))[order])
+    nearest = 1 + int(np.argmin(np.abs(items - n_items)))
+    size = min(max(nearest, min(FEWEST_TRAIN, most_groups)), most_groups)
+    return np.asarray(np.isin(source, order[:size]))
 
 
 def cross_splits(
     panel: PanelVotes, plan: SplitPlan, folds: int, rng: np.random.Generator
 ) -> tuple[RowSplit, ...]:
-    """Folds of whole sources; each is the test block once.
+    """Folds of whole sources; each is the test block once, and ``plan.labels`` others are trained on.
 
     Raises:
         StatisticsError: fewer labelled sources than folds.
     """
     rows = np.flatnonzero(panel.has_label)
-    blocks = divide(panel.group[rows], [1.0] * folds, rng)
-    return tuple(
-        _split(panel, rows[np.setdiff1d(np.arange(len(rows)), block)], rows[block], plan, rng)
-        for block in blocks
-    )
+    splits = []
+    for block in divide(panel.group[rows], [1.0] * folds, rng):
+        train = rows[np.setdiff1d(np.arange(len(rows)), block)]
+        if plan.labels is not None:
+            n_groups = len(np.unique(panel.group[train]))
+            train = train[_about(panel, train, plan.labels, n_groups, rng)]
+        splits.append(_split(panel, train, rows[block], plan, rng))
+    return tuple(splits)
 
 
 def _split(

@@ -221,6 +221,8 @@ class PanelVotes:
         target: what labels are.
         has_label: (N,), whether the row has a label.
         group: (N,), code of each row's source; rows of one source stay in one block.
+        item: (N,), code of each row's item; the rows of an item are of one source, and a person
+            labels them at once.
     """
 
     values: Floats
@@ -230,6 +232,7 @@ class PanelVotes:
     has_label: npt.NDArray[np.bool_]
     group: Index
     _y: Floats = field(repr=False)
+    item: Index
     _cells: dict[tuple[int, ...], Cells] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -239,8 +242,11 @@ class PanelVotes:
         labels: npt.ArrayLike,
         groups: npt.ArrayLike,
         target: Target,
+        items: npt.ArrayLike | None = None,
     ) -> PanelVotes:
         """Collapse votes (N, J) and labels (N,), both in [0, 1], NaN where there is none.
+
+        Without ``items``, each row is an item.
 
         Raises:
             StatisticsError: shapes that differ, values outside [0, 1], labels that are not of
@@ -259,6 +265,7 @@ class PanelVotes:
             has_label,
             group,
             _targets(y, target),
+            _item_codes(items, group),
         )
 
     @property
@@ -337,6 +344,15 @@ def _collapse(codes: npt.NDArray[np.int16]) -> tuple[Index, Index]:
     keys = np.ascontiguousarray(codes).view(np.dtype((np.void, codes.shape[1] * 2))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     return first.astype(np.intp), inverse.astype(np.intp)
+
+
+def _item_codes(items: npt.ArrayLike | None, group: Index) -> Index:
+    """Codes of items within their sources; without items, of rows."""
+    if items is None:
+        return np.arange(len(group))
+    codes = np.unique(np.asarray(items), return_inverse=True)[1]
+    key = group * (int(codes.max(initial=0)) + 1) + codes
+    return np.unique(key, return_inverse=True)[1].astype(np.intp)
 
 
 def _targets(y: Floats, target: Target) -> Floats:

@@ -149,7 +149,13 @@ def powered_proportion(
 
     Args:
         labels: (n,), in [0, 1].
-        judgments: as in :func:`powered_mean`, like all other arguments.
+        judgments: (n,), as in :func:`powered_mean`, like all that follow.
+        other_judgments: (N,).
+        groups: (n,).
+        other_groups: (N,).
+        level: confidence level.
+        strata: (n,).
+        other_strata: (N,).
 
     Raises:
         StatisticsError: labels outside [0, 1], or as in :func:`powered_mean`.

@@ -100,9 +100,9 @@ class RegimeMap:
         return min(fitted_members, key=lambda i: mean[i]) if fitted_members else None
 
 
-def budgets_for(n_sources: int) -> tuple[int, ...]:
+def budgets_for(n_items: int) -> tuple[int, ...]:
     """Those of ``BUDGETS`` that leave a test block; else the largest number of labels that does."""
-    most = int(MOST_TRAIN * n_sources)
+    most = int(MOST_TRAIN * n_items)
     return tuple(n for n in BUDGETS if n <= most) or (most,)
 
 
@@ -125,14 +125,14 @@ def survey(
         settings: its families and prefix sizes.
         splits: random splits at each budget.
         seed: of the splits.
-        budgets: labelled sources; by default those that leave a test block.
+        budgets: labelled items; by default those that leave a test block.
         on_progress: called with the number of splits done and of all.
 
     Raises:
         StatisticsError: too few labelled sources.
     """
-    sources = len(np.unique(panel.group[panel.has_label]))
-    labels_by_column = tuple(budgets or budgets_for(sources))
+    n_items = len(np.unique(panel.item[panel.has_label]))
+    labels_by_column = tuple(budgets or budgets_for(n_items))
     sizes = tuple(k for k in settings.sizes if k <= panel.n_judges)
     fitter = MethodFitter(
         panel, SelectionSettings(rules=(RULE,), sizes=sizes, families=settings.families)
