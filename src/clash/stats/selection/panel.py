@@ -352,7 +352,7 @@ def _item_codes(items: npt.ArrayLike | None, group: Index) -> Index:
         return np.arange(len(group))
     codes = np.unique(np.asarray(items), return_inverse=True)[1]
     key = group * (int(codes.max(initial=0)) + 1) + codes
-    return np.unique(key, return_inverse=True)[1].astype(np.intp)
+    return np.asarray(np.unique(key, return_inverse=True)[1], np.intp)
 
 
 def _targets(y: Floats, target: Target) -> Floats:
