@@ -391,16 +391,40 @@ class BlindingConfig(Strict):
     controls: int = Field(default=0, ge=0, le=1000)
 
 
+VerdictMethod = Literal[
+    "borda",
+    "majority",
+    "weighted-majority",
+    "dawid-skene",
+    "ising-shared",
+    "ising-class",
+    "factor",
+    "auto",
+    "bradley-terry",
+]
+"""What decides the verdicts of a run."""
+
+
+def _method_of_alias(name: object) -> object:
+    return "weighted-majority" if name == "weighted" else name
+
+
 class AggregateConfig(Strict):
     """How judgments become a verdict.
 
     Attributes:
+        method: ``borda`` decides item by item; ``bradley-terry`` too; the others weigh the judges by
+            what the votes of the whole run show (docs/aggregation.md). ``weighted`` is
+            ``weighted-majority``.
+        min_confidence: a winner whose confidence (0 to 1) is below this is no verdict: the item
+            abstains and is left for review. By default 0 with ``borda``, else 0.02.
         calibrator: a file written by ``clash calibrate``, which then decides the verdicts of pairs.
         max_risk: highest expected share of wrong verdicts; items above it abstain.
     """
 
-    method: str = "borda"
+    method: Annotated[VerdictMethod, BeforeValidator(_method_of_alias)] = "borda"
     tie_break: Literal["none", "scores"] = "none"
+    min_confidence: float | None = Field(default=None, ge=0, le=1)
     calibrator: str | None = None
     max_risk: float | None = Field(default=None, gt=0, lt=1)
 
@@ -408,6 +432,18 @@ class AggregateConfig(Strict):
     def _risk_needs_a_calibrator(self) -> Self:
         if self.max_risk is not None and self.calibrator is None:
             raise ValueError("max_risk needs a calibrator")
+        return self
+
+    @model_validator(mode="after")
+    def _one_decides(self) -> Self:
+        if self.calibrator is None:
+            return self
+        if self.method != "borda":
+            raise ValueError(
+                f"a calibrator decides the verdicts itself: leave out method {self.method}"
+            )
+        if self.min_confidence is not None:
+            raise ValueError("with a calibrator, max_risk says which verdicts to leave out")
         return self
 
 

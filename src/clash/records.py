@@ -354,7 +354,11 @@ class Verdict(Record):
         unanimous: every voting judge of the panel judged, and all agree.
         split: voting judges for and against the winner, as ``2-1``.
         abstained: why there is no verdict, or null.
-        p: posterior by candidate, where the method gives one.
+        p: posterior by candidate, where the method gives one; without labels a share of the votes
+            as the method weighs them.
+        model: the model that ``auto`` selected.
+        borda: the ranking by Borda count, where another method decides.
+        fallback: why the method of the run could not decide, so that ``method`` is another.
     """
 
     item_id: str
@@ -367,6 +371,9 @@ class Verdict(Record):
     split: str | None = None
     abstained: str | None = None
     p: dict[str, float] | None = None
+    model: str | None = None
+    borda: Groups | None = None
+    fallback: str | None = None
 
 
 class Pooled(Record):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from clash.analysis.run_verdicts import verdicts
 from clash.analysis.rundata import RunData
-from clash.analysis.verdicts import verdicts
 from clash.config import Config
 from clash.records import Blinding, Criteria, Item, Judgment, Label, Response
 from clash.store import layout

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import clash
 from analysis.made import NAMES, decided, grouped, records, rules
-from clash.analysis.verdicts import VerdictRules, decide_verdicts, verdict, verdicts
+from clash.analysis.run_verdicts import decide_verdicts, verdicts
+from clash.analysis.verdicts import VerdictRules, verdict
 from clash.errors import RunFolderError
 from clash.records import Blinding, Criteria, Criterion, Item, Response
 from clash.stats.voting.borda import borda
@@ -491,7 +492,7 @@ def test_why_an_item_has_no_verdict():
         responses,
         [*judgments, *more],
         rankings,
-    )
+    ).verdicts
     assert [v.item_id for v in found] == list(items)
     assert found[0].winner == "ada"
     assert [v.abstained for v in found] == [
@@ -514,7 +515,7 @@ def test_the_errors_of_an_item_without_a_verdict_are_cut_to_300_characters(kind)
         [response],
         judgments if kind == "judgment" else [],
         {},
-    )
+    ).verdicts
     reason = (found[0].abstained or "").partition(": ")[2]
     assert reason == {"judgment": "a: ", "response": "ada: "}[kind].ljust(300, "e")
 
@@ -557,4 +558,7 @@ def test_the_rules_of_a_run_are_those_of_its_manifest(tmp_path, monkeypatch):
         calibrator={"kind": "a calibrator"},
         max_risk=0.1,
         exclusions={"long": frozenset({"ada", "cyd"})},
+        seed=42,
     )
+    del config["method"]  # a run of a version that knew no other
+    assert VerdictRules.of(run.folder).method == "borda"

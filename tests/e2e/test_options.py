@@ -329,9 +329,10 @@ def test_names_and_the_order_of_responses_change_no_verdict(lab, renamed):
 def test_a_method_that_eval_does_not_have_is_refused_not_relabelled(lab):
     lab.prompts(1)
     lab.panel(local("a"))
-    done = lab.here("eval", *PLAIN, "--method", "dawid-skene")
+    done = lab.here("eval", *PLAIN, "--method", "schulze")
     assert done.code == 2
-    assert "clash aggregate" in done.err
+    assert "aggregate.method" in done.err
+    assert "dawid-skene" in done.err
     assert lab.server.count() == 0
 
 

@@ -24,6 +24,7 @@ from clash.analysis.judges import (
 )
 from clash.analysis.labelled import LabelConcordance, concordance_with_labels
 from clash.analysis.leaderboard import Duel, Standing, duels, standings
+from clash.analysis.method_findings import MethodFindings, method_findings
 from clash.analysis.pareto import Economy, Trade, economies, trades
 from clash.analysis.preference import Preference, preference
 from clash.analysis.prereg import Conformity, conformity
@@ -94,6 +95,7 @@ class Findings:
     spending: Spending
     usage_doubts: list[UsageDoubt]
     preference: Preference | None = None
+    aggregation: MethodFindings | None = None
 
 
 def compute_findings(run: RunData) -> Findings:
@@ -138,6 +140,7 @@ def compute_findings(run: RunData) -> Findings:
         spending=spending(run.manifest.forecast, cost, run.tally),
         usage_doubts=list(run.tally.doubts.values()),
         preference=preference(run, board),
+        aggregation=method_findings(run),
     )
     entries = [
         entry for entry in run.manifest.dataset.get("figures", []) if entry["report"] == "run"
@@ -181,6 +184,8 @@ def _run_figures(findings: Findings) -> NamedFigures:
         yield "judgments.usable", Figure(usable / counts.n_expected)
         yield "judgments.failed", Figure(1 - usable / counts.n_expected)
         yield "judgments.repaired", Figure(counts.n_repaired / counts.n_expected)
+    if findings.aggregation is not None and findings.aggregation.agreement is not None:
+        yield "agreement.with_borda", Figure.of(findings.aggregation.agreement)
     if findings.position.first_shown is not None:
         yield "first_shown", Figure.of(findings.position.first_shown)
     for row in findings.leaderboard:

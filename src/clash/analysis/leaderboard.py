@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.analysis.win_rates import PairOutcomes
+    from clash.records import Verdict
     from clash.stats.typing import Floats
 
 
@@ -33,7 +34,8 @@ class Standing:
     Attributes:
         items: items it was to answer, those without a verdict and without its response included.
         n_judged: items with a verdict on its response.
-        points: mean share of the Borda points it could get, 0 to 1; 0.5 is the middle.
+        points: mean share of the Borda points it could get, 0 to 1; 0.5 is the middle. Where
+            another method decides, of the candidates that the verdicts place it above.
         wins: verdicts it won; ``ties`` those it shares the top of; ``losses`` the rest.
         best: share of bootstrap replicates in which it has the most points.
         win_rate: verdicts it won alone, out of all items it was to answer: a tie, or an item
@@ -110,18 +112,35 @@ class Duel:
 
 
 def points_table(run: RunData) -> Floats:
-    """Share of the points by item and candidate, shape (N, K); NaN where not judged."""
+    """Share of the points by item and candidate, shape (N, K); NaN where there is no verdict."""
     column = {name: index for index, name in enumerate(run.candidates)}
     table = np.full((len(run.items), len(column)), np.nan)
     for row, verdict in enumerate(run.verdicts):
         if verdict.ranking is None:
             continue
+        for name, share in _point_shares(verdict).items():
+            table[row, column[name]] = share
+    return table
+
+
+def _point_shares(verdict: Verdict) -> dict[str, float]:
+    """The share of the points of each candidate, 0 to 1.
+
+    By Borda count they are the judges'. A verdict by another method has one ranking: each candidate
+    has the share of the others that it is placed above, a tie counting half.
+    """
+    if verdict.borda is None or verdict.ranking is None:
         scores = np.array(list(verdict.scores.values()))
         # The points of one judge add up to K (K - 1) / 2, so their total tells the weight.
         greatest = scores.sum() * 2 / len(scores)
-        for name, score in verdict.scores.items():
-            table[row, column[name]] = score / greatest
-    return table
+        return {name: score / greatest for name, score in verdict.scores.items()}
+    below = sum(len(group) for group in verdict.ranking)
+    others = below - 1
+    shares: dict[str, float] = {}
+    for group in verdict.ranking:
+        below -= len(group)
+        shares |= dict.fromkeys(group, (below + (len(group) - 1) / 2) / others)
+    return shares
 
 
 def standings(run: RunData) -> list[Standing]:

@@ -55,6 +55,7 @@ class Registration(BaseModel):
     quorum: float | None = None
     method: str
     tie_break: str
+    min_confidence: float | None = None
     outcome: Outcome
     primary: str | None = None
     candidates: list[str] = []
@@ -98,9 +99,10 @@ def freeze(plan: Registration, when: str) -> FrozenRegistration:
 
 
 def _content(plan: Registration) -> dict[str, Any]:
-    """What is written and hashed; a plan that knew of no looks keeps its hash."""
+    """What is written and hashed; a plan without what came later keeps its hash."""
     content = plan.model_dump()
-    return {name: value for name, value in content.items() if name != "looks" or value is not None}
+    later = ("looks", "min_confidence")
+    return {n: value for n, value in content.items() if n not in later or value is not None}
 
 
 def stopping(plan: Registration) -> str:
@@ -238,6 +240,7 @@ def _settings(plan: Registration, run: RunData) -> Iterator[Deviation]:
     pairs: list[tuple[str, Any, Any]] = [
         ("aggregation", plan.method, run.rules.method),
         ("tie break", plan.tie_break, run.rules.tie_break),
+        ("least confidence", plan.min_confidence, run.rules.min_confidence),
         ("both orders", plan.both_orders, config["blinding"]["both_orders"]),
         ("shuffle for each judge", plan.per_judge, config["blinding"]["per_judge"]),
         ("criteria", plan.criteria, config["criteria"]["mode"]),

@@ -122,18 +122,52 @@ def _verdicts(folder: RunFolder, run: RunData) -> Iterator[str | AuditGap]:
     if len(on_disk) != len(run.verdicts):
         yield f"{len(on_disk)} verdicts are on disk, {len(run.verdicts)} follow"
         return
+    # A fit is the same in the same versions, up to rounding; another version may fit otherwise.
+    elsewhere = other_versions(run.manifest) if run.method_use is not None else None
     for verdict, follows in zip(on_disk, run.verdicts, strict=True):
-        if _without_words(verdict) != _without_words(follows):
-            yield (
-                f"item {verdict.item_id!r}:"
-                f" written {verdict.winner or verdict.abstained or 'tie'!r},"
-                f" follows {follows.winner or follows.abstained or 'tie'!r}"
-            )
+        different = _different_fields(verdict, follows)
+        if not different:
+            continue
+        sentence = (
+            f"item {verdict.item_id!r}:"
+            f" written {verdict.winner or verdict.abstained or 'tie'!r},"
+            f" follows {follows.winner or follows.abstained or 'tie'!r}"
+        )
+        if verdict.winner == follows.winner and verdict.ranking == follows.ranking:
+            sentence += f" ({', '.join(different)})"
+        if elsewhere is not None and _FITTED.issuperset(different):
+            yield AuditGap(f"{sentence} ({elsewhere})")
+        else:
+            yield sentence
 
 
-def _without_words(verdict: Verdict) -> Verdict:
-    """The verdict without the sentence on why it abstains, which another version may word."""
-    return verdict.model_copy(update={"abstained": "abstained" if verdict.abstained else None})
+_FITTED = frozenset(
+    {
+        "method", "model", "ranking", "winner", "confidence", "unanimous", "split", "abstained",
+        "p", "borda", "fallback",
+    }
+)  # fmt: skip
+"""What a fit decides of a verdict; the scores are the judges' points, whoever decides."""
+
+
+def _different_fields(written: Verdict, follows: Verdict) -> list[str]:
+    """The fields in which two verdicts differ; numbers up to rounding, and not in their words."""
+    before, after = _comparable(written), _comparable(follows)
+    return [name for name in before if not _same(before[name], after[name])]
+
+
+def _comparable(verdict: Verdict) -> dict[str, Any]:
+    """The fields, with whether there is a reason instead of it, which another version may word."""
+    fields = verdict.model_dump()
+    return fields | {name: bool(fields[name]) for name in ("abstained", "fallback")}
+
+
+def _same(written: object, follows: object) -> bool:
+    if isinstance(written, dict) and isinstance(follows, dict):
+        return written.keys() == follows.keys() and all(
+            _same(written[name], follows[name]) for name in written
+        )
+    return written == follows or _near(written, follows)
 
 
 def _exports(folder: RunFolder) -> Iterator[AuditGap]:

@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clash import baselines
+from clash.analysis.run_verdicts import decide_verdicts
 from clash.analysis.served import swapped_models
 from clash.analysis.spending import Tally
-from clash.analysis.verdicts import VerdictRules, decide_verdicts
+from clash.analysis.verdicts import VerdictRules
 from clash.errors import RunFolderError
 from clash.labels import truths
 from clash.store import layout
@@ -26,6 +27,7 @@ from clash.votes.from_run import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
+    from clash.analysis.method_verdicts import MethodUse
     from clash.labels import Truth
     from clash.records import (
         Blinding,
@@ -92,6 +94,7 @@ class RunData:
         controls: the items that clash added to test the judges, apart from the rest; null where
             there are none, or nothing else.
         swapped_models: by the model that was asked, others that answered for it.
+        method_use: how the method of the run decided; null where that is the Borda count.
     """
 
     manifest: Manifest
@@ -109,6 +112,7 @@ class RunData:
     tally: Tally = field(default_factory=Tally)
     controls: RunData | None = None
     swapped_models: Mapping[str, list[str]] = field(default_factory=dict)
+    method_use: MethodUse | None = None
 
     @classmethod
     def load(cls, folder: RunFolder) -> RunData:
@@ -140,6 +144,7 @@ class RunData:
             names.add((call.model, call.served_model))
             usage[call.purpose, call.judge or call.candidate or "criteria"].add(call)
         tally.bound_usd += sum(open_attempts.values())
+        decided = decide_verdicts(rules, items, responses, judgments, rankings)
         return cls(
             manifest=folder.manifest(),
             rules=rules,
@@ -149,7 +154,8 @@ class RunData:
             judgments=judgments,
             blinds=blinds,
             ballots=rankings,
-            verdicts=tuple(decide_verdicts(rules, items, responses, judgments, rankings)),
+            verdicts=decided.verdicts,
+            method_use=decided.use,
             labels=tuple(folder.labels()),
             usage=dict(usage),
             n_lost=len(open_attempts),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -12,21 +12,22 @@ import numpy as np
 from clash.records import Verdict
 from clash.stats.voting.borda import BordaResult, borda, borda_pairwise, borda_points
 from clash.votes.from_run import (
-    BlindingIndex,
     count_presentations,
     read_panelists,
-    unblind_rankings,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from clash.records import Item, Judgment, Response
+    from clash.records import Groups
     from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
     from clash.votes.from_run import ItemRankings, Panelist
+
+
+BORDA = "borda"
 
 
 # Thousands of items are ranked in a few ways only, and arrays as small as these take longer to
@@ -44,6 +45,8 @@ class VerdictRules:
 
     Attributes:
         exclusions: candidates that a judge does not judge, by judge: it is the same model.
+        min_confidence: a winner below this confidence is no verdict.
+        seed: of the folds that ``auto`` validates on.
     """
 
     panelists: tuple[Panelist, ...]
@@ -54,6 +57,8 @@ class VerdictRules:
     calibrator: Mapping[str, Any] | None = None
     max_risk: float | None = None
     exclusions: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    min_confidence: float | None = None
+    seed: int = 0
 
     @classmethod
     def of(cls, folder: RunFolder) -> VerdictRules:
@@ -64,11 +69,13 @@ class VerdictRules:
             read_panelists(folder, manifest),
             panel["quorum"],
             aggregate["tie_break"],
-            aggregate["method"],
+            aggregate.get("method", BORDA),
             count_presentations(manifest),
             manifest.calibrator,
             aggregate.get("max_risk"),
             {judge: frozenset(names) for judge, names in panel.get("excluded", {}).items()},
+            aggregate.get("min_confidence"),
+            manifest.seeds.get("seed", 0),
         )
 
     @property
@@ -105,7 +112,7 @@ class VerdictRules:
 def verdict(
     item_id: str, rankings: ItemRankings | None, rules: VerdictRules, why: str | None = None
 ) -> Verdict:
-    """The outcome of one item by weighted Borda count.
+    """The outcome of one item by weighted Borda count, whatever the method of the rules.
 
     Args:
         item_id: the item.
@@ -127,26 +134,42 @@ def verdict(
     if absent:
         why = f"excluded: no voting judge may judge {', '.join(absent)}"
         return _abstained(item_id, rules, why)
-    rows, weights = _rows(rankings, present)
+    rows, weights = weighted_rows(rankings, rules)
     outcome = _count_borda(rows.shape, rows.tobytes(), weights.tobytes())
-    groups = _groups(outcome.places, rankings.candidates)
-    if rules.tie_break == "scores" and len(groups[0]) > 1:
-        groups = _broken(groups, rankings, present)
+    groups = break_tie(_groups(outcome.places, rankings.candidates), rankings, rules)
     winner = groups[0][0] if len(groups[0]) == 1 else None
-    # A judge is neither for nor against a winner whom it does not judge.
-    tops = [rankings.top(p.id) for p in present if winner is None or rankings.ranked(p.id, winner)]
-    shares = sum(rankings.share[p.id] for p in present)
-    is_complete = len(seats) == len(eligible) and shares > len(eligible) - 1e-9
+    unanimous, split = judges_behind(rankings, rules, winner)
     return Verdict(
         item_id=item_id,
-        method=rules.method,
+        method=BORDA,
         ranking=groups,
         winner=winner,
         scores=dict(zip(rankings.candidates, outcome.scores.round(9).tolist(), strict=True)),
         confidence=round(float(outcome.margin), 9),
-        unanimous=is_complete and set(tops) == {winner},
-        split=_split(tops, winner),
+        unanimous=unanimous,
+        split=split,
     )
+
+
+def judges_behind(
+    rankings: ItemRankings, rules: VerdictRules, winner: str | None
+) -> tuple[bool, str]:
+    """Whether every judge of the panel is for a winner, and how many are for and against."""
+    eligible = rules.eligible(rankings.candidates)
+    present = _present(rankings, eligible, rules)
+    # A judge is neither for nor against a winner whom it does not judge.
+    tops = [rankings.top(p.id) for p in present if winner is None or rankings.ranked(p.id, winner)]
+    shares = sum(rankings.share[p.id] for p in present)
+    seats = {p.seat for p in present}
+    is_complete = len(seats) == len(eligible) and shares > len(eligible) - 1e-9
+    return is_complete and set(tops) == {winner}, _split(tops, winner)
+
+
+def break_tie(groups: Groups, rankings: ItemRankings, rules: VerdictRules) -> Groups:
+    """The groups with a tie at the top broken, where the rules say so."""
+    if rules.tie_break != "scores" or len(groups[0]) == 1:
+        return groups
+    return _broken(groups, rankings, _present(rankings, rules.eligible(rankings.candidates), rules))
 
 
 def _present(
@@ -177,8 +200,9 @@ def _candidates_without_rank(rankings: ItemRankings, present: Sequence[Panelist]
     ]
 
 
-def _rows(rankings: ItemRankings, present: Sequence[Panelist]) -> tuple[Floats, Floats]:
-    """A row for each ranking; a judge's rankings share its weight."""
+def weighted_rows(rankings: ItemRankings, rules: VerdictRules) -> tuple[Floats, Floats]:
+    """A row for each ranking, (R, K), and its weight, (R,); a judge's rankings share its weight."""
+    present = _present(rankings, rules.eligible(rankings.candidates), rules)
     rows = [rankings.ranks[p.id] for p in present]
     parts = _parts(rankings, present)
     weights = [
@@ -254,64 +278,3 @@ def _split(tops: Sequence[str | None], winner: str | None) -> str:
 
 def _abstained(item_id: str, rules: VerdictRules, why: str) -> Verdict:
     return Verdict(item_id=item_id, method=rules.method, ranking=None, winner=None, abstained=why)
-
-
-def verdicts(folder: RunFolder) -> list[Verdict]:
-    """A verdict, or the reason for none, for every item of a run, in the order of its items."""
-    rules = VerdictRules.of(folder)
-    judgments = folder.judgments()
-    blinds = BlindingIndex.of(folder.blinding())
-    rankings = unblind_rankings(judgments, blinds, rules.presentations, folder.criteria())
-    return decide_verdicts(rules, folder.items(), folder.responses(), judgments, rankings)
-
-
-def decide_verdicts(
-    rules: VerdictRules,
-    items: Sequence[Item],
-    responses: Iterable[Response],
-    judgments: Iterable[Judgment],
-    rankings: Mapping[str, ItemRankings],
-) -> list[Verdict]:
-    """:func:`verdicts` of what was read from a run."""
-    reasons = _reasons(rules, items, responses, judgments)
-    results = [
-        verdict(item.item_id, rankings.get(item.item_id), rules, reasons.get(item.item_id))
-        for item in items
-    ]
-    if rules.calibrator is None:
-        return results
-    from clash.analysis.calibration.calibrated_verdicts import calibrate_verdicts
-
-    return calibrate_verdicts(results, rankings, rules.calibrator, rules.max_risk)
-
-
-def _reasons(
-    rules: VerdictRules,
-    items: Iterable[Item],
-    responses: Iterable[Response],
-    judgments: Iterable[Judgment],
-) -> dict[str, str]:
-    """Why an item that nobody judged has no judgment."""
-    failures: dict[str, list[str]] = defaultdict(list)
-    for judgment in judgments:
-        if judgment.error:
-            failures[judgment.item_id].append(f"{judgment.judge}: {judgment.error}")
-    texts: dict[str, set[str]] = defaultdict(set)
-    errors: dict[str, list[str]] = defaultdict(list)
-    for response in responses:
-        if response.text is not None:
-            texts[response.item_id].add(response.candidate)
-        if response.error:
-            errors[response.item_id].append(f"{response.candidate}: {response.error}")
-    reasons: dict[str, str] = {}
-    for item in items:
-        name = item.item_id
-        if failures[name]:
-            reasons[name] = "every judge failed: " + "; ".join(failures[name])[:300]
-        elif len(texts[name]) < 2:
-            reasons[name] = "fewer than two responses: " + "; ".join(errors[name])[:300]
-        elif not rules.eligible(texts[name]):
-            reasons[name] = "excluded: every voting judge wrote one of the responses"
-        else:
-            reasons[name] = "not judged: the run is incomplete"
-    return reasons

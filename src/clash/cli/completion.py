@@ -44,6 +44,15 @@ def complete_datasets(incomplete: str) -> list[str]:
     return [entry.name for entry in entries() if entry.name.startswith(incomplete)]
 
 
+def complete_verdict_methods(incomplete: str) -> list[str]:
+    """Methods that decide the verdicts of a run."""
+    from typing import get_args
+
+    from clash.config import VerdictMethod
+
+    return [name for name in get_args(VerdictMethod) if name.startswith(incomplete)]
+
+
 def complete_methods(incomplete: str) -> list[str]:
     """Methods that aggregate votes; of a list, the last one."""
     from clash.analysis.aggregation import method_names

@@ -19,6 +19,7 @@ from clash.cli.options import (
     Looks,
     MaxCost,
     Method,
+    MinConfidence,
     Models,
     OutOrConfig,
     PanelName,
@@ -49,6 +50,7 @@ def evaluate(
     out: OutOrConfig = None,
     run_id: RunId = None,
     method: Method = None,
+    min_confidence: MinConfidence = None,
     calibrator: Annotated[
         Path | None,
         typer.Option(
@@ -125,6 +127,7 @@ def evaluate(
         "candidates": [m.strip() for m in models.split(",") if m.strip()] if models else None,
         "panel": panel,
         "aggregate.method": method,
+        "aggregate.min_confidence": min_confidence,
         "aggregate.calibrator": None if calibrator is None else str(calibrator),
         "aggregate.max_risk": max_risk,
         "limits.max_cost": max_cost,

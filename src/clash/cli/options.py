@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.completion import complete_panels, complete_runs
+from clash.cli.completion import complete_panels, complete_runs, complete_verdict_methods
 
 
 def _check_run_id(run_id: str | None) -> str | None:
@@ -90,7 +90,22 @@ PanelName = Annotated[
         autocompletion=complete_panels,
     ),
 ]
-Method = Annotated[str | None, typer.Option("--method", help="How judgments become verdicts.")]
+Method = Annotated[
+    str | None,
+    typer.Option(
+        "--method",
+        help="How judgments become verdicts: borda (the default), majority, weighted, dawid-skene, "
+        "ising-shared, ising-class, factor, auto or bradley-terry.",
+        autocompletion=complete_verdict_methods,
+    ),
+]
+MinConfidence = Annotated[
+    float | None,
+    typer.Option(
+        "--min-confidence",
+        help="Leave winners below this confidence, 0 to 1, for review: no verdict.",
+    ),
+]
 CriteriaMode = Annotated[str | None, typer.Option("--criteria", help="dynamic, fixed or none.")]
 CriteriaFrom = Annotated[
     str | None, typer.Option("--criteria-from", help="Reuse the criteria of this run.")

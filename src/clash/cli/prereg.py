@@ -11,6 +11,7 @@ from clash.cli.options import (
     EnvFile,
     Looks,
     Method,
+    MinConfidence,
     Models,
     PanelName,
     Seed,
@@ -32,6 +33,7 @@ def prereg(
     models: Models = None,
     panel: PanelName = None,
     method: Method = None,
+    min_confidence: MinConfidence = None,
     outcome: Annotated[
         str, typer.Option("--outcome", help="points, wins or concordance.")
     ] = "points",
@@ -77,6 +79,7 @@ def prereg(
         "candidates": [m.strip() for m in models.split(",") if m.strip()] if models else None,
         "panel": panel,
         "aggregate.method": method,
+        "aggregate.min_confidence": min_confidence,
         "seed": seed,
     }
     study = StudyPlan(

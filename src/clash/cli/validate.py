@@ -21,6 +21,7 @@ from clash.cli.options import (
     ExcludeSelf,
     MaxCost,
     Method,
+    MinConfidence,
     OutOrConfig,
     PanelName,
     PerJudge,
@@ -74,6 +75,7 @@ def validate(
     out: OutOrConfig = None,
     run_id: RunId = None,
     method: Method = None,
+    min_confidence: MinConfidence = None,
     max_cost: MaxCost = None,
     allow_unknown_price: UnknownPrice = False,
     concurrency: Concurrency = None,
@@ -121,6 +123,7 @@ def validate(
     settings = {
         "panel": panel,
         "aggregate.method": method,
+        "aggregate.min_confidence": min_confidence,
         "limits.max_cost": max_cost,
         "limits.allow_unknown_price": allow_unknown_price or None,
         "limits.concurrency": concurrency,

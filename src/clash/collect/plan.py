@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 GENERATION_TOKENS = 4096
 CRITERIA_TOKENS = 150
-METHOD = "borda"
-"""How verdicts are made; with two candidates that is the majority."""
 SELF = "self:"
 """Prefix of the judge id under which a candidate judges."""
 
@@ -181,15 +179,8 @@ def make_plan(
     Raises:
         InputError: an item has fewer than two responses and no model to write more, or its label
             names no candidate.
-        ConfigError: a candidate and a judge cannot be told apart, the verdicts are wanted by a
-            method that does not decide item by item, or a header may hold a key.
+        ConfigError: a candidate and a judge cannot be told apart, or a header may hold a key.
     """
-    if config.aggregate.method != METHOD:
-        raise ConfigError(
-            f"a run's verdicts are by {METHOD}, not by {config.aggregate.method!r}",
-            field="aggregate.method",
-            hint="`clash aggregate RUN --method …` compares other methods on a run, offline",
-        )
     judges = tuple(_judges(config, panel))
     items, responses = _repeat(prompts, config.repeat)
     plan = Plan(

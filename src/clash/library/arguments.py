@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
     from pathlib import Path
 
+    from clash.config import VerdictMethod
     from clash.library.results import Run
 
 P = ParamSpec("P")
@@ -33,7 +34,8 @@ class RunArguments(TypedDict, total=False):
     seed: int | None
     out: str | Path | None
     run_id: str | None
-    method: str | None
+    method: VerdictMethod | None
+    min_confidence: float | None
     criteria: Literal["dynamic", "fixed", "none"] | None
     criteria_from: str | Path | None
     both_orders: bool | None

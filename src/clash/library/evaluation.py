@@ -61,7 +61,10 @@ def evaluate(
         out: the folder that runs land in; ``runs``.
         run_id: the name of the run folder; derived from time where null.
         limit: judge only the first items.
-        method: how judgments become verdicts; ``borda``.
+        method: how judgments become verdicts: ``borda`` (the default), ``majority``, ``weighted``,
+            ``dawid-skene``, ``ising-shared``, ``ising-class``, ``factor``, ``auto`` or
+            ``bradley-terry``.
+        min_confidence: a winner below this confidence, 0 to 1, is left for review: no verdict.
         criteria: ``dynamic``, ``fixed`` or ``none``.
         criteria_from: a run whose criteria are used again.
         both_orders: each judge sees both orders of a pair.
@@ -428,6 +431,7 @@ def _register(models: Callables, home_loop: Any) -> AbstractContextManager[Any]:
 
 _SETTINGS = {
     "method": "aggregate.method",
+    "min_confidence": "aggregate.min_confidence",
     "calibrator": "aggregate.calibrator",
     "max_risk": "aggregate.max_risk",
     "max_cost": "limits.max_cost",

@@ -168,6 +168,7 @@ def summary(result: RunResult) -> dict[str, Any]:
         "over_usd": result.over_usd,
         "usage_doubts": report["usage_doubts"],
         "judges": report["judges"],
+        "aggregation": report["aggregation"],
         "stopped": result.manifest.stopped,
         "interrupted": result.interrupted,
         **_concordance(result.findings),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.verdicts import verdicts
+from clash.analysis.run_verdicts import verdicts
 from clash.config import Config
 from clash.datasets import catalogue, published_models
 from clash.datasets.dataset import to_prompts

@@ -125,6 +125,7 @@ def _registration(
         quorum=plan.quorum,
         method=plan.config.aggregate.method,
         tie_break=plan.config.aggregate.tie_break,
+        min_confidence=plan.config.aggregate.min_confidence,
         candidates=sorted(candidates),
         items=n or len(plan.items),
         prompts=run.prompts.sha256,

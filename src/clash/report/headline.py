@@ -253,6 +253,8 @@ def _contradiction(against: Contradiction, names: Sequence[str]) -> str:
 def _notes(findings: Findings) -> list[str]:
     absentees = [row.candidate for row in findings.leaderboard if not row.n_judged]
     notes = []
+    if findings.aggregation is not None and findings.aggregation.fallback is not None:
+        notes.append(f"Decided by Borda, not {findings.aggregation.fallback}.")
     if absentees and len(absentees) < len(findings.leaderboard):
         names = ", ".join(short_names(absentees, 28).values())
         notes.append(f"Never judged: {names}.")

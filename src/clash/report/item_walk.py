@@ -73,7 +73,10 @@ def _outcome(walk: Walk) -> str:
         return f"no verdict: {verdict.abstained}"
     winner = verdict.winner or "tie of " + ", ".join(verdict.ranking[0])
     how = "unanimous" if verdict.unanimous else "split"
-    return f"{winner} ({how}, {verdict.split}, confidence {verdict.confidence:.2f})"
+    line = f"{winner} ({how}, {verdict.split}, confidence {verdict.confidence:.2f})"
+    if verdict.borda is not None:
+        line += f"; by Borda {' > '.join(' = '.join(group) for group in verdict.borda)}"
+    return line
 
 
 def _label(walk: Walk) -> list[str]:

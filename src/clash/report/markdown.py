@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.analysis.findings import Findings
-    from clash.records import Verdict
+    from clash.records import Groups, Verdict
 
 
 def render_report(findings: Findings, verdicts: Sequence[Verdict]) -> str:
@@ -45,7 +45,11 @@ def render_table(table: Table) -> str:
 def _verdicts(verdicts: Sequence[Verdict]) -> Table:
     """The winner of every item."""
     columns = ["item", "winner", "split", "confidence", "ranking"]
-    return Table("Verdicts", columns, [_verdict(v) for v in verdicts], frozenset({3}))
+    rows = [_verdict(v) for v in verdicts]
+    if any(v.borda is not None for v in verdicts):
+        columns.append("by Borda")
+        rows = [[*row, _ranking(v.borda)] for row, v in zip(rows, verdicts, strict=True)]
+    return Table("Verdicts", columns, rows, frozenset({3}))
 
 
 def _verdict(verdict: Verdict) -> list[str]:
@@ -56,8 +60,12 @@ def _verdict(verdict: Verdict) -> list[str]:
         verdict.winner or "tie",
         f"{verdict.split}{' unanimous' if verdict.unanimous else ''}",
         "" if verdict.confidence is None else f"{verdict.confidence:.2f}",
-        " > ".join(" = ".join(group) for group in verdict.ranking),
+        _ranking(verdict.ranking),
     ]
+
+
+def _ranking(groups: Groups | None) -> str:
+    return " > ".join(" = ".join(group) for group in groups or [])
 
 
 def _facts(findings: Findings) -> str:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from clash.analysis.findings import Findings
+    from clash.analysis.method_findings import MethodFindings
 
 
 def leaderboard(findings: Findings) -> Table:
@@ -40,15 +41,17 @@ def leaderboard(findings: Findings) -> Table:
             "the candidates answered different items, so win rates are those that Bradley-Terry"
             " strengths expect against all the others"
         )
+    by_borda = findings.aggregation is None or findings.aggregation.fallback is not None
+    share = "Borda share" if by_borda else "share beaten"
+    what = "of the points that judges can give" if by_borda else "of the others, by the verdicts"
     notes.append(
-        "first alone: of all items it was to answer, those without a verdict included; Borda"
-        " share: of the points that judges can give; best: share of bootstrap replicates in which"
-        " that is the highest"
+        "first alone: of all items it was to answer, those without a verdict included;"
+        f" {share}: {what}; best: share of bootstrap replicates in which that is the highest"
     )
     notes += _correction_notes(findings)
     extra = ["people put it first"] if people else []
     columns = ["candidate", "win rate", *extra, "first", "tied", "not first", "judged"]
-    columns += ["first alone", "Borda share", "best"]
+    columns += ["first alone", share, "best"]
     n = len(columns)
     return Table(
         "Leaderboard",
@@ -75,6 +78,57 @@ def _correction_notes(findings: Findings) -> list[str]:
         " on the rest (PPI++), valid where those labelled are a random sample of the items on"
         " which the panel was unanimous, and of the others"
     ]
+
+
+_MOST_ITEMS = 20
+
+
+def method(findings: Findings) -> Table:
+    """The win rates by the method of the run, beside those by Borda count."""
+    by = findings.aggregation
+    if by is None or by.fallback is not None:
+        return Table("", [], [])
+    rows = [
+        [row.candidate, percent(row.win_rate_ties_half), percent(by.borda_rates.get(row.candidate))]
+        for row in findings.leaderboard
+    ]
+    name = by.method if by.model is None else f"{by.method}: {by.model}"
+    return Table(
+        "Method beside Borda",
+        ["candidate", f"win rate by {name}", "by Borda"],
+        rows,
+        frozenset({1, 2}),
+        list(_method_notes(by)),
+    )
+
+
+def _method_notes(by: MethodFindings) -> Iterator[str]:
+    if by.reason is not None:
+        yield f"auto selected {by.model}: {by.reason}"
+    if by.borda_decision is not None:
+        yield f"by Borda: {by.borda_decision.sentence}"
+    if by.agreement is not None:
+        yield f"the same winner on {percent(by.agreement)} of {plural(by.items, 'item')}"
+    yield "confidence is a share of the votes as the method weighs them; no label was used"
+
+
+def method_disagreements(findings: Findings) -> Table:
+    """The items that the method decides otherwise than the Borda count."""
+    by = findings.aggregation
+    items = [] if by is None else by.disagreements
+    rows = [
+        [
+            line.item,
+            line.winner,
+            line.borda,
+            DASH if line.confidence is None else f"{line.confidence:.2f}",
+        ]
+        for line in items[:_MOST_ITEMS]
+    ]
+    more = len(items) - len(rows)
+    notes = [f"and {more} more: `aggregation.disagreements` of report.json"] if more else []
+    columns = ["item", "winner", "by Borda", "confidence"]
+    return Table("Where method and Borda differ", columns, rows, frozenset({3}), notes)
 
 
 def duels(findings: Findings) -> Table:

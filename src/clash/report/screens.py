@@ -268,6 +268,8 @@ def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple
         yield "People would", people
     if findings.kind != "validate" and (more := _more_prompts(findings)) is not None:
         yield "To detect 10 pts", more
+    if (method := _method(findings)) is not None:
+        yield "Method", method
     yield "Judgments", _judgments(findings)
     cost = ("at least " if findings.cost_is_lower_bound else "") + money(findings.cost_usd)
     forecast_usd = findings.spending.expected_usd
@@ -317,6 +319,19 @@ def _more_prompts(findings: Findings) -> str | None:
     return (
         f"about {plural(two_digits(more), 'more prompt')}" if more else "there are prompts enough"
     )
+
+
+def _method(findings: Findings) -> str | None:
+    """What decided, and how often Borda says the same; null where Borda decides."""
+    by = findings.aggregation
+    if by is None or by.fallback is not None or by.agreement is None:
+        return None
+    name = by.method if by.model is None else f"{by.method}: {by.model}"
+    same = by.items - len(by.disagreements)
+    parts = [name, f"same winner as Borda on {same} of {by.items}"]
+    if by.borda_decision is not None and by.borda_decision.winner != findings.decision.winner:
+        parts.append(f"Borda puts {by.borda_decision.winner or 'nobody'} first")
+    return " · ".join(parts)
 
 
 def _judgments(findings: Findings) -> str:

@@ -23,6 +23,8 @@ def report_tables(findings: Findings) -> list[Table]:
             *(concordance_tables if findings.kind == "validate" else []),
             registration.table(findings.preregistration),
             run_tables.leaderboard(findings),
+            run_tables.method(findings),
+            run_tables.method_disagreements(findings),
             run_tables.duels(findings),
             run_tables.coverage(findings),
             run_tables.baselines(findings),

@@ -63,6 +63,8 @@ class ItemRankings:
             response that the judge was not shown, since it is its own.
         share: of its presentations, how many a judge answered.
         compute_scores: makes ``scores``, which only a broken tie asks for.
+        shown: the candidates in the order in which every judge saw them first; empty where each
+            judge had an order of its own.
     """
 
     item_id: str
@@ -70,6 +72,7 @@ class ItemRankings:
     ranks: Mapping[str, Floats]
     share: Mapping[str, float]
     compute_scores: Callable[[], Mapping[str, Floats]] = field(repr=False, compare=False)
+    shown: tuple[str, ...] = ()
 
     @cached_property
     def scores(self) -> Mapping[str, Floats]:
@@ -202,6 +205,7 @@ def _item_rankings(
         name for judgments in by_judge.values() for name in blinds.labels(judgments[0]).values()
     }
     candidates = tuple(sorted(names))
+    first_pages = [list(blinds.labels(judgments[0]).values()) for judgments in by_judge.values()]
     ranks, share = {}, {}
     for judge, judge_judgments in by_judge.items():
         ranks[judge] = np.array(
@@ -217,7 +221,18 @@ def _item_rankings(
             judge: _mean_scores(judge_judgments, blinds, candidates, rubric)
             for judge, judge_judgments in by_judge.items()
         },
+        _common_order(first_pages),
     )
+
+
+def _common_order(pages: Sequence[Sequence[str]]) -> tuple[str, ...]:
+    """The longest page, if the others are parts of it in the same order; else empty.
+
+    A judge that does not judge its own response has such a part.
+    """
+    longest = max(pages, key=len)
+    same = all([name for name in longest if name in page] == list(page) for page in pages)
+    return tuple(longest) if same else ()
 
 
 def _rank_row(

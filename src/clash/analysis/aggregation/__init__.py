@@ -40,6 +40,7 @@ __all__ = [
     "aggregate",
     "aggregate_outcomes",
     "method_names",
+    "row_verdicts",
 ]
 
 FOLDS = 5
@@ -278,7 +279,7 @@ def _result(
     """A method's result, scored against the labels and against majority."""
     if method_fit.p is None or method_fit.fit is None:
         return MethodResult(method_fit.method, "refused", notes=(method_fit.refusal or "",))
-    fit, verdict = method_fit.fit, _verdict(method_fit.p, table)
+    fit, verdict = method_fit.fit, row_verdicts(method_fit.p, table)
     return MethodResult(
         method=method_fit.method,
         status="ok",
@@ -288,7 +289,7 @@ def _result(
         log_likelihood=fit.log_likelihood,
         bic=fit.bic,
         temperature=fit.temperature,
-        disagrees=int((verdict != _verdict(_share(table), table)).sum()),
+        disagrees=int((verdict != row_verdicts(_share(table), table)).sum()),
         score=_score(held_out, reference, table, against_majority=method_fit.method != "majority"),
         notes=(*method_fit.notes, *method_fit.warnings),
     )
@@ -299,14 +300,21 @@ def _share(table: MethodTable) -> Floats:
     return bare.expand(vote_share(bare))
 
 
-def _verdict(p: Floats, table: MethodTable) -> Floats:
+def row_verdicts(p: Floats, table: MethodTable, *, level_is_tie: bool = False) -> Floats:
     """1, 0, or 0.5 for a tie, shape (N,).
 
     Where judges said that the responses are equal and the sides come out level, a model of two
     sides has to be :data:`SURE` to make a winner of it: it knows no third outcome, the judges did.
+
+    Args:
+        p: (N,), the share of side 1.
+        table: the votes.
+        level_is_tie: so it has to be wherever the sides come out level.
     """
     verdict = np.where(np.isclose(p, 0.5, atol=1e-9), 0.5, (p > 0.5).astype(float))
-    level = np.isclose(_share(table), 0.5) & table.tied & (np.abs(p - 0.5) <= SURE)
+    level = np.isclose(_share(table), 0.5) & (np.abs(p - 0.5) <= SURE)
+    if not level_is_tie:
+        level &= table.tied
     return np.where(level, 0.5, verdict)
 
 
@@ -316,7 +324,11 @@ def _score(
     has_label, sides = table.labelled, table.decisive
     if p is None or reference is None or not has_label.any():
         return None
-    verdict, reference_verdict, truth = _verdict(p, table), _verdict(reference, table), table.truth
+    verdict, reference_verdict, truth = (
+        row_verdicts(p, table),
+        row_verdicts(reference, table),
+        table.truth,
+    )
     gain = None
     if against_majority:
         method_credits, reference_credits = (

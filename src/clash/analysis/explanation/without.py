@@ -11,7 +11,7 @@ import numpy as np
 from clash.analysis.coverage import coverage
 from clash.analysis.decision import decide
 from clash.analysis.leaderboard import duels, points_table, standings
-from clash.analysis.verdicts import decide_verdicts
+from clash.analysis.run_verdicts import decide_verdicts
 from clash.stats.intervals import wilson_clustered
 
 if TYPE_CHECKING:
@@ -112,8 +112,8 @@ def agreement(run: RunData) -> Interval | None:
 def without_judge(run: RunData, judge: str) -> RunData:
     """The verdicts of the panel without one voting judge and its stand-ins.
 
-    The rest decides by plain majority of weight: the quorum and the calibrator are those of the
-    whole panel.
+    The rest decides by the method of the run, with a plain majority of weight as its quorum: the
+    quorum and the calibrator are those of the whole panel.
     """
     rules = replace(
         run.rules,
@@ -122,8 +122,8 @@ def without_judge(run: RunData, judge: str) -> RunData:
         calibrator=None,
         max_risk=None,
     )
-    verdicts = decide_verdicts(rules, run.items, run.responses, run.judgments, run.ballots)
-    return replace(run, rules=rules, verdicts=tuple(verdicts))
+    decided = decide_verdicts(rules, run.items, run.responses, run.judgments, run.ballots)
+    return replace(run, rules=rules, verdicts=decided.verdicts, method_use=decided.use)
 
 
 def with_reversed_judge(run: RunData, judge: str) -> RunData:
@@ -134,8 +134,8 @@ def with_reversed_judge(run: RunData, judge: str) -> RunData:
         else ballot
         for item, ballot in run.ballots.items()
     }
-    verdicts = decide_verdicts(run.rules, run.items, run.responses, run.judgments, rankings)
-    return replace(run, ballots=rankings, verdicts=tuple(verdicts))
+    decided = decide_verdicts(run.rules, run.items, run.responses, run.judgments, rankings)
+    return replace(run, ballots=rankings, verdicts=decided.verdicts, method_use=decided.use)
 
 
 def omissions(

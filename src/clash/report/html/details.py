@@ -42,7 +42,13 @@ CHARTS = {
 }
 _GROUPS = {
     "Registration": ("Registration",),
-    "Result": ("Leaderboard", "Pair by pair", "Quality, cost and speed"),
+    "Result": (
+        "Leaderboard",
+        "Method beside Borda",
+        "Where method and Borda differ",
+        "Pair by pair",
+        "Quality, cost and speed",
+    ),
     "Coverage": ("Coverage and agreement", "Control group"),
     "Judges": ("Judges", "Judges among themselves", "Self-evaluation"),
     SHARED_ERRORS: (SHARED_ERRORS,),
