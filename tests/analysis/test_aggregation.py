@@ -44,6 +44,41 @@ def test_every_method_answers_or_says_why_not():
     assert found.result("position-bias").status == "refused"
 
 
+def with_labels(n_labels, n=300):
+    """Most judges are wrong together; the first items have a label."""
+    rows = list(simulated(n, (0.85, 0.8, 0.35, 0.35, 0.35), seed=5))
+    labelled = {f"q{i}" for i in range(n_labels)}
+    return encode(row if row.item in labelled else replace(row, label=None) for row in rows)
+
+
+def test_from_ten_labels_on_the_expert_pool_is_selected():
+    truth = np.array([row.label for row in simulated(300, (0.85,), seed=5)])
+    found = aggregate(with_labels(60), ["auto"])
+    assert found.selected == "expert-pool"
+    pooled, auto = found.result("expert-pool"), found.result("auto")
+    assert (pooled.p_is, auto.p_is) == ("probability", "vote share")
+    unseen = slice(60, None)
+    assert (pooled.verdict[unseen] == truth[unseen]).mean() > 0.75
+    assert (auto.verdict[unseen] == truth[unseen]).mean() < 0.6
+    assert as_json(found)["methods"]["expert-pool"]["scale"] == pytest.approx(pooled.scale)
+
+
+@pytest.mark.parametrize(
+    ("n_labels", "options"), [(9, {}), (60, {"use_labels": False})], ids=["few", "left out"]
+)
+def test_without_labels_or_with_too_few_nothing_is_a_probability(n_labels, options):
+    found = aggregate(with_labels(n_labels), ["auto"], **options)
+    assert found.selected != "expert-pool"
+    assert {result.p_is for result in found.methods} == {"vote share"}
+
+
+def test_the_expert_pool_says_why_it_is_refused():
+    few = aggregate(with_labels(9), ["expert-pool"]).result("expert-pool")
+    assert "needs 10 labels that name a side, there are 9" in few.notes[0]
+    left_out = aggregate(with_labels(60), ["expert-pool"], use_labels=False)
+    assert "--no-labels" in left_out.result("expert-pool").notes[0]
+
+
 def test_good_judges_weigh_more_than_majority_lets_them():
     found = aggregate(encode(simulated(2000, (0.95, 0.9, 0.8, 0.8, 0.7))), ["auto", "dawid-skene"])
     gain = found.result("dawid-skene").score.gain

@@ -39,8 +39,13 @@ def aggregate(
     presentation: Presentation = None,
     decisive: Decisive = False,
     use_labels: Annotated[
-        bool, typer.Option("--use-labels", help="Use labels in the fits; scores are cross-fitted.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--use-labels/--no-labels",
+            help="Use labels in every fit, or in none. By default `auto` brings the `expert-pool` "
+            "along from 10 labels on, which reads them. Scores are cross-fitted.",
+        ),
+    ] = None,
     ties: Annotated[
         str | None,
         typer.Option(

@@ -98,7 +98,7 @@ def aggregate(
     method: str = "auto",
     *,
     seed: int = 42,
-    use_labels: bool = False,
+    use_labels: bool | None = None,
     ties: Literal["half", "missing", "outcome"] | None = None,
     copies: Literal["merge", "separate"] = "merge",
     weights: str | None = None,
@@ -112,7 +112,8 @@ def aggregate(
         method: methods of verdicts, such as ``auto``, ``majority``, ``dawid-skene``, and methods
             that rank candidates, such as ``borda``, ``bradley-terry``.
         seed: seed of the random starts, the cross-validation and the bootstrap.
-        use_labels: fit on the labels of the items that have one.
+        use_labels: true, every method is fitted on the labels too; false, none is. By default
+            ``auto`` brings the expert pool along from 10 labels on, which reads them.
         ties: a tie counts ``half`` for each side (the default), is ``missing``, or an ``outcome``.
         copies: repeated votes of a judge on an item are merged, or count separately.
         weights: of the judges: ``panel``, ``equal``, ``discrimination``, ``one-coin``, or a file.

@@ -102,7 +102,8 @@ class AggregateOptions:
 
     Attributes:
         method: methods, comma separated; ``all`` for those of verdicts, ``rankings`` for the others.
-        use_labels: labels enter the fits, and scores are cross-fitted.
+        use_labels: true, labels enter every fit; false, none; null, those of the expert pool, which
+            ``auto`` brings along from 10 labels on. Scores are cross-fitted.
         ties: a tied vote is ``half`` a vote each (the default), ``missing``, or an ``outcome``.
         copies: both orders and repeats of an item: ``merge`` or ``separate``.
         threshold: scores from here on count as side 1.
@@ -114,7 +115,7 @@ class AggregateOptions:
     """
 
     method: str = AGGREGATE_METHODS
-    use_labels: bool = False
+    use_labels: bool | None = None
     ties: str | None = None
     copies: str = "merge"
     threshold: float | None = None
@@ -385,7 +386,7 @@ def _check_use(methods: MethodChoice, options: AggregateOptions) -> None:
         ConfigError: there is one.
     """
     of_items = {
-        "--use-labels": options.use_labels or None,
+        "--use-labels": options.use_labels,
         "--ties": options.ties,
         "--threshold": options.threshold,
         "--calibrator": options.calibrator,

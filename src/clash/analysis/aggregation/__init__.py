@@ -9,11 +9,14 @@ import numpy as np
 
 from clash.analysis.aggregation import three_outcomes
 from clash.analysis.aggregation.methods import (
+    EXPERT_POOL,
     MethodFit,
     MethodRunner,
     attempt,
+    enough_labels,
     method_names,
     method_runner,
+    refuse_labels,
 )
 from clash.errors import ConfigError, StatisticsError, one_of
 from clash.stats import scoring
@@ -44,6 +47,7 @@ __all__ = [
 ]
 
 FOLDS = 5
+VOTE_SHARE, PROBABILITY = "vote share", "probability"
 SURE = 0.1
 """How far from one half a posterior makes a winner where judges said equal and the sides are
 level: a convention, chosen on public panels with ties among their labels."""
@@ -82,10 +86,12 @@ class MethodResult:
         p: P(side 1) by row, shape (N,); null where refused.
         verdict: 1, 0 or 0.5 (a tie) by row, shape (N,).
         disagrees: rows whose verdict is not majority's.
+        scale: by what labels multiply the log-odds of the votes alone; null where no label was used.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"disagrees": "disagrees_with_majority"}
     json_omits: ClassVar[tuple[str, ...]] = ("method", "p", "verdict", "score")
+    json_properties: ClassVar[tuple[str, ...]] = ("p_is",)
 
     method: str
     status: str
@@ -98,6 +104,12 @@ class MethodResult:
     disagrees: int | None = None
     score: MethodScore | None = None
     notes: tuple[str, ...] = ()
+    scale: float | None = None
+
+    @property
+    def p_is(self) -> str:
+        """What ``p`` is: a probability where labels made it one, else the share of the votes."""
+        return VOTE_SHARE if self.scale is None else PROBABILITY
 
 
 @dataclass(frozen=True)
@@ -141,7 +153,7 @@ def aggregate(
     seed: int = 0,
     ties: Ties = "half",
     copies: Copies = "merge",
-    use_labels: bool = False,
+    use_labels: bool | None = None,
     threshold: float | None = None,
     weights: Floats | None = None,
     ridge: RidgeChoice = None,
@@ -155,8 +167,10 @@ def aggregate(
         ties: a tied vote is half a vote for either side, or no vote.
         copies: an item that was judged several times (both orders, repeats) is one row, in which
             each judge has one vote, the side it chose more often; or each copy is a row.
-        use_labels: labels enter as observed truth (semi-supervised). The scores are then of
-            cross-fitted posteriors: each row is scored by a fit that did not see its label.
+        use_labels: true, labels enter every method as observed truth (semi-supervised), and scale its
+            log-odds. The scores are then of cross-fitted posteriors: each row is scored by a fit
+            that did not see its label. Null, from 10 labels on ``auto`` brings the expert pool
+            along, which reads them and is selected; false, labels are only scored against.
         threshold: numeric votes and labels from this value on are side 1; by default the middle
             of the range that occurs.
         weights: (J,), of the judges in the weighted majority; by default those that the one-coin
@@ -171,21 +185,28 @@ def aggregate(
     """
     names = list(dict.fromkeys([*methods, "majority"]))
     _check_methods(names)
-    table = MethodTable.of(votes, threshold, ties, use_labels=use_labels, copies=copies)
+    table = MethodTable.of(votes, threshold, ties, use_labels=use_labels is True, copies=copies)
+    if use_labels is not False and "auto" in names and enough_labels(table):
+        names = list(dict.fromkeys([EXPERT_POOL, *names]))
     rules = {name: method_runner(name, table, seed, weights, ridge) for name in names}
+    if use_labels is False:
+        rules |= {name: refuse_labels for name in names if name == EXPERT_POOL}
     fits = {name: attempt(name, rules[name], table.patterns()) for name in names}
     held_out = {name: _cross_fit(rules[name], table, fits[name], seed) for name in names}
-    selected_fit = fits["auto"] if "auto" in fits else fits[names[0]]
+    chooser = next((name for name in (EXPERT_POOL, "auto") if name in names), names[0])
+    if "auto" not in names or fits[chooser].p is None:
+        chooser = "auto" if "auto" in names else names[0]
+    chosen = fits[chooser]
     return Aggregation(
         items=table.items,
         n_judges=len(votes.judges),
         n_labelled=int(table.labelled.sum()),
-        selected=selected_fit.selected or names[0],
-        reason=selected_fit.reason or "named first on the command line",
+        selected=chosen.selected or names[0],
+        reason=chosen.reason or "named first on the command line",
         methods=tuple(
             _result(fits[name], held_out[name], held_out["majority"], table) for name in names
         ),
-        warnings=selected_fit.warnings,
+        warnings=chosen.warnings,
         notes=table.notes,
         n_groups=len(set(votes.groups.tolist())),
     )
@@ -260,7 +281,7 @@ def _cross_fit(
     method: MethodRunner, table: MethodTable, full_fit: MethodFit, seed: int
 ) -> Floats | None:
     """Posteriors that never saw the label of their own row; the fit's own without labels."""
-    if not table.uses_labels or full_fit.p is None:
+    if not table.uses_labels or full_fit.p is None or full_fit.is_cross_fitted:
         return full_fit.p
     p = full_fit.p.copy()
     # Whole groups are held out together: a copy of an item would give its twin's label away.
@@ -292,6 +313,7 @@ def _result(
         disagrees=int((verdict != row_verdicts(_share(table), table)).sum()),
         score=_score(held_out, reference, table, against_majority=method_fit.method != "majority"),
         notes=(*method_fit.notes, *method_fit.warnings),
+        scale=method_fit.scale,
     )
 
 

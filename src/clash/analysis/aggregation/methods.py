@@ -16,10 +16,12 @@ from clash.stats.latent.factor import factor, factor_family
 from clash.stats.latent.factor_laplace import factor_laplace
 from clash.stats.latent.fit import LatentFit
 from clash.stats.latent.model_selection import select
-from clash.stats.latent.patterns import TIE, Patterns
+from clash.stats.latent.patterns import TIE, Patterns, collapse
 from clash.stats.latent.temperature_scaling import blend, temper, temperature
 from clash.stats.latent.vote_counting import majority, weighted_majority
 from clash.stats.logistic import log_odds, sigmoid
+from clash.stats.selection.expert_pool import FEWEST, PoolLabels, pool, read_without_labels
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,8 +34,9 @@ Fitter = Callable[[Patterns], LatentFit]
 POSITION = "position-bias"
 WEIGHTED_MAJORITY = "weighted-majority"
 BORDA = "borda"
-_MOST_SHOWN = 20
+_MOST_SHOWN, _MOST_NAMED = 20, 3
 FAMILIES = ("ising-family", "factor-family")
+EXPERT_POOL = "expert-pool"
 APART = 0.05
 """Share of items decided otherwise from which an optimum is another reading."""
 
@@ -42,7 +45,8 @@ def method_names() -> list[str]:
     """The names that ``--method`` takes."""
     plain = list(_fitters(None))
     at = plain.index("factor")
-    return ["auto", *plain[:at], *FORMS, *plain[at:], POSITION, WEIGHTED_MAJORITY, BORDA]
+    named = [*plain[:at], *FORMS, *plain[at:], POSITION, WEIGHTED_MAJORITY, BORDA]
+    return ["auto", *named, EXPERT_POOL]
 
 
 def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
@@ -60,7 +64,12 @@ def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:
 
 @dataclass(frozen=True)
 class MethodFit:
-    """The fit of a method; ``p`` is null where the method was refused."""
+    """The fit of a method; ``p`` is null where the method was refused.
+
+    Attributes:
+        scale: by what labels multiply the log-odds of the votes alone; null where none was used.
+        is_cross_fitted: ``p`` of a labelled row did not see its label.
+    """
 
     method: str
     p: Floats | None
@@ -70,6 +79,8 @@ class MethodFit:
     warnings: tuple[str, ...] = ()
     refusal: str | None = None
     notes: tuple[str, ...] = ()
+    scale: float | None = None
+    is_cross_fitted: bool = False
 
 
 MethodRunner = Callable[[Patterns], MethodFit]
@@ -97,6 +108,8 @@ def method_runner(
         return _fit_borda
     if name == "auto":
         return partial(_fit_auto, table=table, seed=seed)
+    if name == EXPERT_POOL:
+        return partial(_fit_pool, table=table, seed=seed)
     if name == POSITION:
         return partial(_fit_position_bias, table=table)
     if name in FAMILIES and table.families is None:
@@ -190,6 +203,46 @@ def _fit_auto(patterns: Patterns, *, table: MethodTable, seed: int) -> MethodFit
         selected=selection.method,
         reason=selection.reason,
         warnings=selection.warnings,
+    )
+
+
+def enough_labels(table: MethodTable) -> bool:
+    """Whether the labels that name a side are enough for the expert pool; copies count once."""
+    return len(np.unique(table.groups[table.decisive])) >= FEWEST
+
+
+def refuse_labels(patterns: Patterns) -> MethodFit:  # noqa: ARG001 - a rule takes patterns
+    """The expert pool where labels are left out."""
+    raise StatisticsError("it reads labels, and they are left out (--no-labels)")
+
+
+def _fit_pool(patterns: Patterns, *, table: MethodTable, seed: int) -> MethodFit:  # noqa: ARG001 - labels by row, not by pattern
+    rows = np.flatnonzero(table.decisive)
+    if not enough_labels(table):
+        raise StatisticsError(f"needs {FEWEST} labels that name a side, there are {len(rows)}")
+    rng = np.random.default_rng(seed)
+    readings = read_without_labels(
+        table.codes, rng, families=table.families, ties=table.ties, groups=table.groups
+    )
+    fit = pool(readings, PoolLabels(rows, table.truth[rows], table.groups[rows]), rng)
+    p = fit.p.copy()
+    p[rows] = fit.held_out
+    votes = collapse(table.codes, ties=table.ties)
+    first = np.unique(votes.inverse, return_index=True)[1]
+    heaviest = [fit.names[i] for i in np.argsort(-fit.weights, kind="stable")[:_MOST_NAMED]]
+    return MethodFit(
+        EXPERT_POOL,
+        p,
+        LatentFit(EXPERT_POOL, votes, None, fit.p[first], None, 0, fit.converged),
+        selected=EXPERT_POOL,
+        reason=f"{plural(len(rows), 'label')} correct what the votes alone say",
+        notes=(
+            f"{plural(len(rows), 'label')} weigh the experts, the heaviest {', '.join(heaviest)}; "
+            f"they multiply auto's log-odds by {fit.scale:.2f}; p of a labelled row did not see "
+            "its label",
+        ),
+        scale=fit.scale,
+        is_cross_fitted=True,
     )
 
 
