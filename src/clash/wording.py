@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
+
+NO_BREAK = "\u00a0"
+"""A blank at which no line is broken."""
+_FIGURE = re.compile(r"\bp [=<] [\d.]+|\d%? \[[^\[\]]*\]")
 
 
 def plural(n: float, noun: str, nouns: str = "") -> str:
@@ -14,6 +19,11 @@ def plural(n: float, noun: str, nouns: str = "") -> str:
 def part(n: int, total: int, noun: str, verbs: tuple[str, str] = ("has", "have")) -> str:
     """Some of many, and a verb: ``1 of 4 items has``, ``2 of 4 items have``."""
     return f"{n:,} of {plural(total, noun)} {verbs[0] if n == 1 else verbs[1]}"
+
+
+def with_whole_figures(text: str) -> str:
+    """The text with figures such as ``p = 0.02`` and ``61% [52, 69]`` that no line break divides."""
+    return _FIGURE.sub(lambda match: match[0].replace(" ", NO_BREAK), text)
 
 
 def decimal(value: float) -> str:

@@ -1,9 +1,11 @@
 """Runs compared: as experiments, item by item where they share items, and pooled."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from analysis.labelled import pairs, run
-from clash.analysis.compare import compare, figures
+from clash.analysis.compare import compare, figures, run_names
 from clash.errors import StatisticsError
 from clash.report.compare import tables
 
@@ -30,6 +32,17 @@ def test_shared_items_get_mcnemar_and_paired_intervals(tmp_path):
     assert shared.paired_test.difference.estimate == pytest.approx(0.3)
     assert shared.bootstrap.difference.low < 0.3 < shared.bootstrap.difference.high
     assert shared.verdicts.agreement.estimate == pytest.approx(10 / 20)
+
+
+def test_copies_of_a_run_are_called_by_what_differs_in_their_paths(tmp_path):
+    folders = []
+    for place in ("a/x", "b/x", "b/y"):
+        (tmp_path / place).mkdir(parents=True)
+        one = SimpleNamespace(path=tmp_path / place, manifest=lambda: SimpleNamespace(run="r"))
+        folders.append(one)
+    other = SimpleNamespace(path=tmp_path / "q", manifest=lambda: SimpleNamespace(run="q"))
+    assert run_names([*folders, other]) == ["a/x", "b/x", "y", "q"]
+    assert run_names([folders[0], folders[0]]) == ["r", "r"]  # it is one run
 
 
 def test_items_of_one_name_that_ask_otherwise_are_not_shared(tmp_path):

@@ -363,8 +363,13 @@ def _generator_or_judge() -> Any:
 def test_compare_and_gate_read_what_validate_and_rerun_wrote(here: Here) -> None:
     validated(here)
     assert here("rerun", "run", "--yes").code == 0
-    done = here("compare", "run", "run-r1", "--json", "--to", "c.md")
+    done = here("compare", "run", "run-r1", "--json", "--to", "c.md", "--html", "c.html")
     assert done.code == 0, done.err
+    assert done.json["written"] == ["c.md", "c.html"]
+    page = (here.path / "c.html").read_text()
+    assert "run and run-r1 agree on each of the 12 items" in page
+    assert "http" not in page.partition("<body>")[2]  # it loads nothing and links nowhere
+    assert 'href="/"' not in page
     shared = done.json["pairs"][0]["shared"]
     assert (shared["n"], shared["only_first"], shared["only_second"]) == (12, 0, 0)
     assert "On the items that both have" in (here.path / "c.md").read_text()

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clash.cli.options import AsJson, Out, Quiet, ReportFile, Verbose
+
+if TYPE_CHECKING:
+    from clash.analysis.compare import RunComparison
 
 
 def compare(
@@ -22,12 +25,19 @@ def compare(
         ),
     ] = False,
     to: ReportFile = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Also write the comparison to this page.")
+    ] = None,
+    browse: Annotated[
+        bool, typer.Option("--open", help="Open the comparison in the browser.")
+    ] = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
     """Compare runs with a significance test, paired where they share items."""
     from clash.analysis.compare import compare as compare_runs
+    from clash.analysis.compare import run_names
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, print_tables, print_written, stdout
@@ -42,13 +52,18 @@ def compare(
     if len(runs) < 2:
         raise ConfigError("a comparison needs two runs", field="RUN", hint="name a second one")
     folders = [open_run(run, out) for run in runs]
-    names = [str(folder.path) for folder in folders]
-    findings = compare_runs([RunData.load(folder) for folder in folders], every_record=every_record)
+    paths = [str(folder.path) for folder in folders]
+    runs_data = [RunData.load(folder) for folder in folders]
+    findings = compare_runs(runs_data, names=run_names(folders), every_record=every_record)
     report, record = tables(findings), to_dict(findings)
+    files = []
     if to is not None:
-        write_report(to, "Comparison of runs", record, report, names)
+        write_report(to, "Comparison of runs", record, report, paths)
+        files.append(to)
+    if html is not None or browse:
+        files.append(_write_page(findings, html, browse=browse))
     if as_json:
-        print_json({"folders": names, **record, "written": [] if to is None else [str(to)]})
+        print_json({"folders": paths, **record, "written": [str(file) for file in files]})
         return
     console = stdout()
     if quiet:
@@ -57,6 +72,23 @@ def compare(
     print_screen(console, comparison_screen(findings, text_width(console)))
     if verbose:
         print_tables(report)
-    if to is not None:
+    if files:
         print_line(console)
-        print_written([to])
+        print_written(files)
+
+
+def _write_page(findings: RunComparison, path: Path | None, *, browse: bool) -> Path:
+    """Write the page of a comparison, and open it; without a path in the temporary folder."""
+    import tempfile
+    import webbrowser
+
+    from clash.view.comparison import ComparisonView
+    from clash.view.pages import comparison_page
+
+    if path is None:
+        path = Path(tempfile.mkdtemp(prefix="clash-")) / "comparison.html"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(comparison_page(ComparisonView.of(findings)).text, "utf-8", newline="\n")
+    if browse:
+        webbrowser.open(path.resolve().as_uri())
+    return path

@@ -16,6 +16,7 @@ from clash.cli.options import (
     ReportFile,
     TrustHost,
     Verbose,
+    Watch,
     Yes,
 )
 
@@ -83,6 +84,7 @@ def rerun(
     prereg: Prereg = None,
     env_file: EnvFile = None,
     trust_host: TrustHost = None,
+    watch: Watch = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -93,7 +95,7 @@ def rerun(
     """
     from clash.cli.common import environment
     from clash.cli.dry_run import print_dry_run
-    from clash.cli.observer import TerminalObserver
+    from clash.cli.watch import RunObserver
     from clash.errors import ConfigError
     from clash.pipeline.options import RunOptions
     from clash.pipeline.prereg import read_plan
@@ -107,7 +109,7 @@ def rerun(
     )
     from clash.pipeline.sources import open_run
 
-    observer = TerminalObserver(quiet=quiet or as_json)
+    observer = RunObserver(quiet=quiet or as_json, watch=watch)
     folders = [open_run(run, out, observer) for run in runs]
     parent = folders[0]
     if compare:
@@ -131,7 +133,8 @@ def rerun(
         plan = plan_rerun(parent, next_number(parent), changes, options).setup.plan
         print_dry_run(plan, options.environ, as_json=as_json, verbose=verbose)
         return
-    results = execute_reruns(parent, times, changes, options)
+    with observer:
+        results = execute_reruns(parent, times, changes, options)
     coverage = results[-1].findings.coverage
     if coverage.n_decided + coverage.n_tied:
         runs_of_parent = [parent, *reruns(parent)]

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RunObserver(TerminalObserver):
-    """Watches a run for the terminal and, with ``watch``, for a page, while it is entered.
+    """Watches runs for the terminal and, with ``watch``, for a page of each, while it is entered.
 
     On leaving, a page that is open is given the time to become the report.
     """
@@ -25,15 +25,18 @@ class RunObserver(TerminalObserver):
         super().__init__(quiet=quiet)
         self._watch = watch
         self._server: ViewServer | None = None
+        self._path: Path | None = None
 
     def run_opened(self, path: Path) -> None:
-        """Serve the page of the run, once."""
-        if not self._watch or self._server is not None:
+        """Serve the page of a run."""
+        if not self._watch or path == self._path:
             return
         from clash.view.server import ViewServer
 
-        self._server = ViewServer(path.parent)
-        self._server.__enter__()
+        self._path = path
+        if self._server is None:
+            self._server = ViewServer(path.parent)
+            self._server.__enter__()
         url = self._server.run_url(path)
         say(f"watch the run at {url}", style="bold")
         webbrowser.open(url)

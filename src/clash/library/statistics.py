@@ -366,6 +366,7 @@ def compare(
         ConfigError: fewer than two runs.
     """
     from clash.analysis.compare import compare as compute
+    from clash.analysis.compare import run_names
     from clash.report.compare import tables
     from clash.report.headline import comparison_headline
 
@@ -373,7 +374,8 @@ def compare(
         raise ConfigError("a comparison needs two runs", field="RUN", hint="name a second one")
     folders = [_folder(run, out) for run in runs]
     with as_run_errors(*(folder.path for folder in folders)):
-        findings = compute([_load(folder) for folder in folders], every_record=every_record)
+        data = [_load(folder) for folder in folders]
+        findings = compute(data, names=run_names(folders), every_record=every_record)
     record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
     headlines = comparison_headline(findings).sentences()
     return Result(findings, tuple(tables(findings)), headlines, (), record)

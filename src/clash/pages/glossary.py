@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.escape import visible
+from clash.wording import with_whole_figures
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -89,14 +90,14 @@ def _explain(text: str, terms: set[str]) -> str:
 
 
 def unbroken(text: str) -> Markup:
-    """Text as HTML whose words with a hyphen or slash, as names have, break only where they must."""
+    """Text as HTML whose names (words with a hyphen or slash) and figures break only if too long."""
     from markupsafe import Markup
 
     parts = [
         f'<span class="unbroken">{_safe(part)}</span>'
         if "-" in part or "/" in part
         else _safe(part)
-        for part in _BLANKS.split(text)
+        for part in _BLANKS.split(with_whole_figures(text))
     ]
     return Markup("".join(parts))  # noqa: S704 - every part is escaped
 

@@ -6,7 +6,6 @@ text is measured with the widths of DejaVu Sans, the widest of them, so that it 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,6 +19,7 @@ from clash.report.answer_chart import AnswerChart
 from clash.report.drawing import Dot, Picture, StraightLine, Word, png, svg
 from clash.report.formats import plural
 from clash.report.headline import run_headline
+from clash.wording import with_whole_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +37,6 @@ _FIGURE_X, _TRACK_END = 964, 850
 _CHART_END, _RULE_Y, _FOOT_Y = 516, 544, 590
 _MOST_ROWS = 6
 _LEAST_PITCH = 32
-_RELATION = re.compile(" ([=<]) ")
 _NAME_ROOM = 400
 _SIZES = ((58, 2), (52, 2), (46, 2), (40, 2), (44, 3), (40, 3), (36, 3), (32, 3), (28, 3))
 """Sizes of the headline, and the most lines in each."""
@@ -259,7 +258,7 @@ def _em(letter: str, widths: Sequence[int]) -> float:
 def _wrap(text: str, size: int, room: float) -> list[str]:
     """Bold words in lines; a word that is too long for a line is cut at its front."""
     lines: list[str] = []
-    words = _RELATION.sub("\u00a0\\1\u00a0", text).split(" ")  # p = 0.02 stays together
+    words = with_whole_figures(text).split(" ")
     for word in (_from_end(word, size, room, bold=True) for word in words if word):
         longer = f"{lines[-1]} {word}" if lines else word
         if lines and _width(longer, size, bold=True) <= room:

@@ -7,7 +7,6 @@ report stands in tables (:mod:`clash.report.sections`).
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,7 @@ from clash.report.headline import (
     telling_baseline,
 )
 from clash.report.table_layout import wrap
-from clash.wording import decimal, plural
+from clash.wording import NO_BREAK, decimal, plural, with_whole_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,8 +41,6 @@ if TYPE_CHECKING:
 
 WIDTH = 80
 """The width of a screen where the reader has none."""
-_NO_BREAK = "\u00a0"
-_FIGURE = re.compile(r"\bp [=<] [\d.]+|\d%? \[[^\[\]]*\]")
 _MOST_ROWS = 6
 _NAME_WIDTH = 28
 _LABEL_WIDTH = 19
@@ -86,8 +83,8 @@ class Screen:
     def sentence(self, text: str, style: str = "") -> None:
         """A sentence over as many lines as it needs."""
         sentence = for_terminal(text)
-        for line in wrap(_unbroken(sentence), self.width) if self.wraps else [sentence]:
-            self.lines.append([(line.replace(_NO_BREAK, " "), style)])
+        for line in wrap(with_whole_figures(sentence), self.width) if self.wraps else [sentence]:
+            self.lines.append([(line.replace(NO_BREAK, " "), style)])
 
     def paragraph(self, text: str, style: str = "", indent: str = "") -> None:
         """A sentence with every line indented."""
@@ -107,7 +104,7 @@ class Screen:
         room = self.width - 2 - _LABEL_WIDTH
         whole = for_terminal(text)
         parts = wrap(_with_whole_parts(whole), max(room, 20)) if self.wraps else [whole]
-        parts = [part.replace(_NO_BREAK, " ") for part in parts]
+        parts = [part.replace(NO_BREAK, " ") for part in parts]
         for number, part in enumerate(parts):
             head = label if number == 0 else ""
             self.add((f"  {head:<{_LABEL_WIDTH}}", "dim"), (part, ""))
@@ -132,16 +129,11 @@ class IntervalRow:
     note: str = ""
 
 
-def _unbroken(text: str) -> str:
-    """The text with blanks inside figures such as ``p = 0.02`` at which no line is broken."""
-    return _FIGURE.sub(lambda match: match[0].replace(" ", _NO_BREAK), text)
-
-
 def _with_whole_parts(text: str) -> str:
     """The text with blanks inside its short parts at which no line is broken."""
     parts = text.split(_SEPARATOR)
-    return f"{_NO_BREAK}· ".join(
-        part.replace(" ", _NO_BREAK) if len(part) <= _WHOLE_PART else part for part in parts
+    return f"{NO_BREAK}· ".join(
+        part.replace(" ", NO_BREAK) if len(part) <= _WHOLE_PART else part for part in parts
     )
 
 
@@ -197,8 +189,7 @@ def comparison_screen(comparison: RunComparison, width: int | None) -> Screen:
     """Whether one run is better than another."""
     screen = blank_screen(width)
     screen.headline(comparison_headline(comparison))
-    first, last = comparison.runs[0], comparison.runs[-1]
-    pair = next(p for p in comparison.pairs if (p.first, p.second) == (first.run, last.run))
+    pair = comparison.first_and_last
     if pair.changes:
         screen.add()
         screen.lines += _change_lines(pair.changes, screen.width)

@@ -5,53 +5,48 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.compare import compare
-from clash.analysis.rundata import RunData
 from clash.analysis.settling import ALPHA
 from clash.pages import ChartRow, difference_axis, short_names
 from clash.report.compare import tables
 from clash.report.formats import signed_points
 from clash.report.headline import comparison_headline, leading_change
+from clash.wording import with_whole_figures
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clash.analysis.compare import RunComparison
     from clash.analysis.compare.win_rate_changes import WinRateChange
     from clash.pages import Axis
     from clash.report.headline import Headline
     from clash.report.tables import Table
-    from clash.store.folder import RunFolder
 
 _AXIS = "no change"
 
 
 @dataclass(frozen=True)
 class ComparisonView:
-    """What the pages show of two runs, the earlier of which is A.
+    """What the pages show of runs: the first is A, the next B.
 
     Attributes:
-        rows: the change of each candidate's win rate; empty for fewer than two candidates.
+        rows: the change of each candidate's win rate from the first run to the last; empty for
+            fewer than two candidates.
         caption: what the chart shows, and over which items.
     """
 
-    runs: tuple[str, str]
+    runs: tuple[str, ...]
     headline: Headline
     rows: tuple[ChartRow, ...]
     caption: str
     tables: tuple[Table, ...]
 
     @classmethod
-    def of(cls, folders: Sequence[RunFolder]) -> ComparisonView:
-        """Compare two runs.
-
-        Raises:
-            RunFolderError: one cannot be read.
-        """
-        comparison = compare([RunData.load(folder) for folder in folders])
-        pair = comparison.pairs[0]
+    def of(cls, comparison: RunComparison) -> ComparisonView:
+        """The view of a comparison."""
+        pair = comparison.first_and_last
         changes = sorted(pair.changes, key=lambda change: -change.difference.estimate)
         return cls(
-            (pair.first, pair.second),
+            tuple(line.run for line in comparison.runs),
             comparison_headline(comparison),
             tuple(_row(c, leading_change(pair)) for c in changes) if len(changes) > 1 else (),
             _caption(changes),
@@ -68,7 +63,7 @@ class ComparisonView:
         names = short_names(row.name for row in self.rows)
         axis = self.axis
         return {
-            "headline": self.headline.text,
+            "headline": with_whole_figures(self.headline.text),
             "evidence": " ".join(filter(None, (_sentence(self.headline.evidence), self.caption))),
             "label": "Change of win rates",
             "rows": [

@@ -12,6 +12,7 @@ from clash.pages import short_names
 from clash.report.formats import money, percent
 from clash.report.live import AGREEMENT_CAPTION, CAPTION, FILE_ORDER, RANDOM_ORDER, live_words
 from clash.store.follow import FollowedFolder
+from clash.wording import with_whole_figures
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -129,7 +130,7 @@ def _page(findings: LiveFindings, manifest: Manifest) -> dict[str, Any]:
     is_agreement = manifest.kind == "validate"
     is_leading = is_agreement or findings.state == "winner"
     return {
-        "headline": words.headline,
+        "headline": with_whole_figures(words.headline),
         "evidence": words.evidence,
         "hint": words.hint,
         "known": findings.state in ("winner", "equal"),

@@ -11,6 +11,8 @@ from clash.escape import content_security_policy
 from clash.serving.server import LOCAL_SCRIPT, Page
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jinja2 import Environment
 
     from clash.view.comparison import ComparisonView
@@ -33,16 +35,16 @@ def live_page(run: str, key: str) -> Page:
     return _page("live.html.j2", ("live.js",), run=run, key=key)
 
 
-def comparison_page(view: ComparisonView, links: tuple[str, str]) -> Page:
-    """Two runs beside each other.
+def comparison_page(view: ComparisonView, links: Sequence[str] = ()) -> Page:
+    """Runs beside each other.
 
     Args:
         view: what changed.
-        links: the addresses of the two.
+        links: the addresses of the runs, on a server that also lists them.
     """
     label = "Change of each candidate's win rate in points, with 95% intervals"
     chart = pages.interval_chart(view.rows, view.axis, label=label, large=True) if view.rows else ""
-    return _page("compare.html.j2", (), view=view, links=links, chart=chart)
+    return _page("compare.html.j2", (), view=view, links=list(links), chart=chart)
 
 
 def problem_page(title: str, message: str) -> Page:

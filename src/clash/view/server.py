@@ -49,7 +49,8 @@ class ViewServer(LocalServer):
         self.runs = RunList(folder)
         self._news = threading.Condition()
         self._last_request: float | None = None
-        self._has_end = False
+        self._watched: str | None = None
+        self._ended: set[str] = set()
         self._paths: dict[str, Path] = {}
         self._live: dict[str, LiveRun] = {}
         self._pages: dict[tuple[str, str, int], Page] = {}
@@ -58,7 +59,7 @@ class ViewServer(LocalServer):
     def run_url(self, path: Path) -> str:
         """The address of a run's page, with the token."""
         key = self._key(path.name)
-        self._paths[key] = path
+        self._paths[key], self._watched = path, path.name
         return f"{self.origins[0]}/run/{key}/#{self.token}"
 
     def page(self, path: str) -> Page | None:
@@ -94,29 +95,31 @@ class ViewServer(LocalServer):
 
     def on_page_sent(self, path: str) -> None:
         """Hear that a browser has a page."""
-        if path.endswith("/report"):
-            self._end_shown()
+        _, _, key, *page = [*path.split("/"), ""]
+        if page == ["report", ""] and (run := self._path(key)):
+            self._end_shown(run.name)
 
     def linger(self) -> None:
-        """Wait until the page that watches a run, which has ended by now, shows how it ended.
+        """Wait until the page of the run that was opened last, and has ended, shows how it ended.
 
         Returns at once where no page is open, and soon where one is open and does not ask.
         """
         with self._news:
             if self._last_request is None or time.monotonic() - self._last_request > _PRESENT_S:
                 return
-            self._news.wait_for(lambda: self._has_end, timeout=_LINGER_S)
+            self._news.wait_for(lambda: self._watched in self._ended, timeout=_LINGER_S)
 
-    def _end_shown(self) -> None:
+    def _end_shown(self, run: str) -> None:
         with self._news:
-            self._has_end = True
+            self._ended.add(run)
             self._news.notify_all()
 
     def _state(self, key: object) -> dict[str, Any]:
         self._last_request = time.monotonic()
-        state = self._live_run(key).state()
+        live_run = self._live_run(key)
+        state = live_run.state()
         if state["phase"] == "ended" and state["status"] == "partial":
-            self._end_shown()
+            self._end_shown(live_run.path.name)
         return state
 
     def _rows(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -163,20 +166,23 @@ class ViewServer(LocalServer):
         stamp = ("report", key, (folder.path / layout.MANIFEST).stat().st_mtime_ns)
         if stamp not in self._pages:
             run = RunData.load(folder)
-            page = render_report(compute_findings(run), run, folder.path, whole=True)
+            page = render_report(compute_findings(run), run, folder.path, list_url="/")
             self._pages[stamp] = Page(page.html, "frame-ancestors 'none'")
             while len(self._pages) > _MOST_PAGES:
                 del self._pages[next(iter(self._pages))]
         return self._pages[stamp]
 
     def _comparison(self, keys: object) -> ComparisonView:
+        from clash.analysis.compare import compare, run_names
+        from clash.analysis.rundata import RunData
         from clash.view.comparison import ComparisonView
 
         paths = [self._path(key) for key in keys] if isinstance(keys, list) else []
         folders = [RunFolder(path) for path in paths if path is not None]
         if not len(folders) == len(paths) == 2:
             raise InputError("names two runs of this folder", field="runs")
-        return ComparisonView.of(folders)
+        runs = [RunData.load(folder) for folder in folders]
+        return ComparisonView.of(compare(runs, names=run_names(folders)))
 
     def _comparison_page(self, first: str, second: str) -> Page:
         view = self._comparison([first, second])

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from clash.pages import short_names
+from clash.wording import with_whole_figures
 
 
 class IntervalPart(msgspec.Struct, frozen=True):
@@ -94,7 +95,7 @@ class RunSummary:
     def as_json(self) -> dict[str, Any]:
         """For the page."""
         return {
-            "headline": self.headline,
+            "headline": with_whole_figures(self.headline),
             "caution": self.caution,
             "measure": self.measure,
             "figure": _figure(self.figure),

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from clash.analysis.concordance import AgreementCoefficient, CaseRate
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
+    from clash.store.folder import RunFolder
 
-__all__ = ["RunComparison", "compare", "figures"]
+__all__ = ["RunComparison", "compare", "figures", "run_names"]
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,34 @@ class RunComparison:
     pool: PooledRuns | None
     published_claims: list[Claim]
 
+    @property
+    def first_and_last(self) -> RunAgainstRun:
+        """The first run against the last."""
+        return self.pairs[len(self.runs) - 2]
 
-def compare(runs: Sequence[RunData], *, every_record: bool = False) -> RunComparison:
+
+def run_names(folders: Sequence[RunFolder]) -> list[str]:
+    """What to call runs: their ids; copies of one run by as much of their paths as differs."""
+    ids = [folder.manifest().run for folder in folders]
+    parts = [folder.path.resolve().parts for folder in folders]
+    names = []
+    for name, own in zip(ids, parts, strict=True):
+        copies = {tail for other, tail in zip(ids, parts, strict=True) if other == name} - {own}
+        depth = 1 if copies else 0
+        while any(tail[-depth:] == own[-depth:] for tail in copies):
+            depth += 1
+        names.append("/".join(own[-depth:]) if copies else name)
+    return names
+
+
+def compare(
+    runs: Sequence[RunData], *, names: Sequence[str] | None = None, every_record: bool = False
+) -> RunComparison:
     """Compare runs.
 
     Args:
         runs: two or more.
+        names: of :func:`run_names`; by default their ids.
         every_record: see :func:`clash.analysis.compare.pooled.pool_runs`.
 
     Raises:
@@ -76,9 +99,11 @@ def compare(runs: Sequence[RunData], *, every_record: bool = False) -> RunCompar
     if len(runs) < 2:
         raise StatisticsError("a comparison needs at least two runs")
     rng = np.random.default_rng(runs[0].manifest.seeds.get("seed", 0))
+    names = [run.manifest.run for run in runs] if names is None else names
+    named_runs = list(zip(names, runs, strict=True))
     comparison = RunComparison(
-        runs=[_summary(run) for run in runs],
-        pairs=[against(a, b, rng) for a, b in combinations(runs, 2)],
+        runs=[_summary(name, run) for name, run in named_runs],
+        pairs=[against(a, b, rng) for a, b in combinations(named_runs, 2)],
         pool=pool_runs(runs, every_record=every_record),
         published_claims=[],
     )
@@ -92,12 +117,12 @@ def compare(runs: Sequence[RunData], *, every_record: bool = False) -> RunCompar
     return replace(comparison, published_claims=claims(entries, figures(comparison)))
 
 
-def _summary(run: RunData) -> ComparedRun:
+def _summary(name: str, run: RunData) -> ComparedRun:
     agreement = concordance(run)
     counts = coverage(run)
     cost = run.manifest.cost_usd
     return ComparedRun(
-        run=run.manifest.run,
+        run=name,
         kind=run.manifest.kind,
         panel=run.manifest.panel["name"],
         judges=len(run.rules.voting),

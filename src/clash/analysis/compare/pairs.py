@@ -112,18 +112,21 @@ class RunAgainstRun:
     n_common: int = 0
 
 
-def against(first: RunData, second: RunData, rng: np.random.Generator) -> RunAgainstRun:
+def against(
+    named_first: tuple[str, RunData], named_second: tuple[str, RunData], rng: np.random.Generator
+) -> RunAgainstRun:
     """Compare two runs.
 
     Args:
-        first: a run.
-        second: another one.
+        named_first: a run, with what it is called.
+        named_second: another one.
         rng: for the bootstrap.
     """
+    (first_name, first), (second_name, second) = named_first, named_second
     candidates = _candidates(first, second)
     return RunAgainstRun(
-        first.manifest.run,
-        second.manifest.run,
+        first_name,
+        second_name,
         _experiments(labelled_cases(first), labelled_cases(second)),
         _compare_shared_items(first, second, rng),
         _tau(candidates),

@@ -70,7 +70,7 @@ class ItemFilter:
 
 
 def render_report(
-    findings: Findings, run: RunData, folder: Path, *, whole: bool = False
+    findings: Findings, run: RunData, folder: Path, *, list_url: str = ""
 ) -> ReportPage:
     """The report of a run.
 
@@ -78,11 +78,12 @@ def render_report(
         findings: what the report says.
         run: the records that the findings were computed from.
         folder: the run folder, for the raw calls.
-        whole: every item is inside, however large the page becomes: for a page that is served.
+        list_url: where the list of runs is, for a page that is served: it links there, and has
+            every item inside, however large it becomes.
     """
     more = further(run, folder)
     items = pack_items(run, folder, more.differences.telling)
-    inside = whole or items.size <= ROOM
+    inside = bool(list_url) or items.size <= ROOM
     css, script = stylesheet(), _script()
     terms: set[str] = set()
     frame = "'none'" if inside else "'self' file:"
@@ -109,6 +110,7 @@ def render_report(
         beside="" if inside else _data_page_address(items),
         css=css,
         script=script,
+        list_url=list_url,
         policy=content_security_policy(css, script, frame=frame),
         candidates=run.candidates,
         short_names=pages.short_names(run.candidates, 22),
