@@ -200,6 +200,12 @@ class Caller:
         alike = [c for c in self._connections.values() if c.model == connection.model]
         return connection.name if len({c.provider.account for c in alike}) > 1 else connection.model
 
+    def keep_stopped(self, stopped: Mapping[str, str]) -> None:
+        """Ask these models no more, which refused for good before; by label, and why."""
+        for connection in self._connections.values():
+            if (reason := stopped.get(self._label(connection))) is not None:
+                connection.stop(reason)
+
     def start(self, tasks: TaskGroup) -> None:
         """Start what works between calls within ``tasks``; here there is nothing."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import anyio
@@ -98,6 +99,7 @@ async def collect(
     stop: Stop,
     *,
     new: New | None = None,
+    stopped: Mapping[str, str] = MappingProxyType({}),
 ) -> CollectOutcome:
     """Do everything of ``plan`` that is not in ``folder`` yet.
 
@@ -109,6 +111,7 @@ async def collect(
         stop: ends it early.
         new: how new questions are asked: in batches, live, or not at all; by default as the plan's
             limits say.
+        stopped: models that refused for good a moment ago, and why; they are not asked again.
 
     Raises:
         ConfigError: a key or an address is missing; nothing has been spent then.
@@ -120,6 +123,7 @@ async def collect(
     stages = _Stages(plan, folder, caller, fallbacks, progress, stop, history)
     for ref in plan.refs():
         caller.open(ref)
+    caller.keep_stopped(stopped)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_keep_synced, folder)

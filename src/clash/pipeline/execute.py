@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import anyio
@@ -68,6 +69,7 @@ def carry_on(
     observer: Observer,
     *,
     new: New | None = None,
+    stopped: Mapping[str, str] = MappingProxyType({}),
 ) -> RunResult:
     """Collect what is missing, then aggregate, report and seal, whatever happened.
 
@@ -78,6 +80,7 @@ def carry_on(
         observer: watches, and may end it early.
         new: how questions are asked that nobody has asked yet, as for
             :func:`clash.collect.run.collect`.
+        stopped: models that are not asked again, likewise.
     """
     start_time = time.monotonic()
     writer.redactor = plan.redactor
@@ -85,7 +88,7 @@ def carry_on(
     writer.save(manifest)
     observer.run_opened(writer.path)
     try:
-        outcome = anyio.run(_collect, writer, plan, environ, observer, new)
+        outcome = anyio.run(_collect, writer, plan, environ, observer, new, stopped)
     except BaseExceptionGroup as group:
         raise _expected_error(group) from None
     wall_s = round(manifest.wall_s + time.monotonic() - start_time, 3)
@@ -98,6 +101,7 @@ async def _collect(
     environ: Mapping[str, str],
     observer: Observer,
     new: New | None,
+    stopped: Mapping[str, str],
 ) -> CollectOutcome:
     stop = Stop()
 
@@ -111,7 +115,7 @@ async def _collect(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(observer.listen, interrupt, tasks.cancel_scope)
-            outcome = await collect(plan, writer, environ, progress, stop, new=new)
+            outcome = await collect(plan, writer, environ, progress, stop, new=new, stopped=stopped)
             tasks.cancel_scope.cancel()
             return outcome
     return CollectOutcome({}, INTERRUPTED)  # the second Ctrl-C cancelled the scope
