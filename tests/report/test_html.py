@@ -390,9 +390,11 @@ def test_the_front_is_marked_where_quality_has_a_price(folder):
     trades = [
         Trade("dear", 0.9, 0.02, 3.0, None, []),
         Trade("cheap", 0.6, 0.001, 1.0, None, []),
-        Trade("neither", 0.5, 0.01, 2.0, None, ["cheap"]),
+        Trade("neither", 0.5, 0.01, 0.5, None, []),  # fast, which no price shows
     ]
     picture = charts.pareto(replace(found, trades=trades), "cost")
+    fast = charts.pareto(replace(found, trades=trades), "latency")
+    assert {w.text: w.tone for w in fast.shapes if isinstance(w, Word)}["neither"] == "ink"
     places = {w.text: (w.x, w.y, w.tone) for w in picture.shapes if isinstance(w, Word)}
     assert places["neither"][2] == "ink-2"
     assert places["dear"][2] == places["cheap"][2] == "ink"

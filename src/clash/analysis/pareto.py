@@ -109,6 +109,22 @@ def _trade(run: RunData, standing: Standing) -> Trade:
     )
 
 
+def front(points: Mapping[str, tuple[float, float]]) -> set[str]:
+    """The names on the front of two scales: nobody is as good for less, or better for as much.
+
+    Args:
+        points: quality and price (in money or in time) by name.
+    """
+    return {
+        name
+        for name, (quality, price) in points.items()
+        if not any(
+            other >= quality and cost <= price and (other, cost) != (quality, price)
+            for other, cost in points.values()
+        )
+    }
+
+
 def _dominates(first: Trade, second: Trade) -> bool:
     """Whether ``first`` is no worse on every scale that both have, and better on one."""
     scales = [(first.quality, second.quality, 1), (first.cost_usd, second.cost_usd, -1)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.analysis.pareto import front
 from clash.analysis.retest import Retest
 from clash.analysis.shared_errors import SharedErrors
 from clash.escape import clip
@@ -252,6 +253,7 @@ def pareto(findings: Findings, price: str) -> Picture | None:
     rows = [(t, q, p) for t, q, p in prices if q is not None and p is not None]
     if len(rows) < 3:
         return None  # two points are a comparison of two numbers
+    on_front = front({t.candidate: (q, p) for t, q, p in rows})
     left, right, top, bottom = 52.0, WIDTH - 170.0, 14.0, 250.0
     most = max(p for _, _, p in rows) or 1.0
     low, high = _range([q for _, q, _ in rows])
@@ -273,10 +275,10 @@ def pareto(findings: Findings, price: str) -> Picture | None:
         ]
     for trade, quality, amount in rows:
         x, y = at(quality, amount)
-        front = not trade.dominated_by
+        is_best = trade.candidate in on_front
         shapes += [
-            Dot(x, y, 6 if front else 4.5, "accent" if front else "ink-2"),
-            Word(x + 10, y + 4, clip(trade.candidate, 24), tone="ink" if front else "ink-2"),
+            Dot(x, y, 6 if is_best else 4.5, "accent" if is_best else "ink-2"),
+            Word(x + 10, y + 4, clip(trade.candidate, 24), tone="ink" if is_best else "ink-2"),
         ]
     shapes += [
         Dot(left + 6, bottom + 42, 6), Word(left + 18, bottom + 46, "on the front", size=11.5),
@@ -285,7 +287,7 @@ def pareto(findings: Findings, price: str) -> Picture | None:
     ]  # fmt: skip
     description = "; ".join(
         f"{t.candidate}: {q:.0%} win rate, {write(p)}"
-        + (f", dominated by {', '.join(t.dominated_by)}" if t.dominated_by else ", on the front")
+        + (", on the front" if t.candidate in on_front else "")
         for t, q, p in rows
     )
     return Picture(f"pareto-{price}", title, description, WIDTH, bottom + 56, tuple(shapes))

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from clash.analysis.pareto import front
 from clash.pages import BarRow, ScatterPoint, bar_chart, scatter_chart, share_axis
 from clash.pages.scatter import price_axis
 from clash.report.formats import money
@@ -71,11 +72,17 @@ def _trade_off(findings: Findings, trades: Sequence[Trade], rates: dict[str, Int
         gain = f"for {gap} points more" if gap > _FEW_POINTS else "for about the same win rate"
         ratio = _times(_price(first) / _price(cheapest))
         sentences.append(f"{first.candidate} costs {ratio} {cheapest.candidate} {gain}.")
-    beaten = [t.candidate for t in trades if t.dominated_by]
+    on_front = _front(trades, rates)
+    beaten = [t.candidate for t in trades if t.candidate not in on_front]
     if beaten:
         sentences.append(f"{listing(beaten)} {'is' if len(beaten) == 1 else 'are'} no better than a"
-                         " cheaper candidate.")  # fmt: skip
+                         " candidate that costs no more.")  # fmt: skip
     return " ".join(sentences)
+
+
+def _front(trades: Sequence[Trade], rates: dict[str, Interval]) -> set[str]:
+    """The candidates on the front of win rate and price, the two scales of the picture."""
+    return front({t.candidate: (rates[t.candidate].estimate, _price(t)) for t in trades})
 
 
 def _price(trade: Trade) -> float:
@@ -93,7 +100,8 @@ def _candidates(
 ) -> PageFigure | None:
     winner = findings.decision.winner
     if all(_price(trade) > 0 for trade in trades):
-        points = [_point(trade, rates[trade.candidate], winner) for trade in trades]
+        on_front = _front(trades, rates)
+        points = [_point(trade, rates[trade.candidate], winner, on_front) for trade in trades]
         rows = [share_row(t.candidate, rates[t.candidate]) for t in trades]
         across = price_axis([_price(trade) * _THOUSAND for trade in trades])
         chart = scatter_chart(
@@ -119,10 +127,9 @@ def _candidates(
     return PageFigure("Price of 1,000 responses", bar_chart(bars, label="Price of 1,000 responses"))
 
 
-def _point(trade: Trade, rate: Interval, winner: str | None) -> ScatterPoint:
+def _point(trade: Trade, rate: Interval, winner: str | None, on_front: set[str]) -> ScatterPoint:
     price = _price(trade) * _THOUSAND
     tone: Tone = "accent" if trade.candidate == winner else "plain"
-    front = not trade.dominated_by
     return ScatterPoint(
         trade.candidate,
         money(price),
@@ -130,7 +137,7 @@ def _point(trade: Trade, rate: Interval, winner: str | None) -> ScatterPoint:
         rate.estimate,
         rate.low,
         rate.high,
-        front=front,
+        front=trade.candidate in on_front,
         tone=tone,
     )
 
