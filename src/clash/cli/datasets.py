@@ -57,7 +57,7 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
     from clash.datasets import catalogue, pull
     from clash.datasets.votes_files import votes_files
     from clash.report.tables import Table
-    from clash.report.terminal import print_table
+    from clash.report.terminal import print_table, print_text
 
     folder = cache or pull.cache_folder()
     entries = [
@@ -81,7 +81,7 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
         for d in entries
     ]
     print_table(stdout(), Table("data sets", ["name", "here", "what", "licence"], rows))
-    stdout().print(f"kept in {folder}; `clash datasets pull NAME` fetches one", soft_wrap=True)
+    print_text(stdout(), f"kept in {folder}; `clash datasets pull NAME` fetches one")
     rows = [[name, entry.what, entry.licence, entry.command] for name, entry in votes.items()]
     columns = ["name", "what", "licence", "try"]
     note = "votes and labels without texts; datasets/README.md has sources and citations"
@@ -318,13 +318,14 @@ def _rules(
 def _print_sample(sample: DatasetSample, files: dict[str, str]) -> None:
     from clash.cli.common import stdout
     from clash.report.tables import Table
-    from clash.report.terminal import print_table
+    from clash.report.terminal import print_table, print_text
 
     rows = [[name, f"{count:,}"] for name, count in sample.counts.items()]
     print_table(stdout(), Table(sample.dataset.name, ["items", "count"], rows, frozenset({1})))
     if sample.unanswered:
-        stdout().print(f"the source does not say, so not applied: {', '.join(sample.unanswered)}")
-    stdout().print(f"licence: {sample.dataset.licence}", soft_wrap=True, markup=False)
+        unanswered = ", ".join(sample.unanswered)
+        print_text(stdout(), f"the source does not say, so not applied: {unanswered}")
+    print_text(stdout(), f"licence: {sample.dataset.licence}")
     for name, path in files.items():
         stdout().print(f"wrote {name} to {path}", soft_wrap=True, markup=False)
 
@@ -333,6 +334,7 @@ def _print_pull(dataset: PulledDataset, citation: str, *, as_json: bool) -> None
     from dataclasses import asdict
 
     from clash.cli.common import print_json, stdout
+    from clash.report.terminal import print_text
 
     if as_json:
         files = [
@@ -345,7 +347,7 @@ def _print_pull(dataset: PulledDataset, citation: str, *, as_json: bool) -> None
         path = dataset.folder / file.path
         line = f"{path}  {file.size:,} bytes  sha256 {file.sha256}  checked: {file.verified}"
         stdout().print(line, soft_wrap=True, markup=False)
-    stdout().print(f"licence: {dataset.licence}; cite: {citation}", soft_wrap=True, markup=False)
+    print_text(stdout(), f"licence: {dataset.licence}; cite: {citation}")
 
 
 @contextmanager

@@ -53,6 +53,7 @@ def init(
         make_starter,
         retirement_warnings,
     )
+    from clash.report.terminal import print_text
 
     environ = environment(env_file, None)
     defaults = default_models(environ)
@@ -79,10 +80,10 @@ def init(
         return
     print_written(paths)
     listing = ", ".join(f"{c.id} ({c.model})" for c in starter.candidates)
-    stdout().print(f"Compares {listing}", soft_wrap=True, markup=False)
+    print_text(stdout(), f"Compares {listing}")
     if starter.missing:
         keys = ", ".join(starter.missing)
-        stdout().print(f"Not set yet: {keys} (export NAME=…, or a line in .env)", soft_wrap=True)
+        print_text(stdout(), f"Not set yet: {keys} (export NAME=…, or a line in .env)")
     stdout().print(f"Next  {command}    plan and price; nothing is sent", soft_wrap=True)
 
 

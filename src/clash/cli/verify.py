@@ -67,15 +67,17 @@ def verify(
 
 def _print_findings(findings: Sequence[AuditFinding]) -> None:
     """Print a line for each check."""
-    from rich.text import Text
-
     from clash.cli.common import stdout
+    from clash.report.screens import blank_screen
+    from clash.report.terminal import print_screen, text_width
 
+    console = stdout()
+    screen = blank_screen(text_width(console))
     for finding in findings:
         mark, style = _MARKS[finding.state]
         reason = finding.reason
-        line = finding.check + (f": {reason}" if reason else "")
-        stdout().print(Text(mark, style=style), Text(for_terminal(line)), soft_wrap=True)
+        screen.hanging(f"{mark} ", finding.check + (f": {reason}" if reason else ""), style)
+    print_screen(console, screen)
 
 
 def _success(result: AuditResult) -> str:

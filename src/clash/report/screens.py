@@ -92,12 +92,12 @@ class Screen:
         for line in wrap(words, max(self.width - len(indent), 20)) if self.wraps else [words]:
             self.lines.append([(f"{indent}{line}", style)])
 
-    def hanging(self, head: str, text: str) -> None:
+    def hanging(self, head: str, text: str, style: str = "") -> None:
         """A text beside a head, below which its further lines are indented."""
         words, indent = for_terminal(text), cell_len(head)
         parts = wrap(words, max(self.width - indent, 20)) if self.wraps else [words]
         for number, part in enumerate(parts):
-            self.add((head if number == 0 else " " * indent, ""), (part, ""))
+            self.add((head if number == 0 else " " * indent, style), (part, ""))
 
     def fact(self, label: str, text: str) -> None:
         """A fact beside its label, indented."""

@@ -116,7 +116,7 @@ def print_table(console: Console, table: Table) -> None:
     lines = text_lines(table, text_width(console))
     print_line(console)
     if table.title:
-        print_line(console, table.title, "bold")
+        print_text(console, table.title, style="bold")
     for text in lines.header:
         print_line(console, text, "dim")
     for text in lines.body:
