@@ -383,8 +383,28 @@ class Pooled(Record):
     responses: list[Response] = []
 
 
+class Draw(BaseModel):
+    """How an item came to be labelled: drawn, so that its chance of a label is known.
+
+    Attributes:
+        seed: of the draw; with the item's id it gives the number that decides its place.
+        rate: how much likelier the item is drawn than one of rate 1.
+        equal: all items of the draw have rate 1.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    seed: int
+    rate: float = Field(gt=0)
+    equal: bool = False
+
+
 class Label(Record):
-    """A person's decision on an item: ``winner`` is a candidate, ``tie`` or ``both bad``."""
+    """A person's decision on an item: ``winner`` is a candidate, ``tie`` or ``both bad``.
+
+    Attributes:
+        draw: how a review drew the item; null where nobody drew it.
+    """
 
     item_id: str
     annotator: str
@@ -393,3 +413,4 @@ class Label(Record):
     scores: dict[str, dict[str, int]] = {}
     note: str | None = None
     time: str | None = None
+    draw: Draw | None = None

@@ -76,14 +76,14 @@ def test_what_the_panel_was_split_on_is_no_sample_of_all():
     found = correction(labelled(data, truth, split[:30]), TWO)
     assert found.rates == ()
     assert "unanimous have a label, too few" in found.refusal
-    assert "--sample" in found.refusal
+    assert "clash review RUN" in found.refusal
 
 
 def test_few_labels_are_said_and_none_are_silent():
     rng = np.random.default_rng(3)
     truth, data = judged(60, rng)
     assert correction(data, TWO) is None
-    assert "too few (20)" in correction(labelled(data, truth, range(5)), TWO).refusal
+    assert "too few (10)" in correction(labelled(data, truth, range(5)), TWO).refusal
 
 
 def test_all_labelled_is_the_labels():

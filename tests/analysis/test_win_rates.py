@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from analysis.made import run_data
+from clash.analysis.corrected import correction
 from clash.analysis.leaderboard import standings
 from clash.analysis.preference import preference
 from clash.analysis.win_rates import pair_outcomes, win_rates
@@ -79,7 +80,7 @@ def test_labels_contradict_the_panel_only_where_they_do_so_clearly(n_bob, contra
         Label(item_id=f"q{i}", annotator="p", winner="bob" if i < n_bob else "ada", time="2026")
         for i in range(12)
     ]
-    found = preference(data.with_labels(labels), standings(data))
+    found = preference(data.with_labels(labels), standings(data), None)
     assert (found.contradiction is not None) == contradicts
     if contradicts:
         assert (found.contradiction.panel_first, found.contradiction.people_first) == ("ada", "bob")
@@ -106,7 +107,9 @@ def test_labels_correct_how_often_people_would_prefer_the_first():
         for i in range(0, 60, 2)
     ]
     board = standings(data)
-    duel = preference(data.with_labels(labels), board).corrected_duel
-    assert (duel.first, duel.second, duel.n_labelled) == ("ada", "bob", 30)
-    assert 0.3 < duel.rate.estimate < 0.45 < board[0].win_rate_ties_half.estimate
-    assert preference(data.with_labels(labels[:9]), board).corrected_duel is None
+    few, data = data.with_labels(labels[:9]), data.with_labels(labels)
+    duel = preference(data, board, correction(data, NAMES[:2])).corrected_duel
+    assert (duel.first, duel.second, duel.n_labelled) == ("bob", "ada", 30)
+    assert 0.55 < duel.rate.estimate < 0.7
+    assert duel.panel == pytest.approx(1 - board[0].win_rate_ties_half.estimate)
+    assert preference(few, board, correction(few, NAMES[:2])).corrected_duel is None

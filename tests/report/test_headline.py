@@ -66,10 +66,13 @@ def test_a_stopped_run_names_no_winner_however_far_ahead_one_is():
 def test_labels_that_contradict_the_panel_are_the_second_line():
     data = of_outcomes(12, 0)
     labels = [Label(item_id=f"q{i}", annotator="p", winner="bob", time="2026") for i in range(12)]
-    headline = run_headline(compute_findings(data.with_labels(labels)))
-    assert headline.contradiction == (
-        "Human labels disagree: they prefer bob to ada (12 to 0; p < 0.001)."
-    )
+    few = run_headline(compute_findings(data.with_labels(labels[:9])))
+    assert few.text.startswith("ada wins")
+    assert few.contradiction == "Human labels disagree: they prefer bob to ada (9 to 0; p = 0.004)."
+    enough = run_headline(compute_findings(data.with_labels(labels)))
+    assert enough.text == "People would prefer bob to ada: 100% [76, 100], from 12 labels."
+    assert enough.contradiction == "The panel disagrees: it prefers ada."
+    assert enough.evidence.startswith("By the panel alone, ada wins: 100%")
 
 
 def test_a_candidate_that_was_never_judged_is_told():

@@ -52,7 +52,18 @@ FIXED_NAMES = frozenset(
 """Figures that a run may have, whatever its candidates and judges are called."""
 FAMILIES = (
     *("agreement.", "ahead.", "concordance.wilson.", "direction.", "family.", "first_wins."),
-    *("flips.", "kappa", "labelled.", "longer_wins.", "method.", "missed.", "points.", "self."),
+    *(
+        "flips.",
+        "kappa",
+        "labelled.",
+        "longer_wins.",
+        "method.",
+        "missed.",
+        "people_lead.",
+        "people_win_rate.",
+        "points.",
+        "self.",
+    ),
     *("split.", "tag.", "tier.", "unanimous.", "win_rate.", "win_rate_ties_half.", "winner."),
 )
 """Beginnings of figures whose names go on with that of a candidate, a judge or a group."""

@@ -139,7 +139,7 @@ def compute_findings(run: RunData) -> Findings:
         cost_is_lower_bound=run.n_lost > 0 or not all(line.exact for line in costs_by_model),
         spending=spending(run.manifest.forecast, cost, run.tally),
         usage_doubts=list(run.tally.doubts.values()),
-        preference=preference(run, board),
+        preference=preference(run, board, people),
         aggregation=method_findings(run),
     )
     entries = [
@@ -154,8 +154,18 @@ def compute_findings(run: RunData) -> Findings:
 
 def _with_people(board: list[Standing], people: Correction | None) -> list[Standing]:
     """The leaderboard with the win rates that people would give."""
-    rates = {} if people is None else {rate.candidate: rate.rate for rate in people.rates}
-    return [replace(row, corrected_rate=rates.get(row.candidate)) for row in board]
+    if people is None:
+        return board
+    first_alone = {rate.candidate: rate.rate for rate in people.rates}
+    win_rates = people.win_rates()
+    return [
+        replace(
+            row,
+            corrected_rate=first_alone.get(row.candidate),
+            people_win_rate=win_rates.get(row.candidate),
+        )
+        for row in board
+    ]
 
 
 def figures(findings: Findings) -> dict[str, Figure]:
@@ -194,6 +204,11 @@ def _run_figures(findings: Findings) -> NamedFigures:
             yield f"win_rate_ties_half.{row.candidate}", Figure.of(row.win_rate_ties_half)
         if row.points is not None:
             yield f"points.{row.candidate}", Figure.of(row.points)
+    if findings.correction is not None:
+        for candidate, rate in findings.correction.win_rates().items():
+            yield f"people_win_rate.{candidate}", Figure.of(rate)
+        for candidate, lead in findings.correction.leads().items():
+            yield f"people_lead.{candidate}", Figure.of(lead)
     for judge in findings.judges:
         for name, interval in (("agreement", judge.agreement), ("flips", judge.flips)):
             if interval is not None:

@@ -45,6 +45,8 @@ class Standing:
         win_rate_ties_half: what reports call the win rate: the share of comparisons that it wins,
             ties counting half, as the mean over its opponents; null where it was never judged
             beside another. The leaderboard is in this order.
+        people_win_rate: how often people would prefer it to another, ties counting half, by labels and
+            verdicts together; null where labels do not suffice.
         by_strengths: the candidates answered different items, so that ``win_rate_ties_half`` is
             what Bradley-Terry strengths expect against all the others.
     """
@@ -63,6 +65,7 @@ class Standing:
     corrected_rate: Interval | None = None
     win_rate_ties_half: Interval | None = None
     by_strengths: bool = False
+    people_win_rate: Interval | None = None
 
 
 @dataclass(frozen=True)

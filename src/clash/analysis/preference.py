@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.corrected import why_not_corrected
-from clash.analysis.leaderboard import duel_test, points_table
-from clash.analysis.win_rates import PairOutcomes, pair_outcomes, win_rates
-from clash.errors import StatisticsError
-from clash.stats.selection.ppi import powered_proportion
+from clash.analysis.leaderboard import duel_test
+from clash.analysis.win_rates import PairOutcomes, win_rates
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clash.analysis.corrected import CorrectedDuel, Correction
     from clash.analysis.leaderboard import Standing
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
@@ -56,22 +54,6 @@ class Contradiction:
 
 
 @dataclass(frozen=True)
-class CorrectedDuel:
-    """How often people would prefer the panel's first to its second.
-
-    Attributes:
-        rate: share of the items where both were judged, ties counting half: the panel's verdicts
-            corrected by the labels (PPI++).
-        n_labelled: items of these with a label.
-    """
-
-    first: str
-    second: str
-    rate: Interval
-    n_labelled: int
-
-
-@dataclass(frozen=True)
 class Preference:
     """How the labels of a run rank its candidates.
 
@@ -79,7 +61,8 @@ class Preference:
         n_labelled: items with a label.
         rates: best first; candidates that no label compares are absent.
         contradiction: null where the labels do not speak against the panel's first place.
-        corrected_duel: null where the labels are too few, or no random sample.
+        corrected_duel: people's first against the candidate that comes closest; null where the
+            labels are too few, or no random sample.
     """
 
     n_labelled: int
@@ -88,12 +71,15 @@ class Preference:
     corrected_duel: CorrectedDuel | None
 
 
-def preference(run: RunData, board: Sequence[Standing]) -> Preference | None:
+def preference(
+    run: RunData, board: Sequence[Standing], people: Correction | None
+) -> Preference | None:
     """Rank the candidates by the labels; null where no label compares two of them.
 
     Args:
         run: the run.
         board: the panel's leaderboard, best first.
+        people: what labels and verdicts together say.
     """
     pairs = _label_pairs(run)
     if not pairs:
@@ -111,50 +97,8 @@ def preference(run: RunData, board: Sequence[Standing]) -> Preference | None:
         len(run.truths),
         rates,
         _contradiction(run, board, rates, pairs),
-        _corrected_duel(run, board, pairs),
+        None if people is None or people.decision is None else people.decision.duel,
     )
-
-
-def _corrected_duel(
-    run: RunData, board: Sequence[Standing], pairs: Sequence[PairOutcomes]
-) -> CorrectedDuel | None:
-    """The panel's first against its second, as people would see them."""
-    columns = [run.candidates.index(row.candidate) for row in board[:2]]
-    by_labels = _outcomes_of(pairs, columns)
-    by_panel = _outcomes_of(pair_outcomes(points_table(run)), columns)
-    rows = sorted(by_panel)
-    if len(columns) < 2 or not rows:
-        return None
-    has_label = np.array([row in by_labels for row in rows], dtype=bool)
-    clusters = np.array([run.clusters[run.items[row].item_id] for row in rows], dtype=np.intp)
-    verdicts = [run.verdicts[row] for row in rows]
-    strata = np.array([int(verdict.unanimous) for verdict in verdicts])
-    if why_not_corrected(verdicts, has_label, clusters, strata) is not None or has_label.all():
-        return None
-    panel = np.array([by_panel[row] for row in rows])
-    try:
-        estimate = powered_proportion(
-            [by_labels[row] for row in rows if row in by_labels],
-            panel[has_label],
-            panel[~has_label],
-            clusters[has_label],
-            clusters[~has_label],
-            strata=strata[has_label],
-            other_strata=strata[~has_label],
-        )
-    except StatisticsError:
-        return None
-    first, second = (row.candidate for row in board[:2])
-    return CorrectedDuel(first, second, estimate.interval, int(has_label.sum()))
-
-
-def _outcomes_of(pairs: Sequence[PairOutcomes], columns: Sequence[int]) -> dict[int, float]:
-    """The outcome of two columns by row, seen from the first."""
-    for pair in pairs:
-        if {pair.first, pair.second} == set(columns):
-            outcomes = pair.outcomes if pair.first == columns[0] else 1 - pair.outcomes
-            return dict(zip(pair.rows.tolist(), outcomes.tolist(), strict=True))
-    return {}
 
 
 def _label_pairs(run: RunData) -> list[PairOutcomes]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clash.analysis.compare.win_rate_changes import WinRateChange
     from clash.analysis.concordance import Concordance
     from clash.analysis.concordance.method_table import Method
+    from clash.analysis.corrected import PeopleDecision
     from clash.analysis.findings import Findings
     from clash.analysis.leaderboard import Duel
     from clash.analysis.preference import Contradiction
@@ -160,6 +161,70 @@ def _redteam(findings: Findings) -> Headline:
 
 
 def _decision(findings: Findings) -> Headline:
+    """What people would decide where labels suffice, with the panel's decision beside it."""
+    panel = _panel_decision(findings)
+    people = findings.correction.decision if findings.correction is not None else None
+    if people is None:
+        return panel
+    names = [row.candidate for row in findings.leaderboard]
+    shapes: dict[str, Shape] = {"decided": "winner", "equal": "equal", "leading": "open"}
+    answer, is_based = _people_answer(people, names), people.status == "decided"
+    basis = "" if is_based else f"From {_basis(people)}; "
+    return Headline(
+        shapes[people.status],
+        answer,
+        f"{basis}{'by' if basis else 'By'} the panel alone, {_panel_alone(findings, names)}.",
+        _panel_against(findings, people, names) or panel.contradiction,
+    )
+
+
+def _people_answer(people: PeopleDecision, names: Sequence[str]) -> str:
+    """Such as: people would prefer A to B: 58% [51, 65], from 50 labels and 400 verdicts."""
+    duel = people.duel
+    figure = percent(duel.rate)
+    if people.status == "decided":
+        text = f"People would prefer {{0}} to {{1}}: {figure}, from {_basis(people)}."
+    elif people.status == "equal":
+        text = f"As good as equal to people: {{0}} and {{1}} ({figure})."
+    elif people.winner is None:
+        text = f"No clear winner: to people {{0}} and {{1}} are level ({figure})."
+    else:
+        text = f"No clear winner: people would prefer {{0}} to {{1}} on {figure}."
+    return _fit(text, duel.first, duel.second, names)
+
+
+def _basis(people: PeopleDecision) -> str:
+    duel = people.duel
+    labels = plural(duel.n_labelled, "label")
+    if duel.n_labelled >= duel.n_verdicts:
+        return labels
+    return f"{labels} and {plural(duel.n_verdicts, 'verdict')}"
+
+
+def _panel_alone(findings: Findings, names: Sequence[str]) -> str:
+    """What the panel's verdicts say without labels, for the end of a sentence."""
+    decision, duel = findings.decision, closest_duel(findings)
+    if decision.status == "decided" and decision.winner and duel is not None:
+        text = f"{{0}} wins: {percent(duel.share)} against {{1}} ({p_text(decision.p or 0.0)})"
+        return _fit(text, duel.first, duel.second, names)
+    return "no clear winner" if decision.p is None else f"no clear winner ({p_text(decision.p)})"
+
+
+def _panel_against(findings: Findings, people: PeopleDecision, names: Sequence[str]) -> str | None:
+    """What the panel decides that people do not; null where it decides nothing else."""
+    decision = findings.decision
+    if decision.status != "decided" or decision.winner is None:
+        return None
+    if people.status != "decided":
+        return _fit(
+            "The labels do not confirm the panel, which prefers {0}.", decision.winner, names
+        )
+    if people.winner != decision.winner:
+        return _fit("The panel disagrees: it prefers {0}.", decision.winner, names)
+    return None
+
+
+def _panel_decision(findings: Findings) -> Headline:
     decision = findings.decision
     duel = closest_duel(findings)
     names = [row.candidate for row in findings.leaderboard]

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 def leaderboard(findings: Findings) -> Table:
     """Win rates and wins of each candidate; the people's choice where labels allow it."""
-    people = any(row.corrected_rate is not None for row in findings.leaderboard)
+    people = any(row.people_win_rate is not None for row in findings.leaderboard)
+    first = any(row.corrected_rate is not None for row in findings.leaderboard)
     rows = [
         [
             row.candidate,
             percent(row.win_rate_ties_half),
-            *([percent(row.corrected_rate)] if people else []),
+            *([percent(row.people_win_rate)] if people else []),
+            *([percent(row.corrected_rate)] if first else []),
             *map(str, (row.wins, row.ties, row.losses)),
             f"{row.n_judged}/{row.items}",
             percent(row.win_rate) if row.n_judged else DASH,
@@ -49,7 +51,8 @@ def leaderboard(findings: Findings) -> Table:
         f" {share}: {what}; best: share of bootstrap replicates in which that is the highest"
     )
     notes += _correction_notes(findings)
-    extra = ["people put it first"] if people else []
+    extra = ["people's win rate"] if people else []
+    extra += ["people put it first"] if first else []
     columns = ["candidate", "win rate", *extra, "first", "tied", "not first", "judged"]
     columns += ["first alone", share, "best"]
     n = len(columns)
@@ -72,12 +75,18 @@ def _correction_notes(findings: Findings) -> list[str]:
     if people.refusal is not None:
         labels = plural(people.n_labelled, "label")
         return [f"what people put first is not estimated from {labels}: {people.refusal}"]
-    return [
-        f"people put it first: {people.n_labelled} labelled of {people.items} items and the "
-        "verdicts"
-        " on the rest (PPI++), valid where those labelled are a random sample of the items on"
-        " which the panel was unanimous, and of the others"
+    notes = [
+        f"people's columns: {people.n_labelled} labelled of {people.items} items, and the verdicts"
+        " on all of them where these narrow the interval (prediction-powered)"
     ]
+    if people.decision is not None and people.decision.any_time:
+        return [*notes, "a review drew the items: its intervals hold whenever it stops"]
+    if people.n_labelled < people.items:
+        notes.append(
+            "valid where the labelled items are a random sample of those on which the panel was"
+            " unanimous, and of the others"
+        )
+    return notes
 
 
 _MOST_ITEMS = 20

@@ -281,14 +281,17 @@ def _panel_and_people(concordance: Concordance) -> str:
 
 
 def _corrected(findings: Findings) -> str | None:
-    """How often people would prefer the first to the second, where the labels allow to say so."""
-    duel = findings.preference.corrected_duel if findings.preference is not None else None
-    if duel is None or findings.kind == "validate":
+    """What the labels and the panel say by themselves of the two that the headline is about."""
+    people = findings.correction.decision if findings.correction is not None else None
+    if people is None or people.duel.n_labelled == people.duel.n_verdicts:
         return None
+    duel = people.duel
     short = short_names([row.candidate for row in findings.leaderboard], 16)
-    names = f"{short[duel.first]} to {short[duel.second]}"
-    labels = plural(duel.n_labelled, "label")
-    return f"prefer {names} on {percent(duel.rate)}, corrected by {labels}"
+    parts = [f"prefer {short[duel.first]} to {short[duel.second]} on {percent(duel.rate)}"]
+    parts += [f"labels alone {percent(duel.labels_only)}", f"panel alone {duel.panel:.0%}"]
+    if people.any_time:
+        parts.append("valid at every look")
+    return " · ".join(parts)
 
 
 def _split(concordance: Concordance) -> str | None:

@@ -88,7 +88,8 @@ def _evaluation(findings: Findings, run: RunData) -> PageAnswer:
     ]
     caption = "Win rate, ties count half; 95% intervals."
     if marks:
-        caption += " Ticks: by human labels."
+        corrected = any(row.people_win_rate is not None for row in findings.leaderboard)
+        caption += " Ticks: as people would say." if corrected else " Ticks: by human labels."
     if any(row.by_strengths for row in findings.leaderboard):
         caption += " On different prompts, so by Bradley-Terry strengths."
     chart = folded_rows = None
@@ -144,8 +145,15 @@ def _ahead(findings: Findings) -> str | None:
 
 def _people_marks(findings: Findings) -> dict[str, float]:
     """The win rate of each candidate by the labels; empty without a label that compares two."""
+    corrected = {
+        row.candidate: row.people_win_rate.estimate
+        for row in findings.leaderboard
+        if row.people_win_rate is not None
+    }
     people = findings.preference
-    return {} if people is None else {row.candidate: row.rate.estimate for row in people.rates}
+    if corrected or people is None:
+        return corrected
+    return {row.candidate: row.rate.estimate for row in people.rates}
 
 
 def _winner(findings: Findings, *, is_stopped: bool) -> KeyFigure:
