@@ -383,7 +383,7 @@ class Pooled(Record):
     responses: list[Response] = []
 
 
-class Draw(BaseModel):
+class LabelDraw(BaseModel):
     """How an item came to be labelled: drawn, so that its chance of a label is known.
 
     Attributes:
@@ -413,4 +413,4 @@ class Label(Record):
     scores: dict[str, dict[str, int]] = {}
     note: str | None = None
     time: str | None = None
-    draw: Draw | None = None
+    draw: LabelDraw | None = None

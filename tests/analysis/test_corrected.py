@@ -9,7 +9,8 @@ import pytest
 
 from analysis.made import run_data
 from clash.analysis.corrected import correction
-from clash.analysis.findings import compute_findings
+from clash.analysis.findings import compute_findings, figures
+from clash.analysis.label_sample import draw_order, label_sample
 from clash.analysis.serialize import to_dict
 from clash.records import Label
 from clash.report.sections import report_tables
@@ -55,18 +56,70 @@ def test_a_random_sample_corrects_a_panel_that_favours_one():
     assert ada.rate.half_width < ada.labels_only.half_width
 
 
-@pytest.mark.slow
-def test_the_interval_covers_what_people_prefer():
-    rng = np.random.default_rng(1)
-    covered = []
-    for _ in range(150):
-        truth, data = judged(150, rng)
-        data = labelled(data, truth, rng.permutation(150)[:50].tolist())
-        rate = correction(data, TWO).of("ada")
-        if rate is not None:
-            covered.append(not rate.rate.excludes(0.6))
-    assert len(covered) > 140
-    assert np.mean(covered) > 0.91
+def drawn(data, truth, n, seed=42):
+    """The first n items of a review's draw, labelled."""
+    order = draw_order(data.verdicts, seed, equal=False)[:n]
+    labels = tuple(
+        Label(item_id=item_id, annotator="ann", winner=TWO[truth[int(item_id[1:])]], draw=draw)
+        for item_id, draw in order
+    )
+    return replace(data, labels=labels)
+
+
+def test_drawn_items_are_weighted_by_chances_that_add_up_to_the_number_of_labels():
+    rng = np.random.default_rng(6)
+    truth, data = judged(300, rng, skill=0.75)
+    split = np.array([not verdict.unanimous for verdict in data.verdicts])
+    sample = label_sample(drawn(data, truth, 60))
+    assert sample.any_time
+    assert sample.chances.sum() == pytest.approx(60)
+    assert sample.has_label[split].mean() > 1.3 * sample.has_label[~split].mean()
+    assert sample.chances[split].min() > 1.3 * sample.chances[~split].max()
+
+
+def test_items_labelled_in_another_way_stand_for_themselves():
+    rng = np.random.default_rng(7)
+    truth, data = judged(200, rng)
+    data = drawn(data, truth, 40)
+    others = [i for i in range(200) if f"q{i}" not in {x.item_id for x in data.labels}][:30]
+    more = labelled(data, truth, others).labels
+    sample = label_sample(replace(data, labels=(*data.labels, *more)))
+    assert sample.chances[others].tolist() == [1.0] * 30
+    assert sample.has_label.sum() == 70
+    assert sample.chances.sum() == pytest.approx(70)
+
+
+def test_the_decision_of_a_review_holds_whenever_it_stops_so_its_interval_is_wider():
+    rng = np.random.default_rng(8)
+    truth, data = judged(300, rng, share=0.75)
+    people = correction(drawn(data, truth, 60), TWO).decision
+    assert people.any_time
+    assert people.winner == "ada"
+    assert people.duel.rate.low < people.duel.once.low < people.duel.once.high
+    once = correction(labelled(data, truth, rng.permutation(300)[:60].tolist()), TWO).decision
+    assert not once.any_time
+    assert once.duel.rate == once.duel.once
+
+
+def test_people_compare_three_candidates_on_their_own_scale():
+    rng = np.random.default_rng(9)
+    three = ("ada", "bob", "cyd")
+    said = [[three[i] for i in rng.permutation(3)] for _ in range(200)]
+    data = run_data([{j: [[name] for name in row] for j in "xyz"} for row in said], three)
+    labels = tuple(
+        Label(item_id=f"q{i}", annotator="ann", winner="cyd" if rng.random() < 0.7 else "ada")
+        for i in rng.permutation(200)[:60].tolist()
+    )
+    found = compute_findings(replace(data, labels=labels))
+    people = found.correction
+    assert [line.candidate for line in people.strengths] == ["cyd", "ada", "bob"]
+    assert people.decision.status == "decided"
+    assert people.decision.winner == "cyd"
+    assert people.decision.duel.second == "ada"
+    assert sum(line.strength.estimate for line in people.strengths) == pytest.approx(0, abs=1e-9)
+    names = figures(found)
+    assert names["people_lead.cyd"].low > 0
+    assert 0 <= names["people_win_rate.bob"].low < names["people_win_rate.bob"].high < 0.5
 
 
 def test_what_the_panel_was_split_on_is_no_sample_of_all():
@@ -102,7 +155,7 @@ def test_the_leaderboard_shows_it_beside_the_panels():
     assert "not estimated from 6 labels" in notes
     found = compute_findings(labelled(data, truth, rng.permutation(120)[:60].tolist()))
     board = report_tables(found)[0]
-    assert "people put it first" in board.columns
+    assert {"people put it first", "people's win rate"} <= set(board.columns)
     first = found.leaderboard[0]
     assert first.corrected_rate == found.correction.of(first.candidate).rate
     assert to_dict(found)["leaderboard"][0]["corrected"]["n"] == 60

@@ -15,7 +15,7 @@ from clash.stats.intervals import wilson
 from golden.record import QUICKSTART, write_inputs
 
 SCREENS = {
-    "demo": (["demo", "--run-id", "demo"], "No clear winner: birch leads, but is level with aspen"),
+    "demo": (["demo", "--run-id", "demo"], "No clear winner: people would prefer aspen to dahlia on 66%"),
     "eval": (
         ["eval", QUICKSTART, "-n", "12", "--run-id", "monday", "--seed", "3"],
         "No clear winner",
@@ -99,7 +99,7 @@ def test_the_list_of_runs_has_whole_ids_times_and_headlines(screens, width):
     text = said(["runs"], width)
     lines = text.splitlines()
     assert re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d  demo  ", text)
-    assert "No clear winner: birch leads" in " ".join(text.split())
+    assert "No clear winner: people would prefer aspen" in " ".join(text.split())
     assert "runs in runs; times in UTC" in lines[0]
     assert width is None or max(map(cell_len, lines)) <= width
     order = [name for name in ("demo", "monday", "pairs") if f"  {name} " in text]

@@ -12,17 +12,20 @@ import struct
 import threading
 import time
 import zlib
+from functools import partial
 
 import numpy as np
 import pytest
 
 from clash.analysis.findings import compute_findings
 from clash.analysis.label_change import label_change, more_labels
+from clash.analysis.label_sample import draw_rate
 from clash.analysis.labelled import LabelConcordance
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
 from clash.errors import InputError
-from clash.pipeline.review import page_secret
+from clash.pipeline.review import page_secret, why_decision_stands
+from clash.records import LabelDraw
 from clash.review.page import FORMAT, live, order
 from clash.review.review_server import ReviewServer
 from clash.review.session import Session
@@ -44,9 +47,9 @@ def folder(original, tmp_path):
 
 
 @contextlib.contextmanager
-def session(folder, **options):
+def session(folder, order="all", **options):
     data = RunData.load(folder)
-    made = Session(folder, data, review_tasks(data, everything=True), **options)
+    made = Session(folder, data, review_tasks(data, order), **options)
     try:
         yield made
     finally:
@@ -60,22 +63,53 @@ def decide(made, who, choice, **more):
 def test_those_that_need_a_person_come_first_least_sure_first(folder):
     data = RunData.load(folder)
     verdicts = {v.item_id: v for v in data.verdicts}
-    default = [verdicts[task.item.item_id] for task in review_tasks(data)]
-    assert default
-    assert all(map(needs_person, default))
-    assert [v.confidence for v in default] == sorted(v.confidence for v in default)
-    assert len(review_tasks(data, everything=True)) == 24
-    assert review_tasks(data, everything=True)[: len(default)] == review_tasks(data)
+    unsure = [verdicts[task.item.item_id] for task in review_tasks(data, "unsure")]
+    assert unsure
+    assert all(map(needs_person, unsure))
+    assert [v.confidence for v in unsure] == sorted(v.confidence for v in unsure)
+    assert len(review_tasks(data, "all")) == 24
+    assert review_tasks(data, "all")[: len(unsure)] == review_tasks(data, "unsure")
 
 
-def test_a_sample_is_of_all_items_and_of_its_seed(folder):
+@pytest.mark.parametrize("sample", [10, None])
+def test_a_draw_is_of_all_items_and_of_its_seed(folder, sample):
     data = RunData.load(folder)
     first, again, other = (
-        [t.item.item_id for t in review_tasks(data, sample=10, rng=np.random.default_rng(seed))]
-        for seed in (1, 1, 2)
+        [t.item.item_id for t in review_tasks(data, seed=seed, sample=sample)] for seed in (1, 1, 2)
     )
-    assert len(set(first)) == 10
+    assert len(set(first)) == (sample or 24)
     assert first == again != other
+
+
+def test_a_label_keeps_how_its_item_was_drawn_and_others_keep_nothing(folder):
+    rates = {v.item_id: draw_rate(v) for v in RunData.load(folder).verdicts}
+    with session(folder, "drawn") as made:
+        decide(made, "ann", "A")
+    with session(folder) as made:
+        decide(made, "bob", "A")
+    first, second = folder.labels()
+    assert first.draw == LabelDraw(seed=42, rate=rates[first.item_id])
+    assert second.draw is None
+
+
+def test_a_review_ends_when_the_decision_stands_and_says_so(folder):
+    data = RunData.load(folder)
+    drawn = review_tasks(data)
+    with session(folder, "drawn", stop=partial(why_decision_stands, data)) as made:
+        for _ in range(24):
+            state = made.state("ann")
+            if state["stands"]:
+                break
+            sides = next(t for t in drawn if t.item.item_id == state["item"]["item"])
+            shown = state["item"]["responses"]
+            choice = next(side for side in shown if shown[side] == sides.text("north"))
+            made.decide("ann", {"item": state["item"]["item"], "choice": choice})
+        assert 5 <= state["done"] < 24
+        assert state["item"] is None
+        assert state["stands"].startswith("The decision stands: people would prefer north to south")
+        assert made.undo("ann")["item"] is not None
+    hidden = why_decision_stands(data, folder.labels(), names=False)
+    assert hidden is None or "north" not in hidden
 
 
 def test_nobody_sees_a_name_or_a_verdict_before_deciding(folder):
@@ -89,7 +123,7 @@ def test_sides_are_shuffled_anew_for_everyone_and_stay_through_a_reload(folder):
     with session(folder) as made:
         first = made.state("ann")["item"]
         assert made.state("ann")["item"] == first
-    tasks = review_tasks(RunData.load(folder), everything=True)
+    tasks = review_tasks(RunData.load(folder), "all")
     left = [task.sides(key)["A"] == "north" for key in map(str, range(50)) for task in tasks]
     # 1200 tosses: 5 standard errors are 7 points.
     assert abs(np.mean(left) - 0.5) < 0.07
@@ -396,9 +430,14 @@ def test_the_page_holds_nothing_of_the_run_and_may_not_be_framed(folder):
     assert "colours" not in text
 
 
-def test_a_page_from_disk_holds_no_name_and_its_file_is_read_back(folder, tmp_path):
+@pytest.mark.parametrize(
+    ("options", "is_drawn"), [(["--all"], False), ([], True), (["--sample", "24"], True)]
+)
+def test_a_page_from_disk_holds_no_name_and_its_file_is_read_back(
+    folder, tmp_path, options, is_drawn
+):
     page, file = tmp_path / "page.html", tmp_path / "labels.json"
-    words = ["review", str(folder.path), "--all", "--export-static", str(page)]
+    words = ["review", str(folder.path), *options, "--export-static", str(page)]
     assert run(words) == 0
     data = RunData.load(folder)
     text = page.read_text()
@@ -418,6 +457,7 @@ def test_a_page_from_disk_holds_no_name_and_its_file_is_read_back(folder, tmp_pa
     labels = folder.labels()
     assert len(labels) == 24
     assert {(label.winner, label.annotator) for label in labels} == {("south", "Dee")}
+    assert {label.draw is not None for label in labels} == {is_drawn}
     assert run(["verify", str(folder.path)]) == 0
 
 
@@ -428,7 +468,7 @@ def test_whoever_knows_the_names_cannot_work_out_the_sides_of_a_page_from_disk(f
     packed = re.search(r'id="held">([^<]*)<', page.read_text())[1]
     held = json.loads(zlib.decompress(base64.b64decode(packed)))
     shown = {one["item"]: one["responses"]["A"] for one in held["items"]}
-    tasks = review_tasks(data, everything=True)
+    tasks = review_tasks(data, "all")
     guessed = [
         shown[t.item.item_id] == data.texts[t.item.item_id][t.sides(held["key"])["A"]]
         for t in tasks

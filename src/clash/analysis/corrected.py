@@ -233,7 +233,7 @@ def _decide(
     else:
         status = "leading"
     winner = None if gap.estimate <= 0 else closest.first
-    return PeopleDecision(status, winner, closest, n_labelled, n_verdicts, sample.is_drawn)
+    return PeopleDecision(status, winner, closest, n_labelled, n_verdicts, sample.any_time)
 
 
 class _Table:
@@ -263,7 +263,7 @@ class _Table:
         share = self._share(people, wins, rows)
         if share is None:
             return None
-        rate = share.always_valid if self.sample.is_drawn else share.interval
+        rate = share.always_valid if self.sample.any_time else share.interval
         return CorrectedRate(
             name, rate, share.labels_only, share.panel_mean, share.bias, share.power
         )
@@ -295,7 +295,7 @@ class _Table:
         share = self._share(people, panel, rows, level)
         if share is None:
             return None
-        rate = share.always_valid if self.sample.is_drawn else share.interval
+        rate = share.always_valid if self.sample.any_time else share.interval
         judged = np.round(panel[self.has_verdict[rows]], 9)
         return CorrectedDuel(
             first,

@@ -10,6 +10,7 @@ from clash.stats.intervals import normal_quantile
 
 if TYPE_CHECKING:
     from clash.analysis.calibration_change import CalibrationChange
+    from clash.analysis.corrected import PeopleDecision
     from clash.analysis.findings import Findings
     from clash.analysis.labelled import LabelConcordance
     from clash.stats.intervals import Interval
@@ -29,6 +30,7 @@ class LabelChange:
         more: further labels after which the interval would reach 5 points to each side, if the
             concordance stays what it is; 0 where it does already.
         calibrated: the calibrated result before and after; null where the run has no votes.
+        decision_before, decision: what people would decide; null where labels do not suffice.
     """
 
     written: int
@@ -37,6 +39,8 @@ class LabelChange:
     people: Interval | None
     more: int | None
     calibrated: CalibrationChange | None
+    decision_before: PeopleDecision | None = None
+    decision: PeopleDecision | None = None
 
 
 def label_change(
@@ -52,6 +56,8 @@ def label_change(
         people=people.agreement if people is not None and people.items else None,
         more=None if concordance is None else more_labels(concordance),
         calibrated=calibrated,
+        decision_before=before.correction.decision if before.correction is not None else None,
+        decision=after.correction.decision if after.correction is not None else None,
     )
 
 

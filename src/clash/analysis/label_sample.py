@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.labels import ItemLabel
-from clash.records import Draw
+from clash.records import LabelDraw
 from clash.stats.hypothesis_tests import two_sided
 from clash.stats.selection.corrected_share import FEWEST
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from numpy.typing import NDArray
 
@@ -49,17 +49,14 @@ class LabelSample:
         chances: (N,), of each item to be labelled; null where they were not recorded.
         strata: (N,), 1 where the panel was unanimous; null where one sample is of all items.
         refusal: why these labels are no sample that speaks for all items; null where they are.
+        any_time: a review drew the items, and stops when it has seen enough.
     """
 
     has_label: NDArray[np.bool_]
     chances: Floats | None = None
     strata: Index | None = None
     refusal: str | None = None
-
-    @property
-    def is_drawn(self) -> bool:
-        """A review drew the items, and may have stopped when it had seen enough."""
-        return self.chances is not None
+    any_time: bool = False
 
 
 def draw_rate(verdict: Verdict) -> float:
@@ -74,7 +71,9 @@ def draw_key(item_id: str, seed: int, rate: float) -> float:
     return (int.from_bytes(digest[:8], "big") + 0.5) / 2**64 / rate
 
 
-def draw_order(verdicts: Iterable[Verdict], seed: int, *, equal: bool) -> list[tuple[str, Draw]]:
+def draw_order(
+    verdicts: Iterable[Verdict], seed: int, *, equal: bool
+) -> list[tuple[str, LabelDraw]]:
     """The items in the order in which a review draws them.
 
     Args:
@@ -83,7 +82,10 @@ def draw_order(verdicts: Iterable[Verdict], seed: int, *, equal: bool) -> list[t
         equal: all items have the same chance.
     """
     draws = [
-        (verdict.item_id, Draw(seed=seed, rate=1.0 if equal else draw_rate(verdict), equal=equal))
+        (
+            verdict.item_id,
+            LabelDraw(seed=seed, rate=1.0 if equal else draw_rate(verdict), equal=equal),
+        )
         for verdict in verdicts
     ]
     return sorted(draws, key=lambda pair: draw_key(pair[0], seed, pair[1].rate))
@@ -101,13 +103,15 @@ def label_sample(run: RunData) -> LabelSample:
         )
     if has_label.all():
         return LabelSample(has_label)
-    chances = _drawn_chances(run, has_label)
-    if chances is not None:
-        return LabelSample(has_label, chances)
-    return _by_strata(run, has_label)
+    draws = item_draws(run.labels)
+    if not draws:
+        return _by_strata(run, has_label)
+    # The size of a sample with equal chances was asked for; any other draw ends by what it shows.
+    any_time = not next(iter(draws.values())).equal
+    return LabelSample(has_label, _drawn_chances(run, has_label, draws), any_time=any_time)
 
 
-def item_draws(labels: Iterable[Label]) -> dict[str, Draw]:
+def item_draws(labels: Iterable[Label]) -> dict[str, LabelDraw]:
     """The draw of each item that has one, by the commonest of the draws of a run."""
     draws = {
         label.item_id: label.draw
@@ -121,15 +125,14 @@ def item_draws(labels: Iterable[Label]) -> dict[str, Draw]:
     return {item: draw for item, draw in draws.items() if (draw.seed, draw.equal) == kind}
 
 
-def _drawn_chances(run: RunData, has_label: NDArray[np.bool_]) -> Floats | None:
-    """The chance of each item to be labelled; null where no label comes from a draw.
+def _drawn_chances(
+    run: RunData, has_label: NDArray[np.bool_], draws: Mapping[str, LabelDraw]
+) -> Floats:
+    """The chance of each item to be labelled.
 
-    Items labelled in another way stand for themselves alone. Items that were drawn and passed over
-    lower the chances of all.
+    Items labelled in another way stand for themselves alone. The chances of the others add up to the
+    number of labels: items that were drawn and passed over lower them.
     """
-    draws = item_draws(run.labels)
-    if not draws:
-        return None
     draw = next(iter(draws.values()))
     rates = np.array(
         [
@@ -147,9 +150,9 @@ def _drawn_chances(run: RunData, has_label: NDArray[np.bool_]) -> Floats | None:
     is_open = ~has_label & (keys > keys[is_drawn].max())
     threshold = float(keys[is_open].min()) if is_open.any() else math.inf
     eligible = is_drawn | ~has_label
-    answered = is_drawn.sum() / (eligible & (keys < threshold)).sum()
-    chances = np.minimum(1.0, rates * threshold) * answered
-    return np.asarray(np.where(is_drawn | ~has_label, chances, 1.0), np.float64)
+    chances = np.minimum(1.0, rates * threshold)
+    chances *= is_drawn.sum() / chances[eligible].sum()
+    return np.asarray(np.where(eligible, np.minimum(chances, 1.0), 1.0), np.float64)
 
 
 def _by_strata(run: RunData, has_label: NDArray[np.bool_]) -> LabelSample:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from clash.analysis.label_sample import label_sample
 from clash.stats.intervals import Interval, wilson_clustered
+from clash.stats.selection.corrected_share import corrected_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +23,10 @@ class LabelConcordance:
     """Concordance: verdicts that equal the label, out of all labelled items.
 
     An item without a verdict is a miss. A tied verdict matches the label ``tie`` only.
+
+    Attributes:
+        of_all: the share over all items, each labelled one weighted by its chance to be drawn; null
+            where no review drew them.
     """
 
     n: int
@@ -26,6 +34,7 @@ class LabelConcordance:
     no_verdict: int
     unanimous: Interval | None
     split: Interval | None
+    of_all: Interval | None = None
 
 
 def concordance_with_labels(run: RunData) -> LabelConcordance | None:
@@ -43,7 +52,23 @@ def concordance_with_labels(run: RunData) -> LabelConcordance | None:
         split=concordance_rate(
             run, [v for v in labelled_verdicts if v.ranking and not v.unanimous]
         ),
+        of_all=_weighted(run),
     )
+
+
+def _weighted(run: RunData) -> Interval | None:
+    """The concordance of all items from those that a review drew; null where none did."""
+    chances = label_sample(run).chances
+    if chances is None:
+        return None
+    hits = np.array(
+        [
+            float(matches(v, run.truth[v.item_id])) if v.item_id in run.truth else np.nan
+            for v in run.verdicts
+        ]
+    )
+    clusters = [run.clusters[v.item_id] for v in run.verdicts]
+    return corrected_share(hits, np.zeros(len(hits)), clusters, chances=chances).labels_only
 
 
 def matches(verdict: Verdict, label: str) -> bool:

@@ -12,20 +12,24 @@ if TYPE_CHECKING:
     from clash.pipeline.review import Review
     from clash.review.review_server import ReviewServer
     from clash.review.session import Session
-    from clash.review.tasks import ReviewTask
+    from clash.review.tasks import Order, ReviewTask
     from clash.store.folder import RunFolder
-
-_SEED = 42
 
 
 def review(
     run: RunArgument,
+    unsure: Annotated[
+        bool,
+        typer.Option("--unsure", help="Only items on which the panel was split, unsure or silent."),
+    ] = False,
     everything: Annotated[
         bool, typer.Option("--all", help="Every item, starting with those that need a person most.")
     ] = False,
     sample: Annotated[
         int | None,
-        typer.Option("--sample", min=1, help="This many items sampled from all of them."),
+        typer.Option(
+            "--sample", min=1, help="This many items, drawn with equal chances from all of them."
+        ),
     ] = None,
     annotator: Annotated[
         str,
@@ -58,32 +62,35 @@ def review(
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
-    """Let people judge, blinded and side by side, what the panel was split on or unsure of.
+    """Let people judge items side by side, blinded, until the decision stands.
 
-    Decisions land in labels.jsonl at once; the report is rebuilt when the session ends.
+    Items are drawn at random, likelier where the panel is unsure, and weighted by their chances
+    afterwards. Decisions land in labels.jsonl at once; the report is rebuilt when the session ends.
     """
-    import numpy as np
-
     from clash.analysis.rundata import RunData
     from clash.cli.common import say
     from clash.cli.sources import open_run
     from clash.errors import ConfigError, RunFolderError
-    from clash.pipeline.review import Review, import_decisions
+    from clash.pipeline.review import Review, import_decisions, why_decision_stands
     from clash.review.page import live
     from clash.review.review_server import ReviewServer
     from clash.review.session import Session
-    from clash.review.tasks import review_tasks
+    from clash.review.tasks import SEED, review_tasks
 
-    if everything and sample is not None:
-        raise ConfigError("all, or a sample", field="--sample", hint="drop --all or --sample")
+    if unsure + everything + (sample is not None) > 1:
+        raise ConfigError(
+            "unsure items, all, or a sample",
+            field="--sample",
+            hint="give one of --unsure, --all and --sample",
+        )
     folder = open_run(run, out)
     data = RunData.load(folder)
     if data.manifest.seal is None:
         raise RunFolderError(
             f"{folder.path}: the run has not ended\n  fix: `clash resume {folder.path}`"
         )
-    rng = np.random.default_rng(_SEED if seed is None else seed)
-    tasks = review_tasks(data, everything=everything, sample=sample, rng=rng)
+    order: Order = "all" if everything else "unsure" if unsure else "drawn"
+    tasks = review_tasks(data, order, seed=SEED if seed is None else seed, sample=sample)
     if export is not None:
         _export(folder, tasks, export, annotator, as_json=as_json)
         return
@@ -92,14 +99,22 @@ def review(
         decisions = import_decisions(folder, data, back)
     else:
         page = live(folder.path.name, annotator)
-        with Session(folder, data, tasks, reveal=reveal) as session:
+        stop = partial(why_decision_stands, data, names=reveal)
+        is_endless = order == "drawn" and sample is None
+        with Session(
+            folder, data, tasks, reveal=reveal, stop=stop if is_endless else None
+        ) as session:
             if tasks:
                 summary = partial(_effect_tables, effects, session)
-                _serve(ReviewServer(session, page, port, summary), browse=browse, quiet=quiet)
+                start = f"{len(tasks)} items to decide"
+                if is_endless:
+                    start = f"{len(tasks)} items, drawn until the decision stands"
+                server = ReviewServer(session, page, port, summary)
+                _serve(server, start, browse=browse, quiet=quiet)
             else:
                 say(
-                    "the panel was unanimous and confident on every item; --all or --sample N "
-                    "reviews them anyway"
+                    "the panel was unanimous and confident on every item; without --unsure, items "
+                    "are drawn from all"
                 )
             decisions = session.n_written
     _conclude(effects, decisions, as_json=as_json)
@@ -126,14 +141,14 @@ def _export(
     stdout().print(f"then: clash review {folder.path} --import FILE", soft_wrap=True)
 
 
-def _serve(server: ReviewServer, *, browse: bool, quiet: bool) -> None:
+def _serve(server: ReviewServer, start: str, *, browse: bool, quiet: bool) -> None:
     """Serve the page until someone finishes, here or there."""
     import webbrowser
 
     from clash.cli.common import say
 
     with server:
-        say(f"{len(server.session.tasks)} items to decide: {server.url}", style="bold")
+        say(f"{start}: {server.url}", style="bold")
         if not quiet:
             say("Finish on the page or Ctrl-C here ends it and rebuilds the report")
         if browse:

@@ -5,22 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from clash.analysis.corrected import correction
 from clash.analysis.findings import compute_findings
 from clash.documents import read_json
 from clash.errors import InputError
+from clash.report.formats import percent
 from clash.review.page import order, parse_returned_file
 from clash.review.session import label, name_of
 from clash.review.tasks import review_tasks
 from clash.store import layout
 from clash.store.journal import Journal, repair_tail
 from clash.store.manifest import seal_file
+from clash.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from clash.analysis.findings import Findings
     from clash.analysis.label_change import LabelChange
     from clash.analysis.rundata import RunData
+    from clash.records import Label
+    from clash.review.tasks import ReviewTask
     from clash.store.folder import RunFolder
     from clash.votes import Votes
 
@@ -88,6 +94,37 @@ def _votes(folder: RunFolder) -> Votes | None:
         return None  # nobody judged anything
 
 
+def _drawn_tasks(run: RunData, draw: object, path: Path) -> list[ReviewTask]:
+    """All items of a run, each with how the page from disk says it was drawn."""
+    if draw is None:
+        return review_tasks(run, "all")
+    seed, equal = (draw.get("seed"), draw.get("equal")) if isinstance(draw, dict) else (None, None)
+    if type(seed) is not int or not isinstance(equal, bool):
+        raise InputError("is a seed and whether chances are equal", path=path, field="draw")
+    return review_tasks(run, seed=seed, sample=len(run.items) if equal else None)
+
+
+def why_decision_stands(run: RunData, labels: Sequence[Label], *, names: bool = True) -> str | None:
+    """Why no more labels are needed: people's decision holds at every number of labels; else null.
+
+    Args:
+        run: the run.
+        labels: that there are by now.
+        names: say who wins.
+    """
+    people = correction(run.with_labels(labels), run.candidates)
+    decision = None if people is None else people.decision
+    if decision is None or not decision.any_time or decision.status == "leading":
+        return None
+    n = plural(decision.n_labelled, "label")
+    duel, rate = decision.duel, percent(decision.duel.rate)
+    if not names:
+        return f"The decision stands after {n}"
+    if decision.status == "equal":
+        return f"{duel.first} and {duel.second} are as good as equal ({rate}, {n})"
+    return f"The decision stands: people would prefer {duel.first} to {duel.second} ({rate}, {n})"
+
+
 def page_secret(folder: RunFolder) -> str:
     """What only the run knows and no review changes: the hash of who was shown where to judges."""
     return seal_file(folder.path / layout.BLINDING).sha256
@@ -107,7 +144,7 @@ def import_decisions(folder: RunFolder, run: RunData, path: Path) -> int:
         raise InputError(
             f"is not a review file of {folder.path.name}", path=path, hint="see --export-static"
         )
-    tasks = {task.item.item_id: task for task in review_tasks(run, everything=True)}
+    tasks = {task.item.item_id: task for task in _drawn_tasks(run, document.get("draw"), path)}
     annotator = name_of(document.get("annotator"))
     key = order(document["key"], page_secret(folder))
     labels = []

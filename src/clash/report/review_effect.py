@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from clash.analysis.calibration_change import CalibratedResult
 from clash.report.formats import DASH, first_names, number, percent, points
 from clash.report.tables import Table
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from clash.analysis.calibration_change import CalibrationChange, CalibrationRefusal
+    from clash.analysis.corrected import PeopleDecision
     from clash.analysis.label_change import LabelChange
     from clash.analysis.labelled import LabelConcordance
     from clash.stats.intervals import Interval
@@ -23,6 +25,8 @@ _MOST_NAMES = 6
 def tables(change: LabelChange, run: str) -> list[Table]:
     """Concordance with the labels, and the calibrated result where one was fitted."""
     change_tables = [_concordance_table(change)]
+    if change.decision is not None:
+        change_tables.append(_decision_table(change.decision, change.decision_before))
     if change.calibrated is not None:
         change_tables.append(_calibration_table(change.calibrated, run))
     return change_tables
@@ -40,6 +44,8 @@ def _concordance_table(change: LabelChange) -> Table:
         ("  where not", lambda labels: labels.split),
     ]
     rows = [["labelled items", *(str(k.n) if k else "0" for k in (change.before, change.after))]]
+    if change.after is not None and change.after.of_all is not None:
+        parts.append(("  of all items, weighted", lambda labels: labels.of_all))
     rows += [[name, cell(change.before, part), cell(change.after, part)] for name, part in parts]
     if change.people is not None:
         rows.append(["two people agree", "", percent(change.people)])
@@ -49,10 +55,40 @@ def _concordance_table(change: LabelChange) -> Table:
     )  # fmt: skip
 
 
+def _decision_table(now: PeopleDecision, before: PeopleDecision | None) -> Table:
+    """What people would decide, before and now, about the two that it is about now."""
+    duel, pair = now.duel, {now.duel.first, now.duel.second}
+    then = None
+    if before is not None and {before.duel.first, before.duel.second} == pair:
+        then = before.duel.seen_from(duel.first)
+    words = {"decided": "stands", "equal": "stands: as good as equal", "leading": "open"}
+    rows = [
+        [
+            f"people would prefer {duel.first} to {duel.second}",
+            DASH if then is None else percent(then.rate),
+            percent(duel.rate),
+        ],
+        ["  by the labels alone", DASH if then is None else percent(then.labels_only),
+         percent(duel.labels_only)],
+        ["  by the panel alone", number(duel.panel, ".0%"), number(duel.panel, ".0%")],
+        ["the decision", DASH if before is None else words[before.status], words[now.status]],
+    ]  # fmt: skip
+    notes = [f"from {plural(duel.n_labelled, 'label')} and {plural(duel.n_verdicts, 'verdict')}"]
+    if now.any_time:
+        notes.append(
+            "the first interval holds at every number of labels, so that the review may stop at any;"
+            " that of the labels alone holds for one number"
+        )
+    return Table("What people would decide", _COLUMNS, rows, frozenset({1, 2}), notes)
+
+
 def _concordance_notes(change: LabelChange) -> Iterator[str]:
     if change.more:
         yield f"about {change.more} more labels would bring the interval to 5 points each side"
-    yield "items chosen for review are harder than the rest: --sample N measures all items"
+    if change.after is not None and change.after.of_all is not None:
+        yield "drawn items are weighted by their chances to tell of all items"
+    else:
+        yield "items chosen by --unsure are harder than the rest: without it, items are drawn from all"
 
 
 def _calibration_table(recalibration: CalibrationChange, run: str) -> Table:

@@ -38,9 +38,16 @@ def static(run: str, tasks: Sequence[ReviewTask], secret: str, annotator: str = 
         "format": FORMAT,
         "run": run,
         "key": key,
+        "draw": _draw(tasks),
         "items": [blinded_item(task, order(key, secret)) for task in tasks],
     }
     return _page(run, annotator, pack(json.dumps(contents).encode()), connect="'none'")
+
+
+def _draw(tasks: Sequence[ReviewTask]) -> dict[str, Any] | None:
+    """How the items were drawn, for the file to repeat; null where they were not."""
+    draw = next((task.draw for task in tasks if task.draw is not None), None)
+    return None if draw is None else {"seed": draw.seed, "equal": draw.equal}
 
 
 def order(key: str, secret: str) -> str:

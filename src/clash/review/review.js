@@ -41,7 +41,7 @@
       },
       undo: async () => { const one = decisions.pop(); save(); return now(one && one.item); },
       finish: async () => {
-        const file = { format: held.format, run: held.run, key: held.key, annotator, decisions };
+        const file = { format: held.format, run: held.run, key: held.key, draw: held.draw, annotator, decisions };
         const link = el("a", { download: `labels-${annotator.replace(/[^\w-]+/g, "-")}.json` });
         link.href = URL.createObjectURL(new Blob([JSON.stringify(file, null, 1)], { type: "application/json" }));
         link.click();
@@ -74,7 +74,7 @@
     agreement(found.agreement);
     $("task").hidden = found.item === null;
     $("end").hidden = found.item !== null;
-    $("end").firstElementChild.textContent = "Nothing left to decide";
+    $("end").firstElementChild.textContent = found.stands || "Nothing left to decide";
     $("after").textContent = where.after;
     if (found.item !== null) task(found.item, found.undo);
     document.body.dataset.item = found.item === null ? "" : found.item.item;

@@ -19,7 +19,7 @@ from clash.store.journal import Journal, repair_tail
 from clash.store.manifest import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from clash.analysis.rundata import RunData
     from clash.records import Criterion, Verdict
@@ -52,12 +52,20 @@ class Session:
         data: the records of the run.
         tasks: the items to decide, in order.
         reveal: after a decision, show the authors and the verdict of the panel.
+        stop: asked after each decision with all labels; says in a sentence why no more are needed,
+            or null. The page then offers no further item.
     """
 
     def __init__(
-        self, folder: RunFolder, run: RunData, tasks: Sequence[ReviewTask], *, reveal: bool = True
+        self,
+        folder: RunFolder,
+        run: RunData,
+        tasks: Sequence[ReviewTask],
+        *,
+        reveal: bool = True,
+        stop: Callable[[Sequence[Label]], str | None] | None = None,
     ) -> None:
-        self.folder, self.reveal = folder, reveal
+        self.folder, self.reveal, self._stop = folder, reveal, stop
         self.tasks = {task.item.item_id: task for task in tasks}
         self._verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
         self._data = run
@@ -148,6 +156,9 @@ class Session:
         upcoming = [*waiting, *(name for name in person.skips if name in open_)]
         if first is not None:
             upcoming = [first]
+        stands = None if self._stop is None or first is not None else self._stop(labels)
+        if stands is not None:
+            upcoming = []
         state: dict[str, Any] = {
             "run": self.folder.path.name,
             "total": len(self.tasks),
@@ -157,6 +168,7 @@ class Session:
             "item": blinded_item(self.tasks[upcoming[0]], person.key) if upcoming else None,
             "last": None,
             "agreement": [],
+            "stands": stands,
         }
         if self.reveal:
             state["agreement"] = agreement(self._data, labels, annotator)
@@ -218,6 +230,7 @@ def label(task: ReviewTask, key: str, annotator: str, decision: Mapping[str, Any
         scores=_scores(decision.get("scores") or {}, sides, task.criteria),
         note=note,
         time=now(),
+        draw=task.draw,
     )
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
+from clash.analysis.label_sample import draw_order
 from clash.errors import InputError
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from clash.analysis.rundata import RunData
-    from clash.records import Criterion, Item, Verdict
+    from clash.records import Criterion, Item, LabelDraw, Verdict
+
+    Order = Literal["drawn", "unsure", "all"]
 
 UNSURE = 0.5
 """Verdicts up to this confidence need a person: with three judges, all that are not unanimous."""
+SEED = 42
+"""Of the draw, unless another is given: several people then decide the same items first."""
 SIDES = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -26,12 +29,14 @@ class ReviewTask:
     Attributes:
         candidates: authors of the responses, sorted; the page never holds these names.
         texts: their responses, in the same order.
+        draw: how the item was drawn; null where it was not.
     """
 
     item: Item
     candidates: tuple[str, ...]
     texts: tuple[str, ...]
     criteria: tuple[Criterion, ...]
+    draw: LabelDraw | None = None
 
     def sides(self, key: str) -> dict[str, str]:
         """The candidate on each side, as ``{"A": candidate}``; the order depends on ``key`` alone.
@@ -58,20 +63,17 @@ def needs_person(verdict: Verdict) -> bool:
 
 
 def review_tasks(
-    run: RunData,
-    *,
-    everything: bool = False,
-    sample: int | None = None,
-    rng: np.random.Generator | None = None,
+    run: RunData, order: Order = "drawn", *, seed: int = SEED, sample: int | None = None
 ) -> list[ReviewTask]:
-    """The items to decide, those that need a person most first.
+    """The items to decide, in their order.
 
     Args:
         run: the run.
-        everything: append all other items.
-        sample: number of items drawn from all items, instead of those that need a person; this also
-            shows how often the panel is right where it is sure.
-        rng: draws the sample.
+        order: ``drawn``: at random, likelier where the panel is unsure, with chances that the labels
+            keep; ``unsure``: those that need a person, the most doubtful first; ``all``: these, then
+            all others.
+        seed: of the draw.
+        sample: only so many, drawn with equal chances from all items; of ``drawn`` only.
 
     Raises:
         InputError: no item has two responses to choose from.
@@ -79,16 +81,12 @@ def review_tasks(
     tasks = {item.item_id: task for item in run.items if (task := _task(run, item))}
     if not tasks:
         raise InputError(f"{run.manifest.run}: no item has two responses to choose from")
-    verdicts = sorted(
-        (v for v in run.verdicts if v.item_id in tasks),
-        key=lambda v: (not needs_person(v), _sure(v)),
-    )
-    selection = verdicts if everything else [v for v in verdicts if needs_person(v)]
-    if sample is not None:
-        assert rng is not None  # noqa: S101 - a sample is drawn by someone
-        positions = set(rng.permutation(len(verdicts))[:sample].tolist())
-        selection = [verdict for position, verdict in enumerate(verdicts) if position in positions]
-    return [tasks[verdict.item_id] for verdict in selection]
+    verdicts = [verdict for verdict in run.verdicts if verdict.item_id in tasks]
+    if order == "drawn":
+        draws = draw_order(verdicts, seed, equal=sample is not None)[:sample]
+        return [replace(tasks[item_id], draw=draw) for item_id, draw in draws]
+    verdicts.sort(key=lambda v: (not needs_person(v), _sure(v)))
+    return [tasks[v.item_id] for v in verdicts if order == "all" or needs_person(v)]
 
 
 def _sure(verdict: Verdict) -> float:

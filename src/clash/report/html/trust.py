@@ -86,7 +86,7 @@ def _noise(result: Redteam) -> Iterator[Check]:
 def _trust_without_labels(findings: Findings) -> tuple[str, str]:
     return (
         "Not measured: no prompt has a human label, so nothing says whether people would agree.",
-        f"To find out, label a random sample: `clash review {findings.run} --sample 50`.",
+        f"To find out, label prompts that are drawn at random: `clash review {findings.run}`.",
     )
 
 

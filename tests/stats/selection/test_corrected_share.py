@@ -1,0 +1,164 @@
+"""A share from few labels and many judgments: what it covers, and that labels alone are no better."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from clash.errors import StatisticsError
+from clash.stats.intervals import wilson_clustered
+from clash.stats.selection.corrected_share import corrected_share
+from clash.stats.selection.corrected_strengths import corrected_strengths
+from clash.stats.voting.bradley_terry import Comparisons, bradley_terry
+
+
+def people_and_panel(rng, n, share=0.6, skill=0.85, bias=0.0):
+    """Labels of all rows, and the share of three judges that says the same."""
+    truth = (rng.random(n) < share).astype(float)
+    is_right = rng.random((n, 3)) < skill
+    votes = np.where(is_right, truth[:, None], 1 - truth[:, None])
+    votes = np.where(rng.random((n, 3)) < bias, 1.0, votes)
+    return truth, votes.mean(axis=1)
+
+
+def some(labels, rows):
+    known = np.full(len(labels), np.nan)
+    known[rows] = labels[rows]
+    return known
+
+
+@pytest.mark.parametrize("n", [10, 50])
+@pytest.mark.parametrize("drawn", [False, True])
+def test_it_covers_what_people_prefer_and_is_never_wider_than_their_labels(n, drawn):
+    rng = np.random.default_rng(n + drawn)
+    covered, widths = [], []
+    for _ in range(250):
+        labels, panel = people_and_panel(rng, 200, bias=0.2)
+        rates = np.where((panel > 0) & (panel < 1), 2.0, 1.0) if drawn else np.ones(200)
+        keys = rng.random(200) / rates
+        order = np.argsort(keys)
+        chances = np.minimum(1, rates * keys[order[n]]) if drawn else None
+        found = corrected_share(some(labels, order[:n]), panel, chances=chances)
+        covered.append(found.interval.low <= 0.6 <= found.interval.high)
+        widths.append(found.interval.half_width / found.labels_only.half_width)
+        assert 0 <= found.always_valid.low < found.interval.low
+        assert found.interval.high < found.always_valid.high <= 1
+    # 0.95 less 3 standard errors of 250.
+    assert np.mean(covered) > 0.91
+    assert max(widths) <= 1
+    assert np.mean(widths) < 0.9
+
+
+def test_unequal_chances_are_undone():
+    """Rows that people like are drawn three times as often; without their chances, that shows."""
+    rng = np.random.default_rng(1)
+    labels, panel = people_and_panel(rng, 4000, share=0.5)
+    chances = np.where(panel > 0.5, 0.3, 0.1)
+    known = some(labels, rng.random(4000) < chances)
+    noise = np.full(4000, 0.5)
+    weighted, plain = corrected_share(known, noise, chances=chances), corrected_share(known, noise)
+    assert abs(weighted.interval.estimate - labels.mean()) < 0.04
+    assert plain.interval.estimate > 0.6
+    strata = corrected_share(known, noise, strata=(panel > 0.5).astype(int))
+    assert abs(strata.interval.estimate - labels.mean()) < 0.04
+
+
+def test_a_panel_that_knows_nothing_or_nothing_new_leaves_the_labels_alone():
+    rng = np.random.default_rng(2)
+    labels, panel = people_and_panel(rng, 60)
+    constant = corrected_share(some(labels, np.arange(30)), np.full(60, 0.5))
+    assert constant.interval == constant.labels_only == wilson_clustered(labels[:30], range(30))
+    everything = corrected_share(labels, panel)
+    assert everything.interval == everything.labels_only
+    assert everything.power == 0
+    alike = corrected_share(some(np.ones(60), np.arange(12)), panel)
+    assert alike.interval == alike.labels_only
+    few = corrected_share(some(labels, np.arange(9)), panel)
+    assert few.interval == few.labels_only
+    assert (few.always_valid.low, few.always_valid.high) == (0, 1)
+
+
+def test_copies_of_a_row_are_not_taken_for_evidence():
+    rng = np.random.default_rng(3)
+    labels, panel = people_and_panel(rng, 100)
+    once = corrected_share(some(labels, np.arange(30)), panel)
+    copies = corrected_share(
+        np.repeat(some(labels, np.arange(30)), 4), np.repeat(panel, 4), np.repeat(np.arange(100), 4)
+    )
+    assert copies.interval.half_width == pytest.approx(once.interval.half_width, rel=0.05)
+
+
+def test_what_is_no_share_is_refused():
+    with pytest.raises(StatisticsError, match="needs a label"):
+        corrected_share([np.nan, np.nan], [0.5, 0.5])
+    with pytest.raises(StatisticsError, match=r"lies in \[0, 1\]"):
+        corrected_share([2.0, np.nan], [0.5, 0.5])
+    with pytest.raises(StatisticsError, match="chance above 0"):
+        corrected_share([1.0, np.nan], [0.5, 0.5], chances=[0.0, 1.0])
+    with pytest.raises(StatisticsError, match="stratum has no label"):
+        corrected_share([1.0, np.nan], [0.5, 0.5], strata=[0, 1])
+
+
+def test_a_review_that_stops_when_it_likes_errs_at_most_as_often_as_it_says():
+    """Two candidates that people prefer equally; each stop that names one is an error."""
+    rng = np.random.default_rng(4)
+    n_errors, n_runs = 0, 60
+    for _ in range(n_runs):
+        labels, panel = people_and_panel(rng, 120, share=0.5, skill=0.75, bias=0.2)
+        order = rng.permutation(120)
+        for n in range(10, 100, 3):
+            found = corrected_share(some(labels, order[:n]), panel).always_valid
+            if found.excludes(0.5):
+                n_errors += 1
+                break
+    assert n_errors <= 6  # 5% of 60 are 3; 7 or more once in 30
+
+
+PAIRS = [(0, 1), (0, 2), (1, 2)]
+
+
+def test_strengths_without_a_panel_are_those_of_bradley_and_terry():
+    rng = np.random.default_rng(5)
+    strength = np.array([0.8, 0.0, -0.8])
+    gaps = np.array([strength[i] - strength[j] for i, j in PAIRS])
+    outcomes = (rng.random((400, 3)) < 1 / (1 + np.exp(-gaps))).astype(float)
+    found = corrected_strengths(outcomes, np.full((400, 3), 0.5), PAIRS, 3)
+    wins = np.zeros((3, 3))
+    for (i, j), column in zip(PAIRS, outcomes.T, strict=True):
+        wins[i, j], wins[j, i] = column.sum(), (1 - column).sum()
+    other = bradley_terry(Comparisons(wins, np.zeros((3, 3))), prior=0.0, ties="half").theta
+    estimates = np.array([line.estimate for line in found.strengths])
+    np.testing.assert_allclose(estimates, other - other.mean(), atol=0.01)
+    assert found.converged
+    assert found.power == 0
+
+
+def test_a_panel_makes_strengths_more_precise_and_its_bias_does_not_move_them():
+    rng = np.random.default_rng(6)
+    strength = np.array([0.6, 0.0, -0.6])
+    covered, ratio = [], []
+    for _ in range(60):
+        utility = strength + rng.gumbel(size=(300, 3))
+        seen = utility + 0.5 * rng.gumbel(size=(300, 3)) + np.array([0, 0.4, 0])
+        labels, panel = (
+            np.column_stack([u[:, i] > u[:, j] for i, j in PAIRS]).astype(float)
+            for u in (utility, seen)
+        )
+        labels[60:] = np.nan
+        found = corrected_strengths(labels, panel, PAIRS, 3)
+        alone = corrected_strengths(labels, np.full((300, 3), 0.5), PAIRS, 3)
+        covered += [
+            line.low <= value <= line.high
+            for line, value in zip(found.strengths, strength, strict=True)
+        ]
+        ratio.append(found.win_rates[0].half_width / alone.win_rates[0].half_width)
+    assert np.mean(covered) > 0.9
+    assert np.mean(ratio) < 0.9
+
+
+def test_a_candidate_that_always_wins_has_a_finite_strength():
+    found = corrected_strengths(np.ones((12, 1)), np.full((12, 1), 0.5), [(0, 1)], 2)
+    assert all(np.isfinite([line.low, line.high]).all() for line in found.strengths)
+    assert found.win_rates[0].high <= 1
+    with pytest.raises(StatisticsError, match="need a label"):
+        corrected_strengths(np.full((3, 1), np.nan), np.full((3, 1), 0.5), [(0, 1)], 2)
