@@ -15,7 +15,10 @@ from clash.stats.intervals import wilson
 from golden.record import QUICKSTART, write_inputs
 
 SCREENS = {
-    "demo": (["demo", "--run-id", "demo"], "No clear winner: people would prefer aspen to dahlia on 66%"),
+    "demo": (
+        ["demo", "--run-id", "demo"],
+        "No clear winner: people would prefer aspen to dahlia on 66%",
+    ),
     "eval": (
         ["eval", QUICKSTART, "-n", "12", "--run-id", "monday", "--seed", "3"],
         "No clear winner",

@@ -15,7 +15,6 @@ from clash.analysis.label_sample import LabelSample, label_sample
 from clash.analysis.leaderboard import points_table
 from clash.analysis.settling import MARGIN, SMALL
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval
 from clash.stats.selection.corrected_share import CorrectedShare, corrected_share
 from clash.stats.selection.corrected_strengths import corrected_strengths
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.rundata import RunData
+    from clash.stats.intervals import Interval
     from clash.stats.typing import Floats, Index
 
 LEVEL = 0.95
