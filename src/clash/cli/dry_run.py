@@ -99,22 +99,19 @@ def _refs(plan: Plan) -> dict[tuple[str, str], ModelRef]:
 
 
 def _cost(usd: float | None) -> str:
-    return "price unknown" if usd is None else money(usd)
+    return "price unknown" if usd is None else money(usd, fine=False)
 
 
 def _details(plan: Plan, forecast: Forecast) -> Table:
     """Tokens and the worst case of every line."""
-    columns = ["purpose", "who", "model", "calls", "tokens in", "out", "expected", "worst case"]
     rows = [
         [
-            line.purpose,
-            line.who,
-            line.model,
-            f"{line.calls:,}",
+            _count(line.calls, line.purpose)
+            + (f" of {line.who}" if line.purpose != "criteria" else ""),
             f"{line.tokens_in:,}",
             f"{line.tokens_out:,}",
-            money(line.expected_usd),
-            money(line.worst_usd),
+            _cost(line.expected_usd),
+            _cost(line.worst_usd),
         ]
         for line in forecast.lines
     ]
@@ -125,4 +122,5 @@ def _details(plan: Plan, forecast: Forecast) -> Table:
     if plan.config.limits.batch:
         by_batch = sorted({line.model for line in forecast.lines if line.batch})
         notes.append(f"at the price of a batch: {', '.join(by_batch) or 'no model here'}")
-    return Table("Tokens and worst case", columns, rows, frozenset({3, 4, 5, 6, 7}), notes)
+    columns = ["calls", "tokens in", "out", "expected", "worst case"]
+    return Table("Tokens and worst case", columns, rows, frozenset({1, 2, 3, 4}), notes)

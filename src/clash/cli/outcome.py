@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,7 +66,7 @@ def print_result(
         )
     lines = [*result.swaps, *_warnings(result), *_total_failure(result), *_reasons(result)]
     if result.exit_code in _RESUMABLE and (as_json or quiet or verbose):
-        lines.append(f"`clash resume {path}{cap}` goes on; nothing is paid twice")
+        lines.append(f"`clash resume {shlex.quote(str(path))}{cap}` goes on; nothing is paid twice")
     for line in lines if result.exit_code or not quiet else ():
         say(line, style="yellow")
     for line in _leaked_secrets(result):
@@ -153,7 +154,7 @@ def reference(path: Path) -> str:
     from clash.store.folder import RunFolder
 
     if path.parent != Path("runs"):
-        return str(path)
+        return shlex.quote(str(path))
     try:
         is_latest = RunFolder.open("latest", out=path.parent).path.resolve() == path.resolve()
     except ClashError:
@@ -226,6 +227,6 @@ def _open_batches(folder: RunFolder) -> list[str]:
     single = len(batches) == 1
     return [
         f"{plural(len(batches), 'batch', 'batches')} of {plural(rows, 'row')}"
-        f" {'stays' if single else 'stay'} with the provider: `clash resume {folder.path}` fetches"
+        f" {'stays' if single else 'stay'} with the provider: `clash resume {shlex.quote(str(folder.path))}` fetches"
         f" {'it' if single else 'them'}, with --cancel-batches only what is through by now"
     ]

@@ -24,6 +24,7 @@ JSON_DIGITS = 6
 """Decimals of fitted numbers in JSON: later ones are not reproduced on another machine."""
 _CENTS_FROM = 0.1
 _LEAST_OF_FOUR_DIGITS = 0.0005
+_LEAST_SHOWN = 0.0001
 
 
 def number(value: float | None, form: str) -> str:
@@ -92,14 +93,19 @@ def p_cell(p: float | None) -> str:
     return f"< {_LEAST_P}" if p < _LEAST_P else f"{p:.3f}"
 
 
-def money(usd: float | None) -> str:
-    """Dollars: cents from ten cents on; below that four decimals, or six where four say little."""
+def money(usd: float | None, *, fine: bool = True) -> str:
+    """Dollars: cents from ten cents on; below that four decimals, or six where four say little.
+
+    Args:
+        usd: null where the price is unknown.
+        fine: six decimals are allowed; not in a column, whose figures are read beside each other.
+    """
     if usd is None:
         return "unknown"
     if usd == 0 or usd >= _CENTS_FROM:
         return f"${usd:,.2f}"
-    if usd >= _LEAST_OF_FOUR_DIGITS:
-        return f"${usd:.4f}"
+    if usd >= _LEAST_OF_FOUR_DIGITS or not fine:
+        return f"${usd:.4f}" if usd >= _LEAST_SHOWN else f"< ${_LEAST_SHOWN}"
     text = f"{usd:.6f}".rstrip("0")
     return f"${text}" if float(text) else "< $0.000001"
 

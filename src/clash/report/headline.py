@@ -5,12 +5,12 @@ These are the terminal, the page, the card, the list of runs, the comment of a g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.decision import p_text
 from clash.pages.names import short_names
-from clash.report.formats import percent
+from clash.report.formats import first_names, percent
 from clash.wording import decimal, plural
 
 if TYPE_CHECKING:
@@ -332,7 +332,13 @@ def _notes(findings: Findings) -> list[str]:
 
 def _next_steps(findings: Findings, headline: Headline, run: str) -> list[NextStep]:
     if headline.shape == "stopped" or findings.status in ("partial", "failed"):
-        return [NextStep(f"clash resume {run}", "finish it; nothing is paid twice")]
+        finish = NextStep(f"clash resume {run}", "finish it; nothing is paid twice")
+        if not findings.stops:
+            return [finish]
+        # To ask a model again that refused for good changes nothing until its cause is mended.
+        names = first_names(list(findings.stops), 2)
+        check = NextStep("clash doctor --ping", f"find out why {names} refused, and fix that first")
+        return [check, replace(finish, purpose="then finish it; nothing is paid twice")]
     if findings.kind == "validate":
         return [NextStep(f"clash calibrate {run}", "correct the panel with these labels")]
     if headline.contradiction is not None:
