@@ -226,3 +226,11 @@ def test_a_ranking_that_is_refused_is_not_the_one_to_use(tmp_path: Path) -> None
     alone = shown(path, "--method", "kemeny")
     assert alone["selected"] is None
     assert "16 candidates" in alone["methods"]["kemeny"]["notes"][0]
+
+
+def test_quiet_is_the_first_sentence_alone(votes: Path) -> None:
+    whole = runner.invoke(app, [str(votes), "--method", "majority,dawid-skene"]).stdout
+    line = runner.invoke(app, [str(votes), "--method", "majority,dawid-skene", "-q"]).stdout
+    assert line.startswith("use ")
+    assert line.count("\n") == 1
+    assert " ".join(line.split()) in " ".join(whole.split())

@@ -11,6 +11,7 @@ from clash.cli.options import (
     Decisive,
     Judges,
     Presentation,
+    Quiet,
     RunsFolder,
     Seed,
     Subset,
@@ -107,6 +108,7 @@ def aggregate(
     runs: RunsFolder = Path("runs"),
     seed: Seed = None,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Aggregate the votes of a run or file by several methods, offline and side by side.
 
@@ -137,14 +139,17 @@ def aggregate(
     if as_json:
         print_json({"source": source, **findings.as_json(), "written": path})
     else:
-        _print(findings, path)
+        _print(findings, path, quiet=quiet)
 
 
-def _print(findings: AggregateFindings, path: str | None) -> None:
-    """Tables, what they say, and what to beware of."""
+def _print(findings: AggregateFindings, path: str | None, *, quiet: bool) -> None:
+    """Tables, what they say, and what to beware of; or one line."""
     from clash.cli.common import print_tables, stdout
-    from clash.report.terminal import print_text
+    from clash.report.terminal import print_line, print_text
 
+    if quiet:
+        print_line(stdout(), (findings.headlines() or ["the methods rank the candidates alike"])[0])
+        return
     print_tables(findings.tables())
     stdout().print()
     for line in findings.headlines():
