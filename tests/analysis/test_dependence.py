@@ -57,12 +57,12 @@ def copied_panel(n: int = 700, seed: int = 0, *, small: bool = False) -> Votes:
 
 @pytest.fixture(scope="module")
 def labelled() -> Dependence:
-    return diagnose(copied_panel(), DependenceOptions(use_labels=True, bootstrap=100))
+    return diagnose(copied_panel(), DependenceOptions(bootstrap=100))
 
 
 @pytest.fixture(scope="module")
 def inferred() -> Dependence:
-    return diagnose(copied_panel(), DependenceOptions(bootstrap=100))
+    return diagnose(copied_panel().without_labels(), DependenceOptions(bootstrap=100))
 
 
 def test_near_copies_are_named(labelled: Dependence) -> None:
@@ -97,7 +97,7 @@ def test_without_labels_the_number_is_an_upper_bound_and_says_so(
     inferred: Dependence,
 ) -> None:
     assert "worth at most" in inferred.conclusions[0]
-    assert any("--use-labels" in caveat for caveat in inferred.caveats)
+    assert any("--no-labels leaves the labels out" in caveat for caveat in inferred.caveats)
     assert not inferred.truth.from_labels
     assert {other.method for other in inferred.alternatives} >= {"one-coin", "dawid-skene"}
     assert any("By other estimates of the truth" in caveat for caveat in inferred.caveats)
@@ -166,7 +166,7 @@ def test_a_model_of_dependence_beats_independence(labelled: Dependence) -> None:
 def test_independent_judges_get_a_clean_bill() -> None:
     sample = IndependentPanel.of([0.8] * 5, [0.75] * 5).sample(500, np.random.default_rng(1))
     votes = votes_of(sample.votes, list("abcde"), label=sample.labels.astype(float).tolist())
-    found = diagnose(votes, DependenceOptions(use_labels=True, bootstrap=60))
+    found = diagnose(votes, DependenceOptions(bootstrap=60))
     assert found.blocs == ()
     assert found.families == ()
     assert found.effective.by_mean.low <= 5 <= found.effective.by_mean.high
@@ -189,8 +189,8 @@ def test_few_labels_enter_the_fit_and_many_replace_it() -> None:
     labels = few.labels.copy()
     labels[40:] = np.nan
     object.__setattr__(few, "labels", labels)
-    assert diagnose(few, DependenceOptions(use_labels=True, bootstrap=20)).truth.method == "factor"
-    found = diagnose(votes, DependenceOptions(use_labels=True, bootstrap=20))
+    assert diagnose(few, DependenceOptions(bootstrap=20)).truth.method == "factor"
+    found = diagnose(votes, DependenceOptions(bootstrap=20))
     assert found.truth.method == "labels"
 
 
@@ -202,9 +202,7 @@ def test_rows_of_one_group_widen_the_intervals() -> None:
     object.__setattr__(twice, "groups", np.repeat(np.arange(300), 2))
     object.__setattr__(twice, "repeats", tuple(str(i % 2) for i in range(600)))
     object.__setattr__(twice, "items", tuple(f"r{i}" for i in range(600)))
-    once, doubled = (
-        diagnose(v, DependenceOptions(use_labels=True, bootstrap=200)) for v in (votes, twice)
-    )
+    once, doubled = (diagnose(v, DependenceOptions(bootstrap=200)) for v in (votes, twice))
     assert doubled.panel.clusters == 300
     widths = [found.effective.by_mean.half_width for found in (once, doubled)]
     assert widths[1] == pytest.approx(widths[0], rel=0.25)
@@ -212,7 +210,9 @@ def test_rows_of_one_group_widen_the_intervals() -> None:
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "auto"])
 def test_every_method_of_estimating_the_truth_runs(method: str) -> None:
-    found = diagnose(copied_panel(300, small=True), DependenceOptions(method, bootstrap=20))
+    found = diagnose(
+        copied_panel(300, small=True).without_labels(), DependenceOptions(method, bootstrap=20)
+    )
     assert found.truth.method == method
     assert np.isfinite(found.effective.by_mean.estimate)
 
@@ -225,7 +225,7 @@ def test_more_than_fifteen_judges_are_coupled_by_pseudo_likelihood() -> None:
     names = [f"j{i:02d}" for i in range(16)]
     found = diagnose(
         votes_of(sample.votes, names, label=sample.labels.tolist()),
-        DependenceOptions(use_labels=True, bootstrap=50),
+        DependenceOptions(bootstrap=50),
     )
     assert found.coupling_method == "pseudo-likelihood"
     closest = sorted(found.pairs, key=lambda pair: -pair.coupling.estimate)[:2]
@@ -246,7 +246,7 @@ def test_the_picture_puts_copies_side_by_side_and_frames_them(tmp_path: Path) ->
         for judge in range(6)
     ]
     votes = votes_of(np.column_stack(columns), list("abcdef"), label=labels.tolist())
-    found = diagnose(votes, DependenceOptions(use_labels=True, bootstrap=100))
+    found = diagnose(votes, DependenceOptions(bootstrap=100))
     written = write_plots(found, tmp_path)
     assert {path.suffix for path in written} == {".svg", ".png"}
     drawn = (tmp_path / "couplings.svg").read_text(encoding="utf-8")
@@ -331,7 +331,8 @@ def test_degenerate_votes_are_diagnosed_or_refused(name: str, use_labels: bool) 
     matrix = DEGENERATE[name](sample.votes.astype(int), truth)
     labels = truth[: len(matrix)].astype(float).tolist()
     votes = votes_of(matrix, list("abcd"), label=labels)
-    options = DependenceOptions(use_labels=use_labels, bootstrap=20)
+    votes = votes if use_labels else votes.without_labels()
+    options = DependenceOptions(bootstrap=20)
     if name in NOTHING_TO_ESTIMATE and not use_labels:
         with pytest.raises(NotIdentifiedError, match="needs 3 judges"):
             diagnose(votes, options)
@@ -344,7 +345,7 @@ def test_degenerate_votes_are_diagnosed_or_refused(name: str, use_labels: bool) 
 def test_two_judges_with_labels_are_enough() -> None:
     sample = IndependentPanel.of([0.8] * 2, [0.8] * 2).sample(300, np.random.default_rng(6))
     votes = votes_of(sample.votes, ["a", "b"], label=sample.labels.astype(float).tolist())
-    found = diagnose(votes, DependenceOptions(use_labels=True, bootstrap=50))
+    found = diagnose(votes, DependenceOptions(bootstrap=50))
     assert found.effective.by_mean.low <= 2 <= found.effective.by_mean.high
 
 

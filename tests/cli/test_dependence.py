@@ -41,7 +41,9 @@ def votes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_terminal_says_what_follows_first(votes: Path) -> None:
     """Conclusions, then tables, then caveats; nothing on stderr."""
-    result = runner.invoke(app, [str(votes), "--bootstrap", "40"], env={"COLUMNS": "120"})
+    result = runner.invoke(
+        app, [str(votes), "--no-labels", "--bootstrap", "40"], env={"COLUMNS": "120"}
+    )
     assert result.exit_code == 0
     text = result.stdout
     parts = [
@@ -56,7 +58,7 @@ def test_terminal_says_what_follows_first(votes: Path) -> None:
 
 
 def test_json_is_one_object_with_all_the_terminal_shows(votes: Path) -> None:
-    arguments = [str(votes), "--bootstrap", "40", "--use-labels", "--seed", "3", "--json"]
+    arguments = [str(votes), "--bootstrap", "40", "--seed", "3", "--json"]
     record = json.loads(runner.invoke(app, arguments).stdout)
     assert record["clash"]
     assert record["seed"] == 3
@@ -86,14 +88,14 @@ def test_plots_are_written_and_named(votes: Path, tmp_path: Path) -> None:
 
 
 def test_judges_are_chosen_by_name(votes: Path) -> None:
-    arguments = [str(votes), "--judges", "a#0,b,c", "--bootstrap", "20", "--json"]
+    arguments = [str(votes), "--judges", "a#0,b,c", "--no-labels", "--bootstrap", "20", "--json"]
     record = json.loads(runner.invoke(app, arguments).stdout)
     assert record["panel"]["judges"] == ["a#0", "b", "c"]
     assert record["truth"]["method"] == "dawid-skene"
 
 
 def test_verbose_shows_every_pair(votes: Path) -> None:
-    arguments = [str(votes), "--judges", "a*,b", "--bootstrap", "20", "--verbose", "--use-labels"]
+    arguments = [str(votes), "--judges", "a*,b", "--bootstrap", "20", "--verbose"]
     text = runner.invoke(app, arguments, env={"COLUMNS": "140"}).stdout
     assert "\nPairs\n" in text
 
@@ -101,7 +103,7 @@ def test_verbose_shows_every_pair(votes: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        (["--judges", "a#0,b"], NotIdentifiedError, "third judge"),
+        (["--judges", "a#0,b", "--no-labels"], NotIdentifiedError, "third judge"),
         (["--judges", "nobody"], InputError, "there is: a#0, a#1, b, c"),
         (["--method", "magic"], ConfigError, "one of auto"),
     ],

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.rundata import RunData
@@ -40,7 +41,12 @@ class ExportedFile:
 
 
 def write(
-    folder: RunFolder, form: Format, to: Path | None = None, *, observers: bool = False
+    folder: RunFolder,
+    form: Format,
+    to: Path | None = None,
+    *,
+    observers: bool = False,
+    use_labels: bool = True,
 ) -> ExportedFile:
     """Export a run.
 
@@ -50,6 +56,7 @@ def write(
             as Parquet.
         to: the file; null puts it into the run folder, ``-`` on stdout (votes and CSV).
         observers: the observers' judgments too.
+        use_labels: labels beside the votes and verdicts that have one.
 
     Raises:
         InputError: Parquet on stdout, or a file that may not be written.
@@ -57,7 +64,7 @@ def write(
     if form == "parquet" and str(to) == "-":
         raise InputError("Parquet cannot be written to stdout", field="--to", hint="name a file")
     path = to or folder.path / _NAMES[form]
-    data, rows = _export_bytes(folder, form, path, observers=observers)
+    data, rows = _export_bytes(folder, form, path, observers=observers, use_labels=use_labels)
     if str(to) == "-":
         _print(data)
     elif to is None:
@@ -87,23 +94,25 @@ def outdated_exports(folder: RunFolder) -> Iterator[str]:
 
 
 def _is_current(folder: RunFolder, form: Format, path: Path) -> bool:
-    for observers in (False, True):
-        data, _ = _export_bytes(folder, form, path, observers=observers)
+    for observers, use_labels in product((False, True), (True, False)):
+        data, _ = _export_bytes(folder, form, path, observers=observers, use_labels=use_labels)
         if path.lstat().st_size == len(data) and run_files.read(path, most=len(data)) == data:
             return True
     return False
 
 
 def _export_bytes(
-    folder: RunFolder, form: Format, path: Path, *, observers: bool
+    folder: RunFolder, form: Format, path: Path, *, observers: bool, use_labels: bool
 ) -> tuple[bytes, int]:
     """The bytes of a file, and how many rows it has."""
     match form:
         case "votes":
             rows = list(vote_rows(folder, observers=observers))
+            if not use_labels:
+                rows = [replace(row, label=None) for row in rows]
             return pack_votes(rows, path), len(rows)
         case "csv":
-            return _csv(RunData.load(folder))
+            return _csv(RunData.load(folder), use_labels=use_labels)
         case "parquet":
             return _parquet(RunData.load(folder), observers=observers)
 
@@ -126,7 +135,7 @@ def _write(path: Path, data: bytes) -> None:
         raise InputError(f"cannot be written ({error.strerror})", path=path) from None
 
 
-def _csv(run: RunData) -> tuple[bytes, int]:
+def _csv(run: RunData, *, use_labels: bool) -> tuple[bytes, int]:
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
     head = ["item", "winner", "ranking", "confidence", "unanimous", "split", "abstained", "label"]
@@ -134,7 +143,7 @@ def _csv(run: RunData) -> tuple[bytes, int]:
     for verdict in run.verdicts:
         ranking = " > ".join(" = ".join(group) for group in verdict.ranking or [])
         winner = verdict.winner or ("tie" if verdict.ranking else "")
-        label = run.truth.get(verdict.item_id, "")
+        label = run.truth.get(verdict.item_id, "") if use_labels else ""
         details = [verdict.confidence, verdict.unanimous, verdict.split, verdict.abstained]
         cells = [verdict.item_id, winner, ranking, *details, label]
         writer.writerow([for_csv(cell) if isinstance(cell, str) else cell for cell in cells])

@@ -57,8 +57,8 @@ class BaselineReport:
     """What a non-LLM baseline would have said.
 
     Attributes:
-        agreement: of its first place with the verdict, over items that have a winner; a tie it
-            cannot break earns its share of chance.
+        agreement: of its first place with the verdict, over items that have a winner and text;
+            a tie it cannot break earns its share of chance.
         concordance: the same with the label, where there are labels.
     """
 
@@ -183,8 +183,8 @@ def baseline_reports(run: RunData) -> list[BaselineReport]:
 
 
 def _credit(tops: Mapping[str, list[str]], truth: Mapping[str, str]) -> dict[str, float]:
-    """Credit by item: see :func:`clash.analysis.concordance.method_table.chance_credit`."""
-    return {item: chance_credit(tops.get(item, []), label) for item, label in truth.items()}
+    """Credit by item that has text: see :func:`..concordance.method_table.chance_credit`."""
+    return {item: chance_credit(tops[item], label) for item, label in truth.items() if item in tops}
 
 
 def self_reports(run: RunData, prefix: str) -> list[SelfReport]:

@@ -240,14 +240,18 @@ class RunData:
 
     @cached_property
     def baseline_tops(self) -> dict[str, dict[str, list[str]]]:
-        """Whom each baseline puts first, by baseline and item; items with two responses or more."""
+        """Whom each baseline puts first, by baseline and item.
+
+        Of items with two responses or more and some text in them: without text a baseline has
+        nothing to read, and such an item counts nowhere.
+        """
         tops_by_baseline: dict[str, dict[str, list[str]]] = {
             name: {} for name in baselines.BASELINES
         }
         # Item by item: the baselines share what they read of a text.
         for item in self.items:
             texts = self.texts[item.item_id]
-            if len(texts) > 1:
+            if len(texts) > 1 and any(text.strip() for text in texts.values()):
                 criteria = self.criteria.get(item.item_id)
                 case = baselines.Case(item.turns, texts, criteria.criteria if criteria else ())
                 for name, tops in tops_by_baseline.items():

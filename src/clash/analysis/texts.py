@@ -23,11 +23,13 @@ class Texts:
 
 
 def run_texts(run: RunData) -> dict[str, Texts]:
-    """The responses behind the rows of a run's votes, named as these are."""
+    """The responses behind the rows of a run's votes, named as these are; two blank ones are none."""
     texts_by_row = {}
     for item_id, by_candidate in run.texts.items():
         names = sorted(by_candidate)
         for a, b in combinations(names, 2):
+            if not (by_candidate[a].strip() or by_candidate[b].strip()):
+                continue
             row = item_id if len(names) == 2 else f"{item_id}#{a}|{b}"
             texts_by_row[row] = Texts(by_candidate[a], by_candidate[b])
     return texts_by_row

@@ -13,6 +13,7 @@ from clash.cli.options import (
     RunsFolder,
     Seed,
     Subset,
+    UseLabels,
     Verbose,
     VotesArgument,
 )
@@ -35,9 +36,7 @@ def dependence(
             "factor-family, ising-shared, ising-class or ising-family.",
         ),
     ] = "auto",
-    use_labels: Annotated[
-        bool, typer.Option("--use-labels", help="Take labels as the truth where they exist.")
-    ] = False,
+    use_labels: UseLabels = True,
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="Scores of at least this count as side 1.")
     ] = None,
@@ -62,10 +61,10 @@ def dependence(
 
     if plots is not None:
         require("matplotlib", field="--plots")
-    selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
-    options = DependenceOptions(
-        method, use_labels, bootstrap, 0 if seed is None else seed, threshold
+    selection = vote_selection(
+        source, runs, judges, subset, presentation, decisive=decisive, use_labels=use_labels
     )
+    options = DependenceOptions(method, bootstrap, 0 if seed is None else seed, threshold)
     findings = diagnose(selection.votes(), options)
     paths = [] if plots is None else [str(path) for path in report.write_plots(findings, plots)]
     if as_json:

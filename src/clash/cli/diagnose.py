@@ -14,6 +14,7 @@ from clash.cli.options import (
     Seed,
     Subset,
     TrustHost,
+    UseLabels,
     VotesArgument,
     Yes,
 )
@@ -26,6 +27,7 @@ def diagnose(
     judges: Judges = None,
     subset: Subset = None,
     presentation: Presentation = None,
+    use_labels: UseLabels = True,
     candidates: Annotated[
         int | None,
         typer.Option(
@@ -125,7 +127,8 @@ def diagnose(
     options = DiagnoseOptions(
         candidates, pairs, similarity, replications if simulate else 0, number
     )
-    findings = diagnose_votes(select(source, runs, judges, subset, presentation), options)
+    selection = select(source, runs, judges, subset, presentation, use_labels=use_labels)
+    findings = diagnose_votes(selection, options)
     paths: list[str] = []
     if plot is not None and findings.calibration:
         paths = [str(path) for path in save(psychometric_plot(findings), plot, "psychometric")]

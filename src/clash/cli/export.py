@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, RunArgument
+from clash.cli.options import AsJson, Out, RunArgument, UseLabels
 
 
 def export(
@@ -22,6 +22,7 @@ def export(
         typer.Option("--to", help="File to write, or - for stdout. Default: in the run folder."),
     ] = None,
     observers: Annotated[bool, typer.Option("--observers", help="Include observers.")] = False,
+    use_labels: UseLabels = True,
     out: Out = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
@@ -36,7 +37,7 @@ def export(
     if len(formats) != 1:
         raise ConfigError("choose one", field="export", hint="--votes, --csv or --parquet")
     folder = open_run(run, out)
-    file = exports.write(folder, formats[0], to, observers=observers)
+    file = exports.write(folder, formats[0], to, observers=observers, use_labels=use_labels)
     if to is not None and str(to) == "-":
         return
     if as_json:

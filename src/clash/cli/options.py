@@ -213,3 +213,10 @@ Presentation = Annotated[
 Decisive = Annotated[
     bool, typer.Option("--decisive", help="Only items whose label names one side (no ties).")
 ]
+UseLabels = Annotated[
+    bool,
+    typer.Option(
+        "--use-labels/--no-labels",
+        help="Labels that are there are used; --no-labels leaves them out.",
+    ),
+]

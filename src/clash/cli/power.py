@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Judges, Presentation, RunsFolder, Seed, Subset
+from clash.cli.options import AsJson, Judges, Presentation, RunsFolder, Seed, Subset, UseLabels
 
 _PANELS = ("0.356", "0.49")
 _CORRELATIONS = "0.05,0.1,0.2,0.3,0.5"
@@ -90,6 +90,7 @@ def power(
     judges: Judges = None,
     subset: Subset = None,
     presentation: Presentation = None,
+    use_labels: UseLabels = True,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Check each figure by simulation.")
     ] = False,
@@ -127,7 +128,7 @@ def power(
     )
     number = 0 if seed is None else seed
     if pilot is not None:
-        selection = vote_selection(pilot, runs, judges, subset, presentation)
+        selection = vote_selection(pilot, runs, judges, subset, presentation, use_labels=use_labels)
         estimates = pipeline.pilot_power(selection, ask, pair=pair, outcome=outcome, seed=number)
         if as_json:
             print_json(estimates.as_json())

@@ -31,9 +31,10 @@ def vote_selection(
     presentation: str | None = None,
     *,
     decisive: bool = False,
+    use_labels: bool = True,
 ) -> VoteSelection:
     """The votes that a command was given, and its filters."""
     from clash.pipeline.sources import VoteSelection
 
     observer = TerminalObserver(quiet=False)
-    return VoteSelection(source, runs, judges, subset, presentation, decisive, observer)
+    return VoteSelection(source, runs, judges, subset, presentation, decisive, use_labels, observer)

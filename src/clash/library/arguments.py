@@ -103,6 +103,12 @@ class VoteFilters(TypedDict, total=False):
     out: str | Path
 
 
+class LabelledVoteFilters(VoteFilters, total=False):
+    """The same, for functions that use labels where there are some unless told not to."""
+
+    use_labels: bool
+
+
 # -- messages -------------------------------------------------------------------------------------
 
 _ARGUMENTS = {"for": "question", "models": "candidates", "targeted": "only"}
@@ -158,7 +164,7 @@ def python_messages(arguments: Collection[str]) -> Iterator[None]:
 
 def speaks_python(function: Callable[P, T]) -> Callable[P, T]:
     """Errors of the function name its arguments; its keyword arguments are :class:`VoteFilters`."""
-    names = {*inspect.signature(function).parameters, *VoteFilters.__annotations__}
+    names = {*inspect.signature(function).parameters, *LabelledVoteFilters.__annotations__}
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError, as_run_errors, one_of
-from clash.library.arguments import VoteFilters, speaks_python
+from clash.library.arguments import LabelledVoteFilters, VoteFilters, speaks_python
 from clash.library.notebook_inputs import as_file, run_path
 from clash.library.results import GateResult, Records, Result, Run
 from clash.pipeline.options import Observer
@@ -52,6 +52,7 @@ def read_votes(
     subset: str | None = None,
     presentation: str | None = None,
     decisive: bool = False,
+    use_labels: bool = True,
     out: str | Path = _RUNS,
 ) -> Votes:
     """The votes of a file, a run, a list of dicts or a data frame, filtered.
@@ -62,13 +63,19 @@ def read_votes(
         subset: subsets with wildcards.
         presentation: ``orig`` or ``swap``.
         decisive: only items whose label is a side.
+        use_labels: labels that are there are used; without, the votes are read as if they had none.
         out: the folder that run ids are looked up in.
 
     Raises:
         InputError: a row is wrong, or nothing is left after the filter.
     """
-    filters = VoteFilters(
-        judges=judges, subset=subset, presentation=presentation, decisive=decisive, out=out
+    filters = LabelledVoteFilters(
+        judges=judges,
+        subset=subset,
+        presentation=presentation,
+        decisive=decisive,
+        use_labels=use_labels,
+        out=out,
     )
     with _selection(votes, filters) as selection:
         matrix = selection.votes()
@@ -76,12 +83,14 @@ def read_votes(
 
 
 @contextmanager
-def _selection(votes: VotesSource, filters: VoteFilters) -> Iterator[VoteSelection]:
+def _selection(
+    votes: VotesSource, filters: VoteFilters | LabelledVoteFilters
+) -> Iterator[VoteSelection]:
     """The votes of the source that the filters let through, as the commands select them."""
     from clash.pipeline.sources import VoteSelection
 
     runs = Path(filters.get("out", _RUNS))
-    names = ("judges", "subset", "presentation", "decisive")
+    names = ("judges", "subset", "presentation", "decisive", "use_labels")
     selection: dict[str, Any] = {name: filters[name] for name in names if name in filters}  # type: ignore[literal-required]
     with as_file(votes.path if isinstance(votes, Run) else votes, "votes.jsonl") as path:
         yield VoteSelection(path, runs, **selection)
@@ -249,8 +258,7 @@ def dependence(
     method: str | None = None,
     bootstrap: int = 500,
     seed: int = 0,
-    use_labels: bool = False,
-    **filters: Unpack[VoteFilters],
+    **filters: Unpack[LabelledVoteFilters],
 ) -> Result[Dependence]:
     """Do the judges err together, and how many independent judges is the panel worth?
 
@@ -259,7 +267,6 @@ def dependence(
         method: the model of dependence; null chooses.
         bootstrap: resamples for the intervals.
         seed: seed of the resamples.
-        use_labels: measure errors against the labels where there are some.
         **filters: the filters of :func:`read_votes`.
     """
     from clash.analysis.dependence import DependenceOptions, diagnose
@@ -269,7 +276,6 @@ def dependence(
     options = replace(
         default,
         method=default.method if method is None else method,
-        use_labels=use_labels,
         bootstrap=bootstrap,
         seed=seed,
     )
@@ -290,7 +296,7 @@ def diagnose(
     candidates: int | None = None,
     similarity: str | None = "tfidf",
     seed: int = 42,
-    **filters: Unpack[VoteFilters],
+    **filters: Unpack[LabelledVoteFilters],
 ) -> Result[Diagnosis]:
     """Is each judge worth its votes: ties, agreement, biases; keep, down-weight or replace.
 

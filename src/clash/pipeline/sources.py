@@ -71,6 +71,8 @@ class VoteSelection:
         subset: only these subsets, likewise.
         presentation: only this presentation, ``orig`` or ``swap``.
         decisive: only items whose label is a side.
+        use_labels: the labels that are there are used; without, every command reads the votes as
+            if they had none. The one place where this is decided.
     """
 
     source: str | Path
@@ -79,6 +81,7 @@ class VoteSelection:
     subset: str | None = None
     presentation: str | None = None
     decisive: bool = False
+    use_labels: bool = True
     observer: Observer = field(default_factory=Observer, compare=False)
 
     @cached_property
@@ -117,7 +120,7 @@ class VoteSelection:
         return shipped
 
     def votes(self) -> Votes:
-        """The selected votes.
+        """The selected votes, with their labels if these are to be used.
 
         Raises:
             InputError: a file is wrong, or nothing is left after the filter.
@@ -133,8 +136,10 @@ class VoteSelection:
             "decisive": self.decisive,
         }
         if self.folder is None:
-            return read_votes(self.file, **filters)
-        return encode(vote_rows(self.folder), **filters)
+            votes = read_votes(self.file, **filters)
+        else:
+            votes = encode(vote_rows(self.folder), **filters)
+        return votes if self.use_labels else votes.without_labels()
 
     def rankings(self, copies: str = "merge") -> NamedRankings | None:
         """The selected rankings of candidates; null where a file names no candidates.

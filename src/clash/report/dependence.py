@@ -29,7 +29,7 @@ def headline(dependence: Dependence) -> str:
     stands = "labels" if truth.from_labels else f"estimated by {truth.method}"
     return (
         f"{len(panel.judges)} judges, {rows}, {panel.missing:.1%} of the votes missing; "
-        f"truth: {stands} ({truth.reason})"
+        f"truth: {stands} ({truth.reason}); labels: {panel.labels.sentence}"
     )
 
 

@@ -62,6 +62,31 @@ class VoteRow:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class LabelUse:
+    """The labels that votes came with, and whether they are used.
+
+    Attributes:
+        rows: rows of votes.
+        labelled: rows that have a label, used or not.
+        used: whether the labels that are there are used.
+    """
+
+    rows: int
+    labelled: int
+    used: bool
+
+    @property
+    def sentence(self) -> str:
+        """What happens to the labels, for a screen."""
+        if not self.labelled:
+            return "no row has a label"
+        have = f"{self.labelled} of {self.rows} rows have a label"
+        if self.used:
+            return f"{have}; the labels are used (--no-labels leaves them out)"
+        return f"{have}; --no-labels leaves the labels out"
+
+
 @dataclass(frozen=True)
 class Votes:
     """N rows by J judges.
@@ -86,6 +111,7 @@ class Votes:
         failed: (J,), votes that were recorded as null.
         source: where they were read from.
         group_names: (G,), the ``group`` or item that each code of ``groups`` stands for.
+        n_unused_labels: rows whose label was left out on request; ``labels`` is then all NaN.
     """
 
     items: tuple[str, ...]
@@ -102,6 +128,20 @@ class Votes:
     failed: NDArray[np.intp]
     source: str = ""
     group_names: tuple[str, ...] = ()
+    n_unused_labels: int = 0
+
+    def without_labels(self) -> Votes:
+        """The same votes, their labels left out."""
+        n_labels = int(self.labelled.sum()) + self.n_unused_labels
+        labels = np.full(self.n_rows, np.nan)
+        return replace(self, labels=labels, label_kind=None, n_unused_labels=n_labels)
+
+    @property
+    def label_use(self) -> LabelUse:
+        """How many rows have a label, and whether the labels are used."""
+        used = not self.n_unused_labels
+        n_labels = int(self.labelled.sum()) if used else self.n_unused_labels
+        return LabelUse(self.n_rows, n_labels, used)
 
     @property
     def n_rows(self) -> int:
@@ -153,20 +193,16 @@ class Votes:
         """The given rows, groups numbered anew."""
         index = np.arange(self.n_rows)[rows]
         codes, groups = np.unique(self.groups[index], return_inverse=True)
-        return Votes(
+        return replace(
+            self,
             items=tuple(self.items[i] for i in index),
-            judges=self.judges,
-            families=self.families,
             matrix=self.matrix[index],
-            kind=self.kind,
             labels=self.labels[index],
-            label_kind=self.label_kind,
             groups=groups.astype(np.intp),
             subsets=tuple(self.subsets[i] for i in index),
             presentations=tuple(self.presentations[i] for i in index),
             repeats=tuple(self.repeats[i] for i in index),
-            failed=self.failed,
-            source=self.source,
+            n_unused_labels=min(self.n_unused_labels, len(index)),
             group_names=tuple(self.group_names[code] for code in codes if self.group_names),
         )
 

@@ -24,8 +24,9 @@ class Method:
     """Something that could have decided, and how often it says what people say.
 
     Attributes:
-        rate: over all labelled items; null where only a published figure is known.
-        against: the panel less this, on all items: difference, interval and paired test.
+        rate: over all labelled items, for a baseline those that have text; null where only a
+            published figure is known.
+        against: the panel less this, on the same items: difference, interval and paired test.
         source: where a published figure is from.
     """
 
@@ -105,12 +106,15 @@ def _judge(
 
 
 def _baselines(run: RunData, cases: Sequence[LabelledCase], panel: Sequence[float]) -> list[Method]:
-    if not all(len(case.lengths) > 1 for case in cases):
-        return []
+    """The baselines, over the items that have text, and the panel less them on these alone."""
     lines = []
     for name, tops in run.baseline_tops.items():
-        credit = [chance_credit(tops[case.item_id], case.label) for case in cases]
-        lines.append(_line(f"baseline: {name}", "baseline", cases, credit, panel))
+        readable = [at for at, case in enumerate(cases) if case.item_id in tops]
+        if readable:
+            read_cases = [cases[at] for at in readable]
+            credit = [chance_credit(tops[case.item_id], case.label) for case in read_cases]
+            beside = [panel[at] for at in readable]
+            lines.append(_line(f"baseline: {name}", "baseline", read_cases, credit, beside))
     return lines
 
 

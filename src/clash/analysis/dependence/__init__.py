@@ -64,21 +64,19 @@ class DependenceOptions:
 
     Attributes:
         method: what estimates the truth; see ``truth.METHODS``.
-        use_labels: labels are the truth where there are any.
         bootstrap: replicates, at least 2.
         seed: of folds, bootstrap and simulated information.
         threshold: numeric votes from this value on are side 1.
     """
 
     method: str = "auto"
-    use_labels: bool = False
     bootstrap: int = 500
     seed: int = 0
     threshold: float | None = None
 
 
 def diagnose(votes: Votes, options: DependenceOptions | None = None) -> Dependence:
-    """Measure how the judges of these votes err together.
+    """Measure how the judges of these votes err together; labels are the truth where there are any.
 
     Raises:
         ConfigError: an unknown method.
@@ -86,7 +84,7 @@ def diagnose(votes: Votes, options: DependenceOptions | None = None) -> Dependen
         StatisticsError: fewer than two judges, or a method that was refused.
     """
     settings = options or DependenceOptions()
-    table = MethodTable.of(votes, threshold=settings.threshold, use_labels=settings.use_labels)
+    table = MethodTable.of(votes, threshold=settings.threshold, use_labels=True)
     estimate_of_truth = estimate(table, settings.method)
     work = _Work.of(votes, estimate_of_truth, settings)
     dependence = work.diagnosis()
@@ -258,6 +256,7 @@ def _panel(votes: Votes, estimate: TruthEstimate) -> PanelDependence:
         int(rows.groups.max()) + 1,
         float(1 - is_vote.mean()),
         float((rows.codes == TIE).sum() / max(1, is_vote.sum())),
+        votes.label_use,
         tuple(notes),
     )
 

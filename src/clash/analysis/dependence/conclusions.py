@@ -185,13 +185,11 @@ def _truth_caveats(dependence: Dependence) -> Iterator[str]:
             )
             + " judges."
         )
-    if dependence.truth.available and not dependence.truth.labelled:
-        yield (
-            f"{dependence.truth.available} rows have a label: --use-labels measures instead of "
-            "inferring."
-        )
-    elif not dependence.truth.available:
-        yield "A few hundred labelled items would settle it (--use-labels)."
+    labels = dependence.panel.labels
+    if labels.labelled:
+        yield f"{labels.sentence}."
+    else:
+        yield "A few hundred labelled items would settle it."
     yield from dependence.truth.warnings
 
 

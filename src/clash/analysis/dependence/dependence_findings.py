@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from clash.stats.dependence import ModelScore
     from clash.stats.intervals import Interval
     from clash.stats.typing import Floats
+    from clash.votes import LabelUse
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class PanelDependence:
         clusters: groups of rows that may depend on each other.
         missing: share of the votes that are missing.
         ties: share of the votes cast that are ties.
+        labels: how many rows have a label, and whether the labels are used.
         notes: how scores were read.
     """
 
@@ -31,6 +33,7 @@ class PanelDependence:
     clusters: int
     missing: float
     ties: float
+    labels: LabelUse
     notes: tuple[str, ...] = ()
 
 

@@ -112,10 +112,10 @@ def _require_judges(rows: MethodTable) -> None:
     voting = int((rows.codes != MISSING).any(axis=0).sum())
     if voting < 2:
         raise StatisticsError(f"{voting} judge(s) voted: dependence needs at least two")
-    if voting < 3 and not rows.uses_labels:
+    if voting < 3 and not rows.decisive.any():
         raise NotIdentifiedError(
             "two judges without labels: agreement about the truth and shared errors cannot be "
-            "distinguished; --use-labels, or a third judge"
+            "distinguished; label some items, or ask a third judge"
         )
 
 

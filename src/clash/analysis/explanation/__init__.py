@@ -98,8 +98,8 @@ class Explanation:
         longer_choices: whether the panel chose the longer response where people chose another.
         agreement: the share of labelled items whose verdict is the label; null without labels.
         n_labelled: items with a label.
-        longest_agreement: the share of labelled items whose label is the longest response, a tie of
-            lengths earning its chance; null without labels or texts.
+        longest_agreement: the share of labelled items with text whose label is the longest response,
+            a tie of lengths earning its chance; null without labels or texts.
     """
 
     json_properties: ClassVar[tuple[str, ...]] = ("changes_to_longest",)
@@ -188,8 +188,8 @@ def explain(run: RunData) -> Explanation:
 def _longest_agreement(run: RunData) -> float | None:
     """How often the longest response is the label's winner; null where texts are not known."""
     tops = run.baseline_tops["longest"]
-    labels = {i.item_id: run.truth[i.item_id] for i in run.items if i.item_id in run.truth}
-    if not labels or not all(name in tops and any(run.texts[name].values()) for name in labels):
+    labels = {name: run.truth[name] for name in tops if name in run.truth}
+    if not labels:
         return None
     return sum(chance_credit(tops[name], label) for name, label in labels.items()) / len(labels)
 
