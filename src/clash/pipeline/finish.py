@@ -110,7 +110,7 @@ def write_report(writer: RunWriter, findings: Findings, run: RunData) -> None:
 
 
 def rewrite_report(folder: RunFolder, findings: Findings, run: RunData, observer: Observer) -> None:
-    """Write the derived files anew and seal them; the collected files keep their seals.
+    """Rewrite the derived files and seal them; the collected files keep their seals.
 
     The observer hears what was changed since the last seal, and where a signature no longer holds.
     """

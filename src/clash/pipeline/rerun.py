@@ -243,7 +243,7 @@ def _reusing(
 def _regenerating(
     config: Config, responses: tuple[Response, ...], parent: RunFolder
 ) -> tuple[Config, tuple[Response, ...]]:
-    """Inject what the run injected; the candidates write the rest anew."""
+    """Inject what the run injected; the candidates write the rest again."""
     if not config.candidates:
         raise InputError(
             "has no candidate that is a model, so no response can be generated again",

@@ -1,4 +1,4 @@
-"""Audit a run folder, and seal it anew."""
+"""Audit a run folder, and seal it again."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _failure(findings: list[AuditFinding], *, allow_unchecked: bool) -> str | No
 
 @dataclass(frozen=True)
 class SealResult:
-    """A run that was sealed anew.
+    """A run that was sealed again.
 
     Attributes:
         signature: the file of the signature; null where nobody signed.
@@ -132,7 +132,7 @@ class SealResult:
 
 
 def seal_run(folder: RunFolder, observer: Observer, key: Path | None = None) -> SealResult:
-    """Seal a run anew once every check has passed, with the labels that came since.
+    """Seal a run again once every check has passed, with the labels that came since.
 
     The report is rebuilt if there are such labels.
 

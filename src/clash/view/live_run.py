@@ -71,7 +71,7 @@ class LiveRun:
             return {**self._state, "phase": phase, "status": self._folder.manifest().status}
 
     def _compute(self) -> None:
-        """Read what was appended, and compute anew where something was."""
+        """Read what was appended, and compute again if something was."""
         from clash.analysis.live import live_findings
         from clash.analysis.rundata import RunData
 

@@ -1,7 +1,7 @@
 """The server of ``clash view``: the runs of a folder, each with its page.
 
 A page with data in it is at an address that follows from the token and cannot be guessed. Reports
-are rendered anew from the records: ``report.html`` in the folder of a stranger could hold anything.
+are rendered from the records: ``report.html`` in a stranger's folder could contain anything.
 """
 
 from __future__ import annotations
