@@ -99,10 +99,20 @@ def aggregate(
         float | None,
         typer.Option("--max-risk", help="Largest share of wrong calibrated verdicts to accept."),
     ] = None,
+    ranges: Annotated[
+        bool,
+        typer.Option(
+            "--range",
+            help="Show which accuracies the votes allow, and which 20 labels would narrow them most.",
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Write JSONL: a line for each method and item or candidate."
+            "--out",
+            "-o",
+            help="Write JSONL: a line for each method and item or candidate. A .txt file gets the "
+            "items that `--range` would label next, for `clash review --items`.",
         ),
     ] = None,
     runs: RunsFolder = Path("runs"),
@@ -131,6 +141,7 @@ def aggregate(
         calibrator,
         max_risk,
         42 if seed is None else seed,
+        ranges,
     )
     findings = aggregate_votes(selection, options)
     if out is not None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.aggregation import Aggregation
     from clash.analysis.aggregation.ising_methods import RidgeChoice
+    from clash.analysis.aggregation.vote_ranges import VoteRanges
     from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.analysis.rankings import CandidateRankings
     from clash.pipeline.sources import VoteSelection
@@ -112,6 +113,7 @@ class AggregateOptions:
         bootstrap: replicates behind the intervals of rankings.
         calibrator: a file of ``clash calibrate``, as a method beside them.
         max_risk: share of wrong calibrated verdicts to allow.
+        ranges: also what readings and strengths of the votes allow, and the items to label next.
     """
 
     method: str = AGGREGATE_METHODS
@@ -125,6 +127,7 @@ class AggregateOptions:
     calibrator: Path | None = None
     max_risk: float | None = None
     seed: int = 42
+    ranges: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,7 @@ class AggregateFindings:
         calibrated: the verdicts of a calibrator.
         rankings: the order of the candidates, by each method of rankings.
         folder: the run that the votes are of; null for a votes file.
+        ranges: what the votes allow, where it was asked for.
     """
 
     methods: MethodChoice
@@ -143,6 +147,7 @@ class AggregateFindings:
     calibrated: CalibratedVotes | None
     rankings: CandidateRankings | None
     folder: Path | None
+    ranges: VoteRanges | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The contract of ``clash aggregate --json``, without ``source`` and ``written``."""
@@ -150,6 +155,8 @@ class AggregateFindings:
 
         record: dict[str, Any] = {"run": None if self.folder is None else str(self.folder)}
         record |= aggregation.as_json(self.verdicts) if self.verdicts else self._only_rankings()
+        if self.ranges is not None:
+            record["range"] = aggregation.ranges_json(self.ranges)
         methods = record["methods"]
         if self.calibrated is not None:
             methods["calibrated"] = calibration.applied_json(self.calibrated)
@@ -190,15 +197,18 @@ class AggregateFindings:
         from clash.report import aggregation, ranking_tables
 
         tables = [] if self.verdicts is None else [aggregation.table(self.verdicts)]
+        tables += [] if self.ranges is None else [aggregation.ranges_table(self.ranges)]
         return tables + ([] if self.rankings is None else ranking_tables.tables(self.rankings))
 
     def headlines(self) -> list[str]:
         """Which method to use, what the calibrator does, and where rankings differ."""
-        from clash.report import calibration
+        from clash.report import aggregation, calibration
 
         lines = []
         if self.verdicts is not None:
             lines.append(f"use {self.verdicts.selected}: {self.verdicts.reason}")
+        if self.ranges is not None:
+            lines += aggregation.ranges_lines(self.ranges)
         if self.calibrated is not None:
             lines.append(calibration.applied_line(self.calibrated))
         return lines + list(() if self.rankings is None else self.rankings.differences)
@@ -210,7 +220,19 @@ class AggregateFindings:
         return warnings + [f"{name} refused: {NAMELESS}" for name in self.methods.refused]
 
     def write(self, path: Path) -> None:
-        """Write a line of JSON for each method and item, and for each method and candidate."""
+        """Write a line of JSON for each method and item, and for each method and candidate.
+
+        A file that ends in ``.txt`` gets the items to label next, one a line, for ``clash review --items``.
+
+        Raises:
+            ConfigError: such a file, and nobody asked for ranges.
+        """
+        if path.suffix == ".txt":
+            if self.ranges is None:
+                hint = "add --range, or name a .jsonl file"
+                raise ConfigError("a .txt file is a list of items", field="--out", hint=hint)
+            path.write_text("".join(f"{item}\n" for item in self.ranges.label_next), "utf-8")
+            return
         with path.open("w", encoding="utf-8", newline="\n") as file:
             for line in self._lines():
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
@@ -258,17 +280,40 @@ def aggregate_votes(selection: VoteSelection, options: AggregateOptions) -> Aggr
     elif options.weights is not None:  # a run's panel has weights, and names may tell who ties
         rankings = replace(selection, presentation=None).rankings(options.copies)
     _check_use(methods, options)
-    verdicts = calibrated_votes = None
+    verdicts = calibrated_votes = ranges = None
     if methods.items:
         votes = selection.votes()
         calibrated_votes = _apply_calibrator(votes, options)
         verdicts = _decide(votes, methods.items, options, rankings)
+        ranges = _ranges(votes, options) if options.ranges else None
     return AggregateFindings(
         methods,
         verdicts,
         calibrated_votes,
         None if rankings is None else _rank(rankings, methods.rankings, options),
         None if selection.folder is None else selection.folder.path,
+        ranges,
+    )
+
+
+def _ranges(votes: Votes, options: AggregateOptions) -> VoteRanges:
+    """What the votes allow.
+
+    Raises:
+        ConfigError: ties as an outcome.
+    """
+    from clash.analysis.aggregation.vote_ranges import vote_ranges
+
+    if options.ties == "outcome":
+        hint = "--ties half, or missing"
+        raise ConfigError("ranges are of two sides", field="--range", hint=hint)
+    return vote_ranges(
+        votes,
+        seed=options.seed,
+        ties=cast("Literal['half', 'missing']", options.ties or "half"),
+        copies=cast("Literal['merge', 'separate']", options.copies),
+        use_labels=options.use_labels,
+        threshold=options.threshold,
     )
 
 
@@ -392,6 +437,7 @@ def _check_use(methods: MethodChoice, options: AggregateOptions) -> None:
         "--calibrator": options.calibrator,
         "--max-risk": options.max_risk,
         "--ridge": options.ridge,
+        "--range": options.ranges or None,
     }
     for values, readers, hint in (
         (of_items, methods.items, "name a method of verdicts, such as majority or dawid-skene"),

@@ -11,6 +11,7 @@ from clash.wording import plural
 
 if TYPE_CHECKING:
     from clash.analysis.aggregation import Aggregation, MethodResult, MethodScore
+    from clash.analysis.aggregation.vote_ranges import Bounds, VoteRanges
 
 _FIGURES = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
 
@@ -93,4 +94,55 @@ def _row(result: MethodResult) -> list[str]:
         points(score.gain),
         str(result.disagrees),
         temperature,
+    ]
+
+
+def ranges_json(ranges: VoteRanges) -> dict[str, Any]:
+    """The key ``range`` of ``clash aggregate --range --json``; ``items`` by item."""
+    items = {
+        item: [round(low, JSON_DIGITS), round(high, JSON_DIGITS)]
+        for item, low, high in zip(
+            ranges.items, ranges.low.tolist(), ranges.high.tolist(), strict=True
+        )
+    }
+    return {**to_dict(ranges, JSON_DIGITS), "items": items}
+
+
+def ranges_table(ranges: VoteRanges) -> Table:
+    """The accuracies that the votes allow: of majority, then of each judge, the doubtful ones last."""
+    judges = sorted(ranges.judges.items(), key=lambda judge: -judge[1].high - judge[1].low)
+    rows = [["majority", _percent(ranges.majority)], *([n, _percent(b)] for n, b in judges)]
+    source = (
+        f"what {plural(ranges.n_labels, 'label')} leave of it"
+        if ranges.n_labels
+        else "no label is used"
+    )
+    notes = [
+        f"readings of the votes: {', '.join(ranges.readings)}; each at the strengths that public "
+        "panels had",
+        "an error that most judges share is in no reading: with one, the truth is outside",
+    ]
+    title = f"Accuracy that the votes allow ({source})"
+    return Table(title, ["verdicts of", "right"], rows, frozenset({1}), notes)
+
+
+def _percent(bounds: Bounds) -> str:
+    return f"{bounds.low:.0%} to {bounds.high:.0%}"
+
+
+def ranges_lines(ranges: VoteRanges) -> list[str]:
+    """What the votes leave open, and which items to label."""
+    width = ranges.majority.high - ranges.majority.low
+    line = (
+        f"the votes allow {_percent(ranges.majority)} of majority's verdicts to be right, and leave "
+        f"the side of {ranges.n_open} of {plural(len(ranges.items), 'item')} open"
+    )
+    if not ranges.label_next:
+        return [line]
+    return [
+        line,
+        f"{plural(len(ranges.label_next), 'label')} on the items below would narrow that from "
+        f"{100 * width:.0f} to about {100 * ranges.width_after:.0f} points (random items: "
+        f"{100 * ranges.width_random:.0f})",
+        f"label next: {', '.join(ranges.label_next)}",
     ]
