@@ -234,3 +234,38 @@ def test_quiet_is_the_first_sentence_alone(votes: Path) -> None:
     assert line.startswith("use ")
     assert line.count("\n") == 1
     assert " ".join(line.split()) in " ".join(whole.split())
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three judges, a label on the first 12 of 80 items."""
+    rng = np.random.default_rng(1)
+    path = tmp_path_factory.mktemp("few") / "votes.jsonl"
+    rows = []
+    for item in range(80):
+        truth = int(rng.integers(0, 2))
+        for j in range(3):
+            vote = truth if rng.random() < 0.75 else 1 - truth
+            rows.append(VoteRow(f"q{item}", f"j{j}", vote, truth if item < 12 else None))
+    write_votes(path, rows)
+    return path
+
+
+def test_the_range_of_votes_names_unlabelled_items_for_a_review(few: Path, tmp_path: Path) -> None:
+    out = tmp_path / "next.txt"
+    told = shown(few, "--method", "majority", "--range", "--out", out)["range"]
+    assert told["n_labels"] == 12
+    assert out.read_text().split() == told["label_next"]
+    assert len(told["label_next"]) == 20
+    assert not set(told["label_next"]) & {f"q{item}" for item in range(12)}
+    assert 0 <= told["majority"]["low"] <= told["majority"]["high"] <= 1
+    assert set(told["judges"]) == {"j0", "j1", "j2"}
+    assert all(0 < low <= high < 1 for low, high in told["items"].values())
+    without = shown(few, "--method", "majority", "--range", "--no-labels")["range"]
+    assert without["n_labels"] == 0
+
+
+def test_a_list_of_items_needs_a_range(few: Path, tmp_path: Path) -> None:
+    done = runner.invoke(app, [str(few), "--method", "majority", "--out", str(tmp_path / "n.txt")])
+    assert isinstance(done.exception, ConfigError)
+    assert "add --range" in str(done.exception)

@@ -24,12 +24,12 @@ from clash.analysis.labelled import LabelConcordance
 from clash.analysis.rundata import RunData
 from clash.cli.app import run
 from clash.errors import InputError
-from clash.pipeline.review import page_secret, why_decision_stands
+from clash.pipeline.review import page_secret, read_item_list, why_decision_stands
 from clash.records import LabelDraw
 from clash.review.page import FORMAT, live, order
 from clash.review.review_server import ReviewServer
 from clash.review.session import Session
-from clash.review.tasks import needs_person, review_tasks
+from clash.review.tasks import named_tasks, needs_person, review_tasks
 from clash.stats.intervals import wilson
 from clash.store.folder import RunFolder
 from review.runs import judged, plain_prompts
@@ -69,6 +69,20 @@ def test_those_that_need_a_person_come_first_least_sure_first(folder):
     assert [v.confidence for v in unsure] == sorted(v.confidence for v in unsure)
     assert len(review_tasks(data, "all")) == 24
     assert review_tasks(data, "all")[: len(unsure)] == review_tasks(data, "unsure")
+
+
+def test_a_list_names_the_items_and_their_order(folder, tmp_path):
+    data = RunData.load(folder)
+    some = [task.item.item_id for task in review_tasks(data, "all")][3:6]
+    path = tmp_path / "next.txt"
+    path.write_text(f"{some[2]}\n\n{some[0]}#a|b\n{some[2]}\n")
+    named = named_tasks(data, read_item_list(path))
+    assert [task.item.item_id for task in named] == [some[2], some[0]]
+    with pytest.raises(InputError, match="'nobody' is no item"):
+        named_tasks(data, ["nobody"])
+    path.write_text("\n")
+    with pytest.raises(InputError, match="names no item"):
+        read_item_list(path)
 
 
 @pytest.mark.parametrize("sample", [10, None])

@@ -31,6 +31,13 @@ def review(
             "--sample", min=1, help="This many items, drawn with equal chances from all of them."
         ),
     ] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            "--items",
+            help="Only the items of this file, one id a line, as `clash aggregate --range` writes it.",
+        ),
+    ] = None,
     annotator: Annotated[
         str,
         typer.Option(
@@ -71,17 +78,22 @@ def review(
     from clash.cli.common import say
     from clash.cli.sources import open_run
     from clash.errors import ConfigError, RunFolderError
-    from clash.pipeline.review import Review, import_decisions, why_decision_stands
+    from clash.pipeline.review import (
+        Review,
+        import_decisions,
+        read_item_list,
+        why_decision_stands,
+    )
     from clash.review.page import live
     from clash.review.review_server import ReviewServer
     from clash.review.session import Session
-    from clash.review.tasks import SEED, review_tasks
+    from clash.review.tasks import SEED, named_tasks, review_tasks
 
-    if unsure + everything + (sample is not None) > 1:
+    if unsure + everything + (sample is not None) + (items is not None) > 1:
         raise ConfigError(
-            "unsure items, all, or a sample",
-            field="--sample",
-            hint="give one of --unsure, --all and --sample",
+            "unsure items, all, a sample, or a list",
+            field="--sample" if sample is not None else "--items",
+            hint="give one of --unsure, --all, --sample and --items",
         )
     folder = open_run(run, out)
     data = RunData.load(folder)
@@ -91,6 +103,8 @@ def review(
         )
     order: Order = "all" if everything else "unsure" if unsure else "drawn"
     tasks = review_tasks(data, order, seed=SEED if seed is None else seed, sample=sample)
+    if items is not None:
+        tasks = named_tasks(data, read_item_list(items))
     if export is not None:
         _export(folder, tasks, export, annotator, as_json=as_json)
         return
@@ -100,7 +114,7 @@ def review(
     else:
         page = live(folder.path.name, annotator)
         stop = partial(why_decision_stands, data, names=reveal)
-        is_endless = order == "drawn" and sample is None
+        is_endless = order == "drawn" and sample is None and items is None
         with Session(
             folder, data, tasks, reveal=reveal, stop=stop if is_endless else None
         ) as session:

@@ -130,6 +130,21 @@ def page_secret(folder: RunFolder) -> str:
     return seal_file(folder.path / layout.BLINDING).sha256
 
 
+def read_item_list(path: Path) -> list[str]:
+    """The ids of a file, one a line; empty lines are left out.
+
+    Raises:
+        InputError: the file cannot be read, or names no item.
+    """
+    try:
+        names = [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError):
+        raise InputError("cannot be read as a list of items", path=path) from None
+    if not names:
+        raise InputError("names no item", path=path, hint="one id a line")
+    return names
+
+
 def import_decisions(folder: RunFolder, run: RunData, path: Path) -> int:
     """Write the decisions that a page from disk gave back as labels of the run.
 

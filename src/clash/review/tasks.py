@@ -10,6 +10,8 @@ from clash.analysis.label_sample import draw_order
 from clash.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.analysis.rundata import RunData
     from clash.records import Criterion, Item, LabelDraw, Verdict
 
@@ -87,6 +89,23 @@ def review_tasks(
         return [replace(tasks[item_id], draw=draw) for item_id, draw in draws]
     verdicts.sort(key=lambda v: (not needs_person(v), _sure(v)))
     return [tasks[v.item_id] for v in verdicts if order == "all" or needs_person(v)]
+
+
+def named_tasks(run: RunData, names: Sequence[str]) -> list[ReviewTask]:
+    """The items of a list, in its order; a pair of candidates of an item stands for the item.
+
+    Raises:
+        InputError: a name that is no item of the run with two responses.
+    """
+    tasks = {task.item.item_id: task for task in review_tasks(run, "all")}
+    chosen = []
+    for name in names:
+        item = name if name in tasks else name.rpartition("#")[0]
+        if item not in tasks:
+            hint = "list ids of this run, one a line"
+            raise InputError(f"{name!r} is no item with two responses", field="--items", hint=hint)
+        chosen.append(tasks[item])
+    return list({task.item.item_id: task for task in chosen}.values())
 
 
 def _sure(verdict: Verdict) -> float:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 STEPS = np.linspace(-1.645, 1.645, 15)
 """Strengths of a reading, in standard deviations of its prior: from its 5th to its 95th percentile."""
-LABELLED_STEPS = np.linspace(-3, 3, 31)
+LABELLED_STEPS = np.linspace(-4, 4, 41)
 """The same with labels, which can show that most judges share an error: a strength may be negative."""
 TRUST = 0.5
 """How much of a label's likelihood counts: no hypothesis is quite right, and a label that refutes one
