@@ -81,7 +81,7 @@ def test_every_proof_that_the_security_page_names_is_there():
 
 @functools.cache
 def printed(*words):
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 

@@ -53,7 +53,7 @@ def process(*words: str, room: int | None = None, **more: Any) -> subprocess.Com
         encoding="latin-1",
         preexec_fn=limit,
         env=environ,
-        timeout=120,
+        timeout=240,
         **more,
     )
     assert "Traceback" not in done.stderr, done.stderr

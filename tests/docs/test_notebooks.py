@@ -62,7 +62,7 @@ def test_a_notebook_runs_and_shows_no_path_of_this_machine(path, tmp_path, monke
     folder.mkdir(parents=True)
     notebook = nbformat.read(path, as_version=4)
     client = nbclient.NotebookClient(
-        notebook, timeout=100, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
+        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(folder)}}
     )
     client.execute()
     shown = outputs(notebook)

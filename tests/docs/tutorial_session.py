@@ -142,13 +142,13 @@ class Reader:
             if words.startswith("clash view"):
                 self._address()
                 os.killpg(process.pid, signal.SIGINT)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=240)
         self.folder = Path((self.home / ".pwd").read_text(encoding="utf-8").strip())
         return Result(process.returncode, out.replace(str(self.home.resolve()), "~"), err)
 
     def _address(self) -> tuple[str, str]:
         """The host of the page that the browser was last sent to, and its token."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 240
         while not (self.visited.exists() and "http://" in self.visited.read_text("utf-8")):
             assert time.monotonic() < deadline, "no page was opened"
             time.sleep(0.01)
@@ -164,7 +164,7 @@ class Reader:
             headers = {"Content-Type": "application/json", "Origin": f"http://{host}"}
             headers["X-Clash-Token"] = token
             data = json.dumps({"annotator": "Ann", **body})
-            with contextlib.closing(http.client.HTTPConnection(host, timeout=30)) as connection:
+            with contextlib.closing(http.client.HTTPConnection(host, timeout=240)) as connection:
                 connection.request("POST", path, data, headers)
                 response = connection.getresponse()
                 assert response.status == 200

@@ -87,7 +87,7 @@ class Lab:
     server: WireServer
     environ: dict[str, str] = field(default_factory=dict)
 
-    def __call__(self, *words: object, timeout: float = 60, **environ: str) -> Done:
+    def __call__(self, *words: object, timeout: float = 240, **environ: str) -> Done:
         """``clash WORDS`` to its end."""
         with self.start(*words, **environ) as process:
             out, err = process.communicate(timeout=timeout)
@@ -191,7 +191,7 @@ class Lab:
 
     def wait_for(self, ready: Callable[[], bool], process: subprocess.Popen[str]) -> None:
         """Until ``ready``, or the process has ended."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 240
         while not ready() and process.poll() is None:
             assert time.monotonic() < deadline, "nothing happened for 30 s"
             time.sleep(0.002)

@@ -98,7 +98,7 @@ def test_ctrl_c_leaves_the_batch_with_the_provider_and_a_resume_fetches_it(lab):
     process = begun(lab)
     lab.wait_for(lambda: any(made.polls for made in batches.made), process)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
     assert "1 batch of 6 rows stays with the provider: `clash resume runs/run` fetches it" in err
     assert not any("cancel" in request for request in batches.requests)

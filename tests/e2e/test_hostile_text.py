@@ -17,7 +17,7 @@ def test_a_response_cannot_hang_a_run(tmp_path):
     lab = Lab(tmp_path, server=None)
     process = lab.start("eval", "prompts.jsonl", "--run-id", "run", "--yes")
     try:
-        process.communicate(timeout=60)
+        process.communicate(timeout=240)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()

@@ -197,7 +197,7 @@ def test_a_run_that_is_killed_while_it_is_made_is_not_there(lab):
     words = ("eval", *WORDS, "--run-id", "run", "--yes", "-q")
     for moment in range(0, ITEMS + 1, 2):
         with lab.start(*words, program=("-c", script, moment)) as process:
-            process.communicate(timeout=60)
+            process.communicate(timeout=240)
         run = lab.path / "runs" / "run"
         if run.exists():
             assert len(lab.folder().lines("items")) == ITEMS

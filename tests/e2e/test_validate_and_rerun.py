@@ -33,7 +33,7 @@ OTHERS = ("compatible/one", "compatible/two", "compatible/three")
 class Here(Lab):
     """Commands in this process, so that the vendors' SDKs are imported once."""
 
-    def __call__(self, *words: object, timeout: float = 60, **environ: str) -> Done:
+    def __call__(self, *words: object, timeout: float = 240, **environ: str) -> Done:
         """``clash WORDS`` to its end."""
         del timeout
         with pytest.MonkeyPatch.context() as patch:
@@ -430,7 +430,7 @@ def shell(lab: Lab, script: str) -> int:
     environ = {**os.environ, **lab.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
     environ |= {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(lab.path / "summary.md")}
     words = ["bash", "-eo", "pipefail", "-c", script]
-    return subprocess.run(words, cwd=lab.path, env=environ, timeout=100, check=False).returncode
+    return subprocess.run(words, cwd=lab.path, env=environ, timeout=240, check=False).returncode
 
 
 def test_the_projects_own_gate_workflow_runs_as_it_stands(here: Here) -> None:

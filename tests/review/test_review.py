@@ -303,7 +303,7 @@ def post(server, path="/api/decide", *, body=None, **label_change):
         "X-Clash-Token": server.token,
     }
     headers |= {name.replace("_", "-"): value for name, value in label_change.items()}
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=100)
     data = json.dumps(said).encode() if body is None else body
     connection.putrequest("POST", path, skip_host=True, skip_accept_encoding=True)
     for name, value in headers.items():
@@ -396,7 +396,7 @@ def test_connections_that_stall_keep_nobody_out_and_are_bounded(folder):
             connection = stalled.enter_context(socket.create_connection(("127.0.0.1", server.port)))
             connection.sendall(b"POST /api/state HTTP/1.1\r\n")
         assert post(server, "/api/state", body=b'{"annotator": "ann"}')[0] == 200
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 100
         while threading.active_count() - before > 40 and time.monotonic() < deadline:
             time.sleep(0.05)
         assert threading.active_count() - before <= 40
@@ -431,7 +431,7 @@ def test_a_body_of_unknown_or_great_length_is_not_read(folder, header):
 
 def test_the_page_holds_nothing_of_the_run_and_may_not_be_framed(folder):
     with served(folder) as server:
-        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=100)
         connection.request("GET", "/")
         answer = connection.getresponse()
         text = answer.read().decode()

@@ -64,7 +64,7 @@ def reviewing(folder, *words):
         yield re.search(r"http://\S+", process.stderr.readline())[0], process
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=240)
         assert process.returncode == 0, out + err
     finally:
         process.kill()
@@ -128,7 +128,7 @@ def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
         assert "concordance with the labels" in told
         assert "not calibrated: 13 rows have a label, at least 30 are needed" in told
         assert "17 more labels are needed" in told
-        process.wait(timeout=60)
+        process.wait(timeout=240)
     assert {one.item_id for one in folder.labels()} == {i.item_id for i in folder.items()}
     report = json.loads((folder.path / "report.json").read_text())
     assert report["labelled"]["n"] == 13
@@ -177,7 +177,7 @@ def test_twenty_decisions_change_the_report_and_the_calibrated_result_and_the_pa
         }
         told = browser.find_element(By.ID, "told").text
         assert browser.get_log("browser") == []
-        process.wait(timeout=60)
+        process.wait(timeout=240)
     after = json.loads((made.path / "report.json").read_text())
     assert (before["labelled"]["n"], after["labelled"]["n"]) == (34, 54)
     assert rows["labelled items"] == rows["labelled rows"] == ["34", "54"]

@@ -9,7 +9,7 @@ from typing import Any
 
 def get(server, path: str, **headers: str) -> tuple[int, str, dict[str, str]]:
     """Status, text and headers of a page."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=240)
     connection.request(
         "GET", path, headers={name.replace("_", "-"): v for name, v in headers.items()}
     )
@@ -21,7 +21,7 @@ def get(server, path: str, **headers: str) -> tuple[int, str, dict[str, str]]:
 
 def ask(server, what: str, token: str | None = None, **request: Any) -> tuple[int, dict[str, Any]]:
     """Status and object of a request."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=240)
     headers = {
         "Content-Type": "application/json",
         "X-Clash-Token": server.token if token is None else token,

@@ -164,7 +164,7 @@ WORDS = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--run-id", "run", "--
 JUDGMENTS = "const node = document.getElementById('judgments'); return node && node.textContent"
 
 
-def until(condition, seconds=30):
+def until(condition, seconds=240):
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, "it did not happen"
@@ -185,7 +185,7 @@ def test_the_page_of_watch_follows_the_run_and_becomes_its_report(lab):
             return browser.current_url.endswith("/report")
 
         until(is_report)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=240)
         assert process.returncode == 0, err
         assert len({text for text in counts if " of 72" in (text or "")}) > 1
         assert "#" not in browser.current_url
@@ -209,7 +209,7 @@ def test_another_process_sees_a_run_interrupted_resumed_and_ended(lab):
         assert 'id="judgments"' in get(server, f"/run/{key}/")[1]
         until(lambda: not state()["judgments"].startswith("0 of"))
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=240)
         found = until(lambda: (s := state())["phase"] == "ended" and s)
         assert found["status"] == "partial"
         assert not found["judgments"].startswith("72")
