@@ -148,6 +148,8 @@ def _contributions(walk: Walk) -> Table:
     total = ["weight x points", "", *(f"{walk.verdict.scores[c]:g}" for c in candidates)]
     is_partial = any(None in line.points.values() for line in walk.contributions)
     notes = ["points: candidates ranked below, a tie counts half"]
+    if walk.verdict.borda is not None:
+        notes.append(f"these are Borda points; {walk.verdict.method} decided")
     if is_partial:
         notes.append("a judge did not rank its own response, so scores are counted pair by pair")
     numeric = frozenset(range(1, len(columns)))

@@ -256,7 +256,12 @@
       ? [el("p", { class: "failed" }, "No verdict: ", text(v.abstained))]
       : [el("p", {}, v.winner === null ? ["A tie of ", groups([v.ranking[0]], name)] : [name(v.winner), " wins"],
           ` (${v.unanimous ? "unanimous" : "not unanimous"}${v.split ? `, ${v.split}` : ""}, confidence ${number(v.confidence)}).`),
-        el("p", { class: "small" }, `${v.method}: `, Object.entries(v.scores).sort((a, b) => b[1] - a[1]).flatMap(([who, score], i) => [i ? ", " : "", name(who), ` ${score}`]))];
+        el("p", { class: "small" }, v.borda ? "Borda points: " : `${v.method}: `, Object.entries(v.scores).sort((a, b) => b[1] - a[1]).flatMap(([who, score], i) => [i ? ", " : "", name(who), ` ${score}`]))];
+    if (v.borda) {
+      const shares = Object.entries(v.p || {}).sort((a, b) => b[1] - a[1]);
+      lines.push(el("p", { class: "small" }, `${v.method}: `, shares.flatMap(([who, share], i) => [i ? ", " : "", name(who), ` ${number(share)}`]),
+        ". By Borda: ", groups(v.borda, name), "."));
+    }
     if (d.label !== null) lines.push(el("p", {}, "Label: ", name(d.label), "."));
     for (const p of d.people) {
       lines.push(el("p", { class: "small" }, name(p.annotator), " chose ", p.winner !== null ? name(p.winner) : p.ranking ? groups(p.ranking, name) : "nothing"));
