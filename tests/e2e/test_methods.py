@@ -119,7 +119,9 @@ def test_every_method_decides_a_run_offline_from_the_same_judgments(lab, method)
     assert done.code == 0, done.err
     assert lab.server.count() == 0
     beside = done.json["aggregation"]
-    assert beside["asked"] == beside["method"] == method.replace("weighted", "weighted-majority")
+    assert (
+        beside["run_method"] == beside["method"] == method.replace("weighted", "weighted-majority")
+    )
     assert beside["items"] == sum(v["ranking"] is not None for v in verdicts(lab.folder()))
     same = beside["items"] - len(beside["disagreements"])
     assert beside["agreement"]["estimate"] == pytest.approx(same / beside["items"])

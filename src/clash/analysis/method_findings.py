@@ -42,7 +42,7 @@ class MethodFindings:
     """A run's method beside the Borda count.
 
     Attributes:
-        asked: the method of the run.
+        run_method: the method of the run.
         method: that decided: the same, or ``borda`` where that could not.
         model: what ``auto`` selected; ``reason`` says why.
         converged: of the fit; null without one.
@@ -57,7 +57,7 @@ class MethodFindings:
 
     json_keys: ClassVar[Mapping[str, str]] = {"borda_decision": "decision_by_borda"}
 
-    asked: str
+    run_method: str
     method: str
     model: str | None
     reason: str | None
@@ -91,7 +91,7 @@ def method_findings(run: RunData) -> MethodFindings | None:
     has_decided = use.fallback is None
     decision, rates = _conclusion(borda_run) if has_decided else (None, {})
     return MethodFindings(
-        asked=run.rules.method,
+        run_method=run.rules.method,
         method=use.method,
         model=use.model,
         reason=use.reason,
@@ -109,8 +109,8 @@ def method_findings(run: RunData) -> MethodFindings | None:
 def _by_borda(run: RunData) -> RunData:
     """The run as the Borda count decides it."""
     rules = replace(run.rules, method=BORDA)
-    decided = decide_verdicts(rules, run.items, run.responses, run.judgments, run.ballots)
-    return replace(run, rules=rules, verdicts=decided.verdicts, method_use=None)
+    outcome = decide_verdicts(rules, run.items, run.responses, run.judgments, run.ballots)
+    return replace(run, rules=rules, verdicts=outcome.verdicts, method_use=None)
 
 
 def _conclusion(run: RunData) -> tuple[Decision, dict[str, Interval | None]]:

@@ -108,11 +108,13 @@ def decide_by_method(
         rules: of the run.
     """
     ids = {item.item_id for item in without_controls(items)}
-    decided = [row for row, v in enumerate(verdicts) if v.ranking is not None and v.item_id in ids]
+    judged_rows = [
+        row for row, v in enumerate(verdicts) if v.ranking is not None and v.item_id in ids
+    ]
     try:
         strengths, use = _decide(
-            [rankings[verdicts[row].item_id] for row in decided],
-            [items[row].cluster for row in decided],
+            [rankings[verdicts[row].item_id] for row in judged_rows],
+            [items[row].cluster for row in judged_rows],
             rules,
         )
     except StatisticsError as refusal:
@@ -120,9 +122,9 @@ def decide_by_method(
         results = [
             v if v.ranking is None else v.model_copy(update={"fallback": why}) for v in verdicts
         ]
-        return results, MethodUse(BORDA, fallback=why, n_items=len(decided))
+        return results, MethodUse(BORDA, fallback=why, n_items=len(judged_rows))
     results = list(verdicts)
-    for row, outcome in zip(decided, strengths, strict=True):
+    for row, outcome in zip(judged_rows, strengths, strict=True):
         results[row] = _verdict(verdicts[row], rankings[verdicts[row].item_id], outcome, rules, use)
     return results, use
 

@@ -76,7 +76,7 @@ class PairRows:
         return replace(
             table,
             items=(*table.items, *table.items),
-            codes=np.concatenate([table.codes, _exchanged(table.codes)]),
+            codes=np.concatenate([table.codes, _exchange_sides(table.codes)]),
             truth=np.tile(table.truth, 2),
             groups=np.tile(table.groups, 2),
         )
@@ -90,7 +90,7 @@ class PairRows:
     def by_order(self, seed: int) -> MethodTable:
         """The rows with the response shown first as side 1, (N, J); drawn where there is none."""
         exchange = self._is_second(seed)
-        codes = np.where(exchange[:, None], _exchanged(self.table.codes), self.table.codes)
+        codes = np.where(exchange[:, None], _exchange_sides(self.table.codes), self.table.codes)
         return replace(self.table, codes=codes)
 
     def from_order(self, p: Floats, seed: int) -> Floats:
@@ -98,8 +98,8 @@ class PairRows:
         return np.where(self._is_second(seed), 1 - p, p)
 
     def _is_second(self, seed: int) -> Bools:
-        drawn = np.random.default_rng(seed).random(len(self.places))
-        return np.where(np.isnan(self.shown_first), drawn, self.shown_first) < 0.5
+        draws = np.random.default_rng(seed).random(len(self.places))
+        return np.where(np.isnan(self.shown_first), draws, self.shown_first) < 0.5
 
     def wins(self, rankings: Sequence[ItemRankings], p: Floats) -> list[Floats]:
         """By item the share of each pair that its row candidate has, (K, K); 0 where none voted."""
@@ -115,7 +115,7 @@ def _order(item: ItemRankings, first: str, second: str) -> float:
     return float(item.shown.index(first) < item.shown.index(second))
 
 
-def _exchanged(codes: VoteCodes) -> VoteCodes:
+def _exchange_sides(codes: VoteCodes) -> VoteCodes:
     """The votes with the two sides exchanged; ties and gaps stay."""
     return np.where(codes == 0, 1, np.where(codes == 1, 0, codes)).astype(np.int8)
 
