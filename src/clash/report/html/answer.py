@@ -55,11 +55,14 @@ def notices(findings: Findings) -> Iterator[str]:
     counts = findings.coverage
     if findings.status != "complete":
         usable = counts.n_clean + counts.n_repaired
-        yield (
-            f"{usable:,} of {plural(counts.n_expected, 'judgment')} are in; this page is about "
-            "those."
-            f" To finish: `clash resume {findings.run}`."
-        )
+        judgments = f"{usable:,} of {plural(counts.n_expected, 'judgment')}"
+        if usable < counts.n_expected:
+            state = f"{judgments} are in; this page is about those."
+        else:
+            state = "This run is incomplete."
+        # A model that refused for good is no better the next time.
+        fix = "fix what is named below, then " if findings.stops else ""
+        yield f"{state} To finish: {fix}`clash resume {findings.run}`."
     for model, why in findings.stops.items():
         yield f"{model} cannot be used: {why}"
     if findings.spending.warning is not None:
