@@ -74,12 +74,12 @@ def run_names(folders: Sequence[RunFolder]) -> list[str]:
     ids = [folder.manifest().run for folder in folders]
     parts = [folder.path.resolve().parts for folder in folders]
     names = []
-    for name, own in zip(ids, parts, strict=True):
-        copies = {tail for other, tail in zip(ids, parts, strict=True) if other == name} - {own}
+    for name, path in zip(ids, parts, strict=True):
+        copies = {copy for run, copy in zip(ids, parts, strict=True) if run == name} - {path}
         depth = 1 if copies else 0
-        while any(tail[-depth:] == own[-depth:] for tail in copies):
+        while any(copy[-depth:] == path[-depth:] for copy in copies):
             depth += 1
-        names.append("/".join(own[-depth:]) if copies else name)
+        names.append("/".join(path[-depth:]) if copies else name)
     return names
 
 
