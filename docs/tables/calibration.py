@@ -99,7 +99,11 @@ def at(votes: Any, labels: int, splits: int, jobs: int) -> tuple[CalibrationStud
     """The figures of one budget."""
     found = study(votes, plan=blocks.SplitPlan(labels=labels), splits=splits, seed=1, jobs=jobs)
     return found, {
-        "selected": figures(found.test),
+        "selected": {
+            **figures(found.test),
+            "ece": [found.reliability.ece, found.test["ece"].se],
+        },
+        "error": [getattr(found.calibration_error, end) for end in ("estimate", "low", "high")],
         "chance": found.chance_ece,
         "majority": figures(found.majority),
         "gain": [found.gain.estimate, found.gain.low, found.gain.high],

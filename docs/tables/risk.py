@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from clash.analysis.calibration.calibrator import apply
+from clash.analysis.calibration.calibrator import RiskLimit, apply
 from clash.analysis.calibration.fitting import fit
 from clash.analysis.calibration.frame import ScoreFrame
 from clash.analysis.calibration.study import sizes_for
@@ -65,7 +65,7 @@ def repeat(votes: Votes, labels: int, repetitions: int) -> Kept:
         found = fit(votes, frame, panel, settings, seed=repetition)
         rest = known[~ours[known]]
         columns = [frame.judges.index(judge) for judge in found.asked]
-        row = [apply(found, votes.matrix[rest][:, columns], risk) for risk in RISKS]
+        row = [apply(found, votes.matrix[rest][:, columns], RiskLimit(risk)) for risk in RISKS]
         errors = [1 - credits_of(one.p, y[rest][:, None])[one.answered] for one in row]
         wrong.append([e.mean() if len(e) else 0.0 for e in errors])
         answered.append([one.answered.mean() for one in row])

@@ -419,7 +419,8 @@ class AggregateConfig(Strict):
         min_confidence: a winner whose confidence (0 to 1) is below this is no verdict: the item
             abstains and is left for review. By default 0 with ``borda``, else 0.02.
         calibrator: a file written by ``clash calibrate``, which then decides the verdicts of pairs.
-        max_risk: highest expected share of wrong verdicts; items above it abstain.
+        max_risk: highest share of wrong verdicts, on average; items above it abstain.
+        risk_confidence: keep ``max_risk`` with this confidence, and not only on average.
     """
 
     method: Annotated[VerdictMethod, BeforeValidator(_method_of_alias)] = "borda"
@@ -427,11 +428,14 @@ class AggregateConfig(Strict):
     min_confidence: float | None = Field(default=None, ge=0, le=1)
     calibrator: str | None = None
     max_risk: float | None = Field(default=None, gt=0, lt=1)
+    risk_confidence: float | None = Field(default=None, gt=0, lt=1)
 
     @model_validator(mode="after")
     def _risk_needs_a_calibrator(self) -> Self:
         if self.max_risk is not None and self.calibrator is None:
             raise ValueError("max_risk needs a calibrator")
+        if self.risk_confidence is not None and self.max_risk is None:
+            raise ValueError("risk_confidence needs max_risk")
         return self
 
     @model_validator(mode="after")

@@ -287,3 +287,34 @@ def test_groups_that_are_categories_are_refused_with_two_ways_out(tmp_path, caps
     assert "--sources item" in wrong["message"]
     found = answer(capsys, "calibrate", tmp_path / "v.jsonl", *SMALL, "--sources", "item")
     assert found["n_sources"] == 120
+
+
+def test_a_risk_with_confidence_is_printed_deployed_and_refused_to_older_files(tmp_path, capsys):
+    votes, file = tmp_path / "v.jsonl", tmp_path / "cal.json"
+    grouped_votes(votes, lambda i: f"s{i}", n=400)
+    found = answer(capsys, "calibrate", votes, *SMALL, "--out", file)
+    curve = {(step["labels"], step["max_risk"]): step for step in found["risk"]["curve"]}
+    assert found["risk"]["fewest_labels"]["0.1"] == 74
+    assert curve[50, 0.1]["promised"] == 0
+    assert curve[50, 0.2]["with_confidence"] <= curve[2000, 0.2]["with_confidence"]
+    share = next(
+        line["answered"] for line in found["answered"]
+        if (line["max_risk"], line["confidence"]) == (0.2, 0.9)
+    )  # fmt: skip
+    apply = ("aggregate", votes, "--method", "majority", "--calibrator", file)
+    risk = ("--max-risk", "0.2", "--risk-confidence", "0.9")
+    rows = answer(capsys, *apply, *risk)["methods"]["calibrated"]
+    assert rows["answered"] == pytest.approx(share * 400)
+    none = answer(capsys, *apply, "--max-risk", "0.01", "--risk-confidence", "0.9")
+    notes = " ".join(none["methods"]["calibrated"]["notes"])
+    assert "at least 230 are needed" in notes
+    assert "767 labelled items" in notes
+
+    older = json.loads(file.read_text())
+    del older["control"]["right"]
+    file.write_text(json.dumps(older))
+    assert answer(capsys, *apply, "--max-risk", "0.2")["methods"]["calibrated"]["answered"] > 0
+    wrong = answer(capsys, *apply, *risk, code=2)["error"]["message"]
+    assert "earlier version" in wrong
+    wrong = answer(capsys, *apply, "--risk-confidence", "0.9", code=2)["error"]["message"]
+    assert "needs --max-risk" in wrong

@@ -186,9 +186,7 @@ def test_twenty_decisions_change_the_report_and_the_calibrated_result_and_the_pa
     assert now == percent(after["labelled"]["concordance"])
     assert then != now
     assert rows["accuracy, held out"][0] != rows["accuracy, held out"][1]
-    assert (
-        rows["calibration error (ECE), held out"][0] != rows["calibration error (ECE), held out"][1]
-    )
+    assert rows["calibration error, held out"][0] != rows["calibration error, held out"][1]
     assert "more labels would bring the interval to 5 points" in told
     assert re.search(r"\d+ calibrated verdicts changed: q\d|no calibrated verdict changed", told)
     assert run(["verify", str(made.path)]) == 0

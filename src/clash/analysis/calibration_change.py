@@ -55,8 +55,10 @@ class CalibratedResult:
         labels: labelled rows: items, or of more than two candidates their pairs.
         family: of maps that was selected.
         judges: those it asks.
-        accuracy: of its verdicts on labels it was not fitted to, by cross-validation; ``ece``
-            likewise, and ``chance_ece`` what a perfect map would show on so few.
+        accuracy: of its verdicts on labels it was not fitted to, by cross-validation.
+        ece: calibration error of one map there, without the part that few rows add, and the ends
+            of its interval.
+        chance_ece: plain calibration error that a perfect map would show on so few.
         gain: accuracy less that of the plain majority, on the same labels.
         candidate: who leads the run, whom ``win_rate`` is of.
         win_rate: mean over all rows of the probability that people prefer the candidate, a tie
@@ -72,6 +74,8 @@ class CalibratedResult:
     judges: tuple[str, ...]
     accuracy: SplitMean
     ece: float
+    ece_low: float
+    ece_high: float
     chance_ece: float
     gain: Interval
     candidate: str
@@ -157,7 +161,9 @@ def _apply_to_run(
         family=study_result.selected.family,
         judges=study_result.judges,
         accuracy=study_result.test["accuracy"],
-        ece=study_result.test["ece"].mean,
+        ece=study_result.calibration_error.estimate,
+        ece_low=study_result.calibration_error.low,
+        ece_high=study_result.calibration_error.high,
         chance_ece=study_result.chance_ece,
         gain=study_result.gain,
         candidate=leader,

@@ -58,8 +58,10 @@ def decide_verdicts(
     use, least = None, 0.0
     if rules.calibrator is not None:
         from clash.analysis.calibration.calibrated_verdicts import calibrate_verdicts
+        from clash.analysis.calibration.calibrator import RiskLimit
 
-        results = calibrate_verdicts(results, rankings, rules.calibrator, rules.max_risk)
+        limit = None if rules.max_risk is None else RiskLimit(rules.max_risk, rules.risk_confidence)
+        results = calibrate_verdicts(results, rankings, rules.calibrator, limit)
     elif rules.method != BORDA:
         from clash.analysis.method_verdicts import NEAR_EVEN, decide_by_method
 

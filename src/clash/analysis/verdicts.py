@@ -56,6 +56,7 @@ class VerdictRules:
     presentations: int = 1
     calibrator: Mapping[str, Any] | None = None
     max_risk: float | None = None
+    risk_confidence: float | None = None
     exclusions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     min_confidence: float | None = None
     seed: int = 0
@@ -73,6 +74,7 @@ class VerdictRules:
             count_presentations(manifest),
             manifest.calibrator,
             aggregate.get("max_risk"),
+            aggregate.get("risk_confidence"),
             {judge: frozenset(names) for judge, names in panel.get("excluded", {}).items()},
             aggregate.get("min_confidence"),
             manifest.seeds.get("seed", 0),

@@ -106,6 +106,13 @@ def aggregate(
             help="Show which accuracies the votes allow, and which 20 labels would narrow them most.",
         ),
     ] = False,
+    risk_confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--risk-confidence",
+            help="Keep --max-risk with this confidence, such as 0.9; default: on average.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -142,6 +149,7 @@ def aggregate(
         max_risk,
         42 if seed is None else seed,
         ranges,
+        risk_confidence,
     )
     findings = aggregate_votes(selection, options)
     if out is not None:

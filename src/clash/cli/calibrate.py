@@ -21,6 +21,7 @@ from clash.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from clash.analysis.calibration.risk import AnsweredShare
     from clash.pipeline.calibrate import CalibrateFindings
 
 
@@ -167,14 +168,18 @@ def calibrate(
         return
     with _progress(quiet=quiet or as_json) as progress:
         findings = calibrate_votes(selection, options, progress)
+    answered: tuple[AnsweredShare, ...] = ()
     if out is not None:
-        write_calibrator(findings.fit(), out)
+        calibrator = findings.fit()
+        write_calibrator(calibrator, out)
+        answered = findings.answered(calibrator)
     drawing = {} if plots is None else _draw(findings, plots, quiet=quiet or as_json)
     if as_json:
         path = None if out is None else str(out)
-        print_json({"source": source, **findings.as_json(), "written": path, **drawing})
+        shares = {"answered": report.answered_json(answered)} if answered else {}
+        print_json({"source": source, **findings.as_json(), "written": path, **shares, **drawing})
         return
-    print_tables(findings.tables())
+    print_tables([*findings.tables(), *(report.answered_tables(answered) if answered else [])])
     for line in findings.headlines():
         stdout().print(f"\n{line}", soft_wrap=True, markup=False)
     print_written([*([] if out is None else [out]), *drawing.get("plots", [])])

@@ -64,6 +64,13 @@ def evaluate(
             help="Largest share of wrong verdicts to accept; other items are left for review.",
         ),
     ] = None,
+    risk_confidence: Annotated[
+        float | None,
+        typer.Option(
+            "--risk-confidence",
+            help="Keep --max-risk with this confidence, such as 0.9; default: on average.",
+        ),
+    ] = None,
     max_cost: MaxCost = None,
     allow_unknown_price: UnknownPrice = False,
     concurrency: Concurrency = None,
@@ -130,6 +137,7 @@ def evaluate(
         "aggregate.min_confidence": min_confidence,
         "aggregate.calibrator": None if calibrator is None else str(calibrator),
         "aggregate.max_risk": max_risk,
+        "aggregate.risk_confidence": risk_confidence,
         "limits.max_cost": max_cost,
         "limits.allow_unknown_price": allow_unknown_price or None,
         "limits.concurrency": concurrency,

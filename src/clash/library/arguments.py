@@ -47,6 +47,7 @@ class RunArguments(TypedDict, total=False):
     allow_unknown_price: bool | None
     calibrator: str | Path | None
     max_risk: float | None
+    risk_confidence: float | None
     config: str | Path | None
     settings: Mapping[str, Any] | None
     env: Mapping[str, str] | None

@@ -74,7 +74,8 @@ def evaluate(
         concurrency: most calls in flight.
         allow_unknown_price: call models that have no price, which no cap can count.
         exclude_self: a voting judge that is a candidate does not judge its own responses.
-        calibrator: a file of :func:`calibrate`; ``max_risk`` the share of wrong verdicts to allow.
+        calibrator: a file of :func:`calibrate`; ``max_risk`` the share of wrong verdicts to allow,
+            on average or with ``risk_confidence``.
         until: judge in batches until a rule such as ``"ci<0.1"`` holds.
         sequential: how looking several times is paid for: ``always-valid``, ``obrien-fleming`` or
             ``pocock``.
@@ -434,6 +435,7 @@ _SETTINGS = {
     "min_confidence": "aggregate.min_confidence",
     "calibrator": "aggregate.calibrator",
     "max_risk": "aggregate.max_risk",
+    "risk_confidence": "aggregate.risk_confidence",
     "max_cost": "limits.max_cost",
     "concurrency": "limits.concurrency",
     "allow_unknown_price": "limits.allow_unknown_price",

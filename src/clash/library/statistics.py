@@ -212,6 +212,7 @@ def apply_calibrator(
     calibrator: str | Path,
     *,
     max_risk: float | None = None,
+    risk_confidence: float | None = None,
     **filters: Unpack[VoteFilters],
 ) -> Result[CalibratedVotes]:
     """Read votes as probabilities with a calibrator, and abstain where it is not sure enough.
@@ -220,6 +221,7 @@ def apply_calibrator(
         votes: votes of the judges that it was fitted on, as for :func:`read_votes`.
         calibrator: a file of :func:`calibrate`.
         max_risk: the share of wrong verdicts to allow; null answers every row.
+        risk_confidence: keep it with this confidence, such as 0.9; null keeps it on average.
         **filters: the filters of :func:`read_votes`.
 
     Returns:
@@ -232,14 +234,14 @@ def apply_calibrator(
     """
     from clash.analysis.calibration.calibrated_votes import calibrate_votes
     from clash.analysis.calibration.calibrator import read_calibrator
+    from clash.pipeline.aggregate import risk_limit
     from clash.report import calibration as report
     from clash.report.tables import Table
 
-    if max_risk is not None and not 0 < max_risk < 1:
-        raise ConfigError("a risk must be between 0 and 1", field="max_risk", hint="0.05")
+    limit = risk_limit(max_risk, risk_confidence)
     path = Path(calibrator)
     matrix = read_votes(votes, **filters)
-    findings = calibrate_votes(read_calibrator(path), matrix, max_risk, str(path))
+    findings = calibrate_votes(read_calibrator(path), matrix, limit, str(path))
     verdicts = list(findings.lines())
     rows = [(v["item"], f"{v['p']:.3f}", v["winner"] or "abstained") for v in verdicts]
     return Result(

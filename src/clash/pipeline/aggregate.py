@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from clash.analysis.aggregation.ising_methods import RidgeChoice
     from clash.analysis.aggregation.vote_ranges import VoteRanges
     from clash.analysis.calibration.calibrated_votes import CalibratedVotes
+    from clash.analysis.calibration.calibrator import RiskLimit
     from clash.analysis.rankings import CandidateRankings
     from clash.pipeline.sources import VoteSelection
     from clash.report.tables import Table
@@ -114,6 +115,7 @@ class AggregateOptions:
         calibrator: a file of ``clash calibrate``, as a method beside them.
         max_risk: share of wrong calibrated verdicts to allow.
         ranges: also what readings and strengths of the votes allow, and the items to label next.
+        risk_confidence: keep it with this confidence; null keeps it on average.
     """
 
     method: str = AGGREGATE_METHODS
@@ -128,6 +130,7 @@ class AggregateOptions:
     max_risk: float | None = None
     seed: int = 42
     ranges: bool = False
+    risk_confidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -387,17 +390,39 @@ def _apply_calibrator(votes: Votes, options: AggregateOptions) -> CalibratedVote
         ConfigError: a risk without a calibrator, or no share.
         InputError: it is of another panel.
     """
-    if options.max_risk is not None and not 0 < options.max_risk < 1:
-        raise ConfigError("a risk must be between 0 and 1", field="--max-risk", hint="0.05")
     if options.calibrator is None:
         if options.max_risk is not None:
             raise ConfigError("needs --calibrator", field="--max-risk")
+        if options.risk_confidence is not None:
+            raise ConfigError("needs --calibrator", field="--risk-confidence")
         return None
     from clash.analysis.calibration.calibrated_votes import calibrate_votes
     from clash.analysis.calibration.calibrator import read_calibrator
 
+    limit = risk_limit(options.max_risk, options.risk_confidence)
     calibrator = read_calibrator(options.calibrator)
-    return calibrate_votes(calibrator, votes, options.max_risk, str(options.calibrator))
+    return calibrate_votes(calibrator, votes, limit, str(options.calibrator))
+
+
+def risk_limit(max_risk: float | None, confidence: float | None) -> RiskLimit | None:
+    """The share of wrong verdicts that is allowed; null where all rows are answered.
+
+    Raises:
+        ConfigError: no share, or a confidence without one.
+    """
+    from clash.analysis.calibration.calibrator import RiskLimit
+
+    for value, field, name, hint in (
+        (max_risk, "--max-risk", "risk", "0.05"),
+        (confidence, "--risk-confidence", "confidence", "0.9"),
+    ):
+        if value is not None and not 0 < value < 1:
+            raise ConfigError(f"a {name} must be between 0 and 1", field=field, hint=hint)
+    if max_risk is None:
+        if confidence is not None:
+            raise ConfigError("needs --max-risk", field="--risk-confidence", hint="--max-risk 0.05")
+        return None
+    return RiskLimit(max_risk, confidence)
 
 
 def _parse_ridge(text: str | None, methods: Sequence[str]) -> RidgeChoice:
@@ -436,6 +461,7 @@ def _check_use(methods: MethodChoice, options: AggregateOptions) -> None:
         "--threshold": options.threshold,
         "--calibrator": options.calibrator,
         "--max-risk": options.max_risk,
+        "--risk-confidence": options.risk_confidence,
         "--ridge": options.ridge,
         "--range": options.ranges or None,
     }

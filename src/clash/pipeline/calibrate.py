@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.calibrator import Calibrator
     from clash.analysis.calibration.planning import LabelPlan
     from clash.analysis.calibration.regimes import PanelRegimes
+    from clash.analysis.calibration.risk import AnsweredShare, RiskCurve
     from clash.analysis.calibration.study import CalibrationStudy
     from clash.pipeline.sources import VoteSelection
     from clash.report.tables import Table
@@ -145,13 +147,21 @@ class CalibrateFindings:
         from clash.report import calibration
 
         prior = {} if self.prior is None else {"prior": calibration.prior_json(self.prior)}
-        return {**calibration.as_json(self.study), **prior}
+        risk = {"risk": calibration.risk_json(self.risk)}
+        return {**calibration.as_json(self.study), **risk, **prior}
 
     def tables(self) -> list[Table]:
         """The panels side by side, and the families."""
         from clash.report import calibration
 
-        return calibration.tables(self.study)
+        return calibration.tables(self.study, self.risk)
+
+    @cached_property
+    def risk(self) -> RiskCurve:
+        """Which risk can be promised with how many labels, and how many rows are answered."""
+        from clash.analysis.calibration.risk import risk_curve
+
+        return risk_curve(self.study, self.seed)
 
     def headlines(self) -> list[str]:
         """The prior, where there is one, and what to make of the study."""
@@ -182,6 +192,12 @@ class CalibrateFindings:
             models=models,
             templates=templates,
         )
+
+    def answered(self, calibrator: Calibrator) -> tuple[AnsweredShare, ...]:
+        """How many of the rows a written calibrator answers, by risk."""
+        from clash.analysis.calibration.risk import answered_shares
+
+        return answered_shares(calibrator, self.votes)
 
     def regimes(self, on_split: OnSplit | None = None) -> PanelRegimes:
         """Which family wins, by judges and labels, and what the next judge changes."""

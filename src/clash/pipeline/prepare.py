@@ -269,15 +269,18 @@ def _calibrator(
     """The calibrator that the configuration names, and doubts about its fit to this run.
 
     Raises:
-        InputError: it was fitted on another panel, or on other prompts.
+        InputError: it was fitted on another panel or on other prompts, or cannot promise the risk.
     """
     if config.aggregate.calibrator is None:
         return None, ()
     from clash.analysis.calibration.calibrated_verdicts import check_run
-    from clash.analysis.calibration.calibrator import read_calibrator
+    from clash.analysis.calibration.calibrator import RiskLimit, check_limit, read_calibrator
 
     path = Path(config.aggregate.calibrator)
     calibrator = read_calibrator(path)
+    if config.aggregate.max_risk is not None:
+        limit = RiskLimit(config.aggregate.max_risk, config.aggregate.risk_confidence)
+        check_limit(calibrator, limit, str(path))
     doubts = check_run(calibrator, judges, templates, str(path))
     for doubt in doubts:
         observer.note(doubt)

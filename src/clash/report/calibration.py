@@ -10,10 +10,13 @@ from clash.report.formats import DASH, JSON_DIGITS, percent
 from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.analysis.calibration.planning import LabelPlan
+    from clash.analysis.calibration.risk import AnsweredShare, RiskCurve, RiskStep
     from clash.analysis.calibration.study import CalibrationStudy, SplitMean, SplitMeans
-    from clash.stats.selection.metrics import Reliability
+    from clash.stats.intervals import Interval
     from clash.stats.selection.ppi import PoweredMean
     from clash.stats.selection.prior import Prior
 
@@ -39,15 +42,17 @@ def as_json(study: CalibrationStudy) -> dict[str, Any]:
         "members": study.members,
         "test": {
             **_figures(study.test),
-            "ece_by_split": study.test["ece_by_split"].mean,
+            **_error_json(study.calibration_error),
+            "ece_debiased": study.calibration_error.estimate,
+            "ece_by_split": study.test["ece"].mean,
             **pick(
                 study.reliability,
+                ece_pooled="ece",
                 ece_chance="chance",
                 ece_chance_high="chance_high",
-                ece_debiased="root_mean_gap",
             ),
         },
-        "majority": _figures(study.majority),
+        "majority": {**_figures(study.majority), **_error_json(study.majority_error)},
         "gain": pick(study.gain, "low", "high", accuracy="estimate"),
         "diagnostics": {name: figure.mean for name, figure in study.diagnostics.items()},
         "oracle": {"mse": study.oracle.mean, "deployable": False},
@@ -69,6 +74,10 @@ def _figures(figures: SplitMeans) -> dict[str, Any]:
         **{name: figures[name].mean for name in FIGURES},
         "se": {name: figures[name].se for name in FIGURES},
     }
+
+
+def _error_json(error: Interval) -> dict[str, float]:
+    return {"ece": error.estimate, "ece_low": error.low, "ece_high": error.high}
 
 
 def applied_json(calibrated_votes: CalibratedVotes) -> dict[str, Any]:
@@ -176,9 +185,83 @@ def _win_rate(rate: PoweredMean | None) -> list[Table]:
     return [Table("Win rate of side A", ["from", "rate"], rows, frozenset({1}), notes)]
 
 
-def tables(study: CalibrationStudy) -> list[Table]:
-    """The choice against majority, then family by family."""
-    return [_headline(study), *_win_rate(study.win_rate), _families(study)]
+def tables(study: CalibrationStudy, risk: RiskCurve) -> list[Table]:
+    """The choice against majority, the risk that labels allow, then family by family."""
+    return [_headline(study), *_win_rate(study.win_rate), _risk(risk), _families(study)]
+
+
+def _risk(curve: RiskCurve) -> Table:
+    """Share of rows answered, by labels and risk."""
+    risks = sorted({step.max_risk for step in curve.steps})
+    rows = []
+    for labels in sorted({step.labels for step in curve.steps}):
+        steps = {step.max_risk: step for step in curve.steps if step.labels == labels}
+        here = " (here)" if labels == curve.labels else ""
+        rows.append([f"{labels}{here}", *(_answered(steps[max_risk]) for max_risk in risks)])
+    needed = ", ".join(f"{max_risk:.0%}: {curve.fewest[max_risk]}" for max_risk in risks)
+    return Table(
+        "Share of rows answered, by labels and by the share of them that may be wrong",
+        ["labels", *(f"at most {max_risk:.0%} wrong" for max_risk in risks)],
+        rows,
+        frozenset(range(len(risks) + 1)),
+        [
+            f"on average / with {curve.level:.0%} confidence (--max-risk, --risk-confidence);"
+            f" {DASH} where no promise is possible",
+            f"fewest labels for a promise with {curve.level:.0%} confidence, without an error among "
+            f"the three tenths that are held out: {needed}",
+            "for this map as it is: more labels also improve the map",
+        ],
+    )
+
+
+def _answered(step: RiskStep) -> str:
+    parts = (step.on_average, step.with_confidence)
+    return " / ".join(f"{share:.0%}" if share >= _LEAST_SHARE else DASH for share in parts)
+
+
+_LEAST_SHARE = 0.005
+"""Share answered below which nothing is."""
+
+
+def risk_json(curve: RiskCurve) -> dict[str, Any]:
+    """The curve, and the fewest labels of each risk."""
+    fewest = {f"{max_risk:g}": labels for max_risk, labels in curve.fewest.items()}
+    record = {
+        **pick(curve, "labels", confidence="level"),
+        "fewest_labels": fewest,
+        "curve": [to_dict(step) for step in curve.steps],
+    }
+    return to_plain(record, JSON_DIGITS)  # type: ignore[no-any-return]
+
+
+def answered_tables(shares: Sequence[AnsweredShare]) -> list[Table]:
+    """What a written calibrator answers of these rows, by risk."""
+    risks = sorted({share.limit.max_risk for share in shares})
+    levels = list(dict.fromkeys(share.limit.level for share in shares))
+    by_limit = {(share.limit.max_risk, share.limit.level): share for share in shares}
+    rows = [
+        [f"{max_risk:.0%}", *(f"{by_limit[max_risk, level].share:.0%}" for level in levels)]
+        for max_risk in risks
+    ]
+    columns = [
+        "on average" if level is None else f"with {level:.0%} confidence" for level in levels
+    ]
+    whys = list(dict.fromkeys(share.why for share in shares if share.why))
+    title = "The written calibrator answers of these rows"
+    return [Table(title, ["at most wrong", *columns], rows, frozenset(range(3)), whys)]
+
+
+def answered_json(shares: Sequence[AnsweredShare]) -> list[dict[str, Any]]:
+    """A record for each promise."""
+    return [
+        {
+            "max_risk": share.limit.max_risk,
+            "confidence": share.limit.level,
+            "answered": to_plain(share.share, JSON_DIGITS),
+            "why": share.why or None,
+        }
+        for share in shares
+    ]
 
 
 def in_words(study: CalibrationStudy) -> str:
@@ -204,14 +287,22 @@ _MOST_SHARES = 4
 
 def _headline(study: CalibrationStudy) -> Table:
     rows = [
-        ["selected", *(_mean_and_error(study.test[name]) for name in FIGURES[:5])],
-        ["majority", *(_mean_and_error(study.majority[name]) for name in FIGURES[:5])],
+        [
+            name,
+            *(_mean_and_error(figures[metric]) for metric in FIGURES[:4]),
+            _error(error),
+        ]
+        for name, figures, error in (
+            ("selected", study.test, study.calibration_error),
+            ("majority", study.majority, study.majority_error),
+        )
     ]
     gain = [100 * x for x in (study.gain.estimate, study.gain.low, study.gain.high)]
     d = study.diagnostics
     notes = [
-        f"mean ± standard error over {study.n_splits} splits, {_training(study)} to"
-        " learn from; ECE of all test blocks together, " + _by_chance(study.reliability),
+        f"mean ± standard error over {study.n_splits} splits, {_training(study)} to learn from",
+        "calibration error: of one map, root mean square, without the part that few rows add;"
+        " 95% interval",
         *study.notes,
         f"accuracy against majority: {gain[0]:+.1f} points [{gain[1]:+.1f}, {gain[2]:+.1f}]",
         f"patterns: effective {d['h_k'].mean:.1f}, cell pressure {d['cell_pressure'].mean:.3f},"
@@ -222,7 +313,7 @@ def _headline(study: CalibrationStudy) -> Table:
     ]
     return Table(
         f"{_labelled(study)}, {len(study.frame.judges)} judges, {study.frame.target} target",
-        ["", "accuracy", "balanced", "MSE", "NLL", "ECE"],
+        ["", "accuracy", "balanced", "MSE", "NLL", "calibration error"],
         rows,
         frozenset(range(1, 6)),
         notes,
@@ -243,17 +334,10 @@ def _training(study: CalibrationStudy) -> str:
     return items if study.n_train == study.n_train_items else f"{items} ({study.n_train} rows)"
 
 
-def _by_chance(reliability: Reliability) -> str:
-    text = (
-        f"where a perfectly calibrated method would show {reliability.chance:.3f}"
-        f" (95% below {reliability.chance_high:.3f})"
-    )
-    # Without two sources in a bin there is no variance to subtract.
-    return (
-        text
-        if math.isnan(reliability.root_mean_gap)
-        else f"{text}; without bias {reliability.root_mean_gap:.3f}"
-    )
+def _error(error: Interval) -> str:
+    if math.isnan(error.estimate):
+        return DASH
+    return f"{error.estimate:.3f} [{error.low:.3f}, {error.high:.3f}]"
 
 
 def _families(study: CalibrationStudy) -> Table:

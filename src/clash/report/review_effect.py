@@ -101,7 +101,7 @@ def _calibration_table(recalibration: CalibrationChange, run: str) -> Table:
         ("judges it asks", lambda result: ", ".join(result.judges)),
         ("accuracy, held out", lambda result: _spread(result.accuracy.mean, result.accuracy.se)),
         ("  minus that of majority", lambda result: points(result.gain)),
-        ("calibration error (ECE), held out", _error),
+        ("calibration error, held out", _error),
         (f"{leader} wins, calibrated", lambda result: percent(result.win_rate, digits=1)),
         (f"{leader} wins, panel as it is", lambda result: number(result.panel_rate, ".1%")),
         ("verdicts that differ from the panel's", lambda result: f"{len(result.against_panel)} of {len(result.winners)}"),
@@ -144,7 +144,7 @@ def _calibration_notes(recalibration: CalibrationChange, run: str) -> Iterator[s
     if after.family == "majority":
         yield "no method was significantly better than plain majority, so majority is used"
     yield (
-        "ECE in brackets: the value of a perfect calibrator with so few labels; intervals of win "
+        "calibration error: of one map, without the part that few labels add; intervals of win "
         "rates: over prompts, with the calibrator refitted"
     )
     yield (
@@ -158,4 +158,4 @@ def _spread(mean: float, error: float) -> str:
 
 
 def _error(result: CalibratedResult) -> str:
-    return f"{result.ece:.3f} ({result.chance_ece:.3f})"
+    return f"{result.ece:.3f} [{result.ece_low:.3f}, {result.ece_high:.3f}]"

@@ -11,6 +11,7 @@ import pytest
 
 from clash.analysis.calibration.calibrated_votes import calibrate_votes
 from clash.analysis.calibration.calibrator import (
+    RiskLimit,
     apply,
     check_panel,
     parse_calibrator,
@@ -178,9 +179,9 @@ def test_the_risk_is_kept_on_a_real_panel_over_200_repetitions():
     frame = ScoreFrame.of(votes)
     panel = frame.panel(votes)
     rng = np.random.default_rng(0)
-    from clash.analysis.calibration.calibrator import confidence
     from clash.stats.selection.conformal import ConformalControl
     from clash.stats.selection.families import FAMILIES, fit_family
+    from clash.stats.selection.metrics import confidence
 
     cells = panel.cells(range(panel.n_judges))
     shares, covered = [], []
@@ -213,7 +214,7 @@ def test_what_is_deployed_keeps_the_risk_over_200_repetitions(risk):
         panel = PanelVotes.of(whole.values[whole.pattern], labels, whole.group, frame.target)
         found = fit(votes, frame, panel, settings, seed=repetition)
         columns = [JUDGES.index(judge) for judge in found.asked]
-        told = apply(found, votes.matrix[~ours][:, columns], risk)
+        told = apply(found, votes.matrix[~ours][:, columns], RiskLimit(risk))
         wrong = 1 - credits_of(told.p, votes.labels[~ours][:, None])[told.answered]
         shares.append(wrong.mean() if len(wrong) else 0.0)
         answered.append(told.answered.mean())

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.selection.conformal import ConformalControl
+from clash.stats.selection.conformal import BinomialControl, ConformalControl
 from clash.stats.selection.panel import PanelVotes
 from clash.stats.selection.ppi import powered_mean
 from clash.stats.selection.shift import compare_votes
@@ -107,3 +107,63 @@ def shifted(first, second, seed=0, n=400):
 def test_a_shift_is_seen_and_none_is_not_imagined():
     assert shifted(0.6, 0.9).is_shift
     assert sum(shifted(0.7, 0.7, seed).is_shift for seed in range(100)) <= 2
+
+
+REFERENCE = np.linspace(0.5, 1, 200)
+
+
+def bound(sure, wrong, risk, level=0.9):
+    return BinomialControl(
+        sure[~wrong], sure[wrong], REFERENCE, np.ones(len(REFERENCE)), risk, level
+    )
+
+
+@pytest.mark.parametrize(
+    "errors",
+    [
+        pytest.param(lambda sure: 1 - sure, id="calibrated"),
+        pytest.param(lambda sure: np.minimum(2.5 * (1 - sure), 1), id="too sure"),
+        pytest.param(lambda sure: np.full(len(sure), 0.1001), id="just above the risk"),
+        pytest.param(lambda sure: np.where(sure > 0.8, 0.16, 0.02), id="wrong where it is sure"),
+        pytest.param(lambda sure: np.zeros(len(sure)), id="no errors"),
+        pytest.param(lambda sure: np.ones(len(sure)), id="all errors"),
+    ],
+)
+@pytest.mark.parametrize("n", [20, 90, 400])
+def test_the_share_of_wrong_answers_is_kept_with_the_confidence_that_is_promised(errors, n):
+    rng = np.random.default_rng(n)
+    everybody = np.random.default_rng(0).uniform(0.5, 1, 20_000)
+    rate = errors(everybody)
+    is_broken = []
+    for _ in range(250):
+        sure = rng.uniform(0.5, 1, n)
+        answered = bound(sure, rng.random(n) < errors(sure), 0.1).answers(everybody)
+        is_broken.append(answered.any() and rate[answered].mean() > 0.1)
+    # 0.1 and three standard errors of 250 repetitions.
+    assert np.mean(is_broken) <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 250)
+
+
+def test_too_few_held_out_rows_promise_nothing_and_say_how_many_would():
+    sure = np.linspace(0.6, 1, 21)
+    found = bound(sure, np.zeros(21, bool), 0.1)
+    assert found.fewest == 22
+    assert np.isinf(found.threshold)
+    assert not found.answers([1.0]).any()
+    enough = np.full(22, 0.9)
+    # The most that the exact test allows: 0.9^22 < 0.1 < 0.9^21.
+    assert BinomialControl(
+        enough, np.zeros(0), enough, np.ones(22), 0.1
+    ).threshold == pytest.approx(0.9)
+
+
+def test_a_map_that_is_never_wrong_answers_everything():
+    sure = np.random.default_rng(0).uniform(0.5, 1, 300)
+    found = bound(sure, np.zeros(300, bool), 0.1)
+    assert found.threshold == 0.5
+    assert np.isinf(bound(sure, np.ones(300, bool), 0.1).threshold)
+
+
+@pytest.mark.parametrize(("risk", "level"), [(0, 0.9), (0.1, 1)])
+def test_a_promise_is_a_share_with_a_confidence(risk, level):
+    with pytest.raises(StatisticsError):
+        bound(np.ones(3), np.zeros(3, bool), risk, level)

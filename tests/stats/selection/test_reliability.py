@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from clash.stats.selection.calibration_gap import MeasuredBlock, calibration_gap
 from clash.stats.selection.metrics import calibration_error, reliability
 
 RNG = np.random.default_rng
@@ -23,17 +24,41 @@ def test_few_rows_make_an_error_of_a_perfect_map_and_chance_says_how_much():
     assert plain > 0.1
     assert np.mean([one.chance for one in found]) == pytest.approx(plain, rel=0.1)
     assert np.mean([one.ece > one.chance_high for one in found]) < 0.15
-    assert np.mean([one.root_mean_gap**2 for one in found]) < plain**2
 
 
-def test_a_true_gap_is_found_whatever_the_number_of_rows():
-    for n in (100, 1000):
-        rng = RNG(n)
-        squares = [
-            reliability(*drawn(rng, n, shift=0.15), rng, draws=20).root_mean_gap ** 2
-            for _ in range(40)
-        ]
-        assert np.sqrt(np.mean(squares)) == pytest.approx(0.15, abs=0.03)
+def blocks_of(rng, n, shift=0.0, copies=1, maps=10):
+    """Test blocks of several maps, a fifth of the sources each."""
+    p, y, source = drawn(rng, n, shift, copies)
+    chosen = [np.isin(source, rng.permutation(n)[: n // 5]) for _ in range(maps)]
+    return [MeasuredBlock(p[rows], y[rows], source[rows]) for rows in chosen]
+
+
+@pytest.mark.parametrize(
+    ("n", "shift", "copies"), [(60, 0.0, 1), (60, 0.15, 1), (300, 0.0, 1), (300, 0.15, 3)]
+)
+def test_the_gap_of_one_map_has_no_bias_and_an_interval_that_covers(n, shift, copies):
+    rng = RNG(n)
+    found = [calibration_gap(blocks_of(rng, n, shift, copies), rng) for _ in range(150)]
+    assert np.mean([one.low <= shift <= one.high for one in found]) >= 0.93
+    assert all(0 <= one.low <= one.estimate <= one.high <= 1 for one in found)
+    assert np.mean([one.estimate for one in found]) == pytest.approx(shift, abs=0.06)
+
+
+def test_gaps_of_maps_that_cancel_do_not_hide_each_other():
+    rng = RNG(4)
+    p, y, source = drawn(rng, 1000)
+    maps = [np.clip(p + shift, 0, 1) for shift in (0.1, -0.1)]
+    found = calibration_gap([MeasuredBlock(q, y, source) for q in maps], rng)
+    assert found.estimate == pytest.approx(0.1, abs=0.03)
+    assert found.low > 0.05
+
+
+@pytest.mark.parametrize("n", [10, 100])
+def test_a_map_without_an_error_may_still_have_as_many_as_that_few_labels_hide(n):
+    y = np.resize([0.0, 1.0], n)[:, None]
+    found = calibration_gap([MeasuredBlock(y, y, np.arange(n))], RNG(0))
+    assert (found.estimate, found.low) == (0, 0)
+    assert found.high == pytest.approx(1.96**2 / (n + 1.96**2), rel=0.01)
 
 
 def test_copies_of_a_source_are_one_draw_and_not_more_evidence():
@@ -41,9 +66,6 @@ def test_copies_of_a_source_are_one_draw_and_not_more_evidence():
     once = reliability(*drawn(rng, 50), rng)
     copied = reliability(*drawn(RNG(2), 50, copies=8), rng)
     assert copied.chance > 0.8 * once.chance
-    assert np.mean([
-        reliability(*drawn(RNG(s), 50, copies=8), rng, draws=5).root_mean_gap for s in range(30)
-    ]) < 0.1  # fmt: skip
 
 
 def test_three_classes_are_the_mean_of_three():
@@ -55,9 +77,19 @@ def test_three_classes_are_the_mean_of_three():
     assert found.ece == pytest.approx(found.chance, rel=0.5)
 
 
-def test_one_source_has_no_variance_to_take_away():
-    assert np.isnan(
-        reliability(
-            np.full((4, 1), 0.5), np.ones((4, 1)), np.zeros(4, int), RNG(0), 5
-        ).root_mean_gap
+def test_three_classes_have_one_gap():
+    rng = RNG(6)
+    p = rng.dirichlet([2, 1, 2], 900)
+    y = np.array([rng.multinomial(1, row) for row in p]).astype(float)
+    right = calibration_gap([MeasuredBlock(p, y, np.arange(900))], rng)
+    wrong = calibration_gap([MeasuredBlock(p[:, ::-1].copy(), y, np.arange(900))], rng)
+    assert right.low == 0
+    assert wrong.low > 0.2
+
+
+def test_one_source_shows_no_gap():
+    found = calibration_gap(
+        [MeasuredBlock(np.full((4, 1), 0.5), np.ones((4, 1)), np.zeros(4, int))], RNG(0)
     )
+    assert np.isnan(found.estimate)
+    assert (found.low, found.high) == (0, 1)

@@ -83,7 +83,7 @@ def test_no_fit_takes_a_sealed_block_and_it_gives_out_no_label():
             assert not any("Sealed" in hint or "Labelled" in hint for hint in hints), name
     public = [name for name in dir(SealedRows) if not name.startswith("_")]
     assert public == [
-        "gains", "measure", "mse", "n", "patterns", "reliability", "stride", "together"
+        "calibration_gap", "gains", "measure", "mse", "n", "patterns", "reliability", "stride", "together", "verdict_errors"
     ]  # fmt: skip
 
 

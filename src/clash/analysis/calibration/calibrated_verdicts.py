@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.analysis.calibration.calibrator import apply, check_panel, confidence, parse_calibrator
+from clash.analysis.calibration.calibrator import apply, check_panel, parse_calibrator
+from clash.stats.selection.metrics import confidence
 from clash.stats.voting.borda import borda_points
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.analysis.calibration.calibrator import CalibratedRows, Calibrator
+    from clash.analysis.calibration.calibrator import CalibratedRows, Calibrator, RiskLimit
     from clash.records import Verdict
     from clash.stats.typing import Floats
     from clash.votes.from_run import ItemRankings
@@ -25,7 +26,7 @@ def calibrate_verdicts(
     verdicts: Sequence[Verdict],
     rankings: Mapping[str, ItemRankings],
     calibrator: Mapping[str, Any],
-    max_risk: float | None,
+    limit: RiskLimit | None,
 ) -> list[Verdict]:
     """Verdicts of pairs by the calibrator; others, and those without one, stay as they are.
 
@@ -42,11 +43,11 @@ def calibrate_verdicts(
     if not pairs:
         return list(verdicts)
     votes = np.array([_votes(rankings[verdicts[index].item_id], map_) for index in pairs])
-    predictions = apply(map_, votes, max_risk)
+    predictions = apply(map_, votes, limit)
     results = list(verdicts)
     for row, index in enumerate(pairs):
         results[index] = _verdict(
-            results[index], rankings[results[index].item_id], predictions, row, max_risk
+            results[index], rankings[results[index].item_id], predictions, row, limit
         )
     return results
 
@@ -66,7 +67,7 @@ def _verdict(
     rankings: ItemRankings,
     predictions: CalibratedRows,
     row: int,
-    max_risk: float | None,
+    limit: RiskLimit | None,
 ) -> Verdict:
     p = _by_candidate(rankings.candidates, predictions.p[row])
     confidence_of = round(float(confidence(predictions.p[row : row + 1])[0]), 9)
@@ -80,7 +81,7 @@ def _verdict(
                 "confidence": None,
                 "unanimous": False,
                 "p": p,
-                "abstained": _why(predictions, confidence_of, max_risk),
+                "abstained": _why(predictions, confidence_of, limit),
             }
         )
     if predictions.fallback:
@@ -102,10 +103,11 @@ def _verdict(
     )
 
 
-def _why(predictions: CalibratedRows, confidence_of: float, max_risk: float | None) -> str:
+def _why(predictions: CalibratedRows, confidence_of: float, limit: RiskLimit | None) -> str:
     if predictions.shift.is_shift:
         return f"for review: {predictions.shift.reasons[0]}"
-    return f"for review: probability {confidence_of:.2f} is too low for a risk of {max_risk:g}"
+    promise = "" if limit is None else f" for {limit.in_words}"
+    return f"for review: probability {confidence_of:.2f} is too low{promise}"
 
 
 def _by_candidate(candidates: Sequence[str], p: Floats) -> dict[str, float]:

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.analysis.calibration.calibrator import CalibratedRows, Calibrator, apply, check_panel
+from clash.analysis.calibration.calibrator import (
+    CalibratedRows,
+    Calibrator,
+    RiskLimit,
+    apply,
+    check_limit,
+    check_panel,
+)
 from clash.errors import InputError
 from clash.stats.selection.metrics import Metrics, credits_of, measure
 
@@ -61,7 +68,7 @@ class CalibratedVotes:
 
 
 def calibrate_votes(
-    calibrator: Calibrator, votes: Votes, max_risk: float | None, where: str
+    calibrator: Calibrator, votes: Votes, limit: RiskLimit | None, where: str
 ) -> CalibratedVotes:
     """Apply a calibrator to the rows of a votes file or run.
 
@@ -69,12 +76,13 @@ def calibrate_votes(
         InputError: the votes lack a judge it asks, or are scores where it knows sides.
     """
     check_panel(calibrator, votes.judges, where=where)
+    check_limit(calibrator, limit, where)
     if votes.kind == "numeric" and (calibrator.low, calibrator.high) == (0.0, 1.0):
         raise InputError(
             "the calibrator was fitted to sides, but these votes are scores", path=where
         )
     columns = [votes.judges.index(judge) for judge in calibrator.asked]
-    predictions = apply(calibrator, votes.matrix[:, columns], max_risk)
+    predictions = apply(calibrator, votes.matrix[:, columns], limit)
     has_label = _has_label(calibrator, votes)
     if not has_label.any():
         return CalibratedVotes(predictions, votes, None, None, 0)

@@ -8,6 +8,7 @@ text is in the file.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from clash.documents import read_yaml, validate
 from clash.errors import InputError, StatisticsError
 from clash.stats.selection import shift
-from clash.stats.selection.conformal import ConformalControl
+from clash.stats.selection.conformal import BinomialControl, ConformalControl
 from clash.stats.selection.families import ANCHOR, FAMILIES, fit_family
-from clash.stats.selection.metrics import expected_side, verdicts
+from clash.stats.selection.metrics import confidence, expected_side, verdicts
 from clash.stats.selection.panel import Cells, Evidence, PanelVotes
 from clash.stats.selection.scalar import vote_shares
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 
 SCHEMA = "clash-calibrator/1"
+CONTROL_SHARE = 0.3
+"""Labelled sources that the map is not fitted to, so that a risk can be promised by them."""
 
 
 class CalibratorPart(BaseModel):
@@ -63,10 +66,13 @@ class HeldOutSources(CalibratorPart):
     Attributes:
         n: how many, one row of each.
         wrong: confidence of the map in each of its verdicts on them that is wrong.
+        right: the same of those that are right; null in files of version 0.2 and before, which
+            cannot promise a risk with confidence.
     """
 
     n: int = Field(ge=0)
     wrong: list[float]
+    right: list[float] | None = None
 
 
 class DeployedMap(CalibratorPart):
@@ -147,8 +153,13 @@ def read_calibrator(path: Path) -> Calibrator:
 
 
 def _is_consistent(calibrator: Calibrator) -> bool:
-    """Whether each pattern has a vote of each asked judge, and targets that its rows can have."""
+    """Whether patterns have a vote of each asked judge and possible targets, and held-out rows add up."""
     classes = 3 if calibrator.target == "three" else 1
+    held = calibrator.control
+    if len(held.wrong) > held.n:
+        return False
+    if held.right is not None and len(held.right) + len(held.wrong) != held.n:
+        return False
     return calibrator.low < calibrator.high and all(
         len(pattern.votes) == len(calibrator.asked)
         and all(vote is None or 0 <= vote <= 1 for vote in pattern.votes)
@@ -184,7 +195,7 @@ def parse_calibrator(value: Any, path: Path | str = "calibrator") -> Calibrator:
         raise InputError(f"family or judges of {calibrator.family!r} are unknown", path=path)
     if not _is_consistent(calibrator):
         raise InputError(
-            "its patterns do not match the votes and targets of its judges",
+            "its patterns or held-out verdicts do not match its judges and labels",
             path=path,
             field="patterns",
             hint="fit it again: clash calibrate",
@@ -197,11 +208,6 @@ def parse_calibrator(value: Any, path: Path | str = "calibrator") -> Calibrator:
             hint="fit it again: clash calibrate",
         )
     return calibrator
-
-
-def confidence(p: Floats) -> Floats:
-    """(n,), probability of the verdict."""
-    return np.asarray(np.maximum(p[:, 0], 1 - p[:, 0]) if p.shape[1] == 1 else p.max(axis=1))
 
 
 @dataclass(frozen=True)
@@ -276,14 +282,36 @@ def check_panel(
     return ()
 
 
-def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) -> CalibratedRows:
+@dataclass(frozen=True)
+class RiskLimit:
+    """The share of wrong verdicts among the answered ones that is allowed.
+
+    Attributes:
+        max_risk: the share.
+        level: confidence that the share is kept; null keeps it on average over batches.
+    """
+
+    max_risk: float
+    level: float | None = None
+
+    @property
+    def in_words(self) -> str:
+        """The promise."""
+        with_level = "" if self.level is None else f" with {self.level:.0%} confidence"
+        return f"a risk of {self.max_risk:g}{with_level}"
+
+
+def apply(calibrator: Calibrator, votes: Floats, limit: RiskLimit | None = None) -> CalibratedRows:
     """Calibrated predictions of new rows.
 
     Args:
         calibrator: the calibrator.
         votes: (N, k), of the asked judges in order; NaN where there is none.
-        max_risk: the share of wrong verdicts among the answered ones to keep, see
-            :class:`clash.stats.selection.conformal.Control`; None answers everything.
+        limit: the share of wrong verdicts among the answered ones to keep, see
+            :mod:`clash.stats.selection.conformal`; None answers everything.
+
+    Raises:
+        InputError: a risk with confidence, and a calibrator of an earlier version.
     """
     new = np.asarray(votes, dtype=float)
     if (calibrator.low, calibrator.high) != (0.0, 1.0):
@@ -301,24 +329,75 @@ def apply(calibrator: Calibrator, votes: Floats, max_risk: float | None = None) 
     counts = np.bincount(new_cells, minlength=len(cells.values)).astype(float)
     drift = shift.compare_votes(cells, evidence.n, counts, p)
     warnings = tuple(f"shifted domain: {reason}" for reason in drift.reasons)
+    is_answered, no_risk = np.ones(len(new), bool), ""
+    if limit is not None and drift.is_shift:
+        is_answered = np.zeros(len(new), bool)
+        no_risk = "no risk can be guaranteed under domain shift, so every item is left for review"
+    elif limit is not None:
+        sure = confidence(p)
+        is_answered, no_risk = _answers(calibrator, limit, sure, evidence.votes, sure[new_cells])
     fallback = drift.is_shift and {part.family for part in _maps(calibrator)} != {ANCHOR}
     if fallback:
         p = vote_shares(cells)
         warnings += ("the calibrator was not used: verdicts are by uniform majority",)
-    confidences = confidence(p)[new_cells]
-    is_answered = np.ones(len(new), bool)
-    if max_risk is not None:
-        control = ConformalControl(
-            np.array(calibrator.control.wrong), calibrator.control.n, max_risk
-        )
-        is_answered = np.zeros(len(new), bool) if drift.is_shift else control.answers(confidences)
-        if drift.is_shift:
-            warnings += (
-                "no risk can be guaranteed under domain shift, so every item is left for review",
-            )
-        elif control.n < control.fewest:
-            warnings += (f"{control.n} held-out sources cannot guarantee a risk of {max_risk:g}",)
+    if no_risk:
+        warnings += (no_risk,)
     return CalibratedRows(p[new_cells], is_answered, drift, fallback, warnings)
+
+
+def check_limit(calibrator: Calibrator, limit: RiskLimit | None, where: str = "") -> None:
+    """Refuse a promise that the file cannot make.
+
+    Raises:
+        InputError: a risk with confidence, and a calibrator of an earlier version.
+    """
+    if limit is not None and limit.level is not None and calibrator.control.right is None:
+        raise InputError(
+            "an earlier version wrote this calibrator: it promises a risk on average, and none "
+            "with confidence",
+            path=where or None,
+            field="control",
+            hint="fit it again (clash calibrate), or leave out --risk-confidence",
+        )
+
+
+def _answers(
+    calibrator: Calibrator, limit: RiskLimit, reference: Floats, weights: Floats, new: Floats
+) -> tuple[NDArray[np.bool_], str]:
+    """Which rows to answer, and why none can be where that is so.
+
+    Args:
+        calibrator: the calibrator.
+        limit: the share of wrong verdicts.
+        reference: (P,), confidence by cell.
+        weights: (P,), training rows in each.
+        new: (N,), confidence on the new rows.
+
+    Raises:
+        InputError: a risk with confidence, and a calibrator of an earlier version.
+    """
+    check_limit(calibrator, limit)
+    held = calibrator.control
+    wrong = np.array(held.wrong)
+    if limit.level is None:
+        average = ConformalControl(wrong, held.n, limit.max_risk)
+        fewest, is_answered = average.fewest, average.answers(new)
+    else:
+        bound = BinomialControl(
+            np.array(held.right or []), wrong, reference, weights, limit.max_risk, limit.level
+        )
+        fewest, is_answered = bound.fewest, bound.answers(new)
+        if held.n >= fewest and np.isinf(bound.threshold):
+            return is_answered, (
+                f"{limit.in_words} cannot be guaranteed: too many of the {held.n} held-out verdicts"
+                " are wrong; label more items or allow a higher risk"
+            )
+    if held.n >= fewest:
+        return is_answered, ""
+    return is_answered, (
+        f"{held.n} held-out sources cannot guarantee {limit.in_words}: at least {fewest} are "
+        f"needed, which is about {math.ceil(fewest / CONTROL_SHARE)} labelled items"
+    )
 
 
 def _maps(calibrator: Calibrator) -> list[DeployedMap]:

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.calibration.calibrator import (
+    CONTROL_SHARE,
     SCHEMA,
     Calibrator,
     DeployedMap,
     HeldOutSources,
     TrainingPattern,
     TrainingRecord,
-    confidence,
 )
 from clash.stats.selection import blocks
+from clash.stats.selection.metrics import confidence
 from clash.stats.selection.selector import learn
 from clash.version import __version__
 
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from clash.stats.selection.panel import Cells, Evidence, PanelVotes
     from clash.stats.typing import Floats
     from clash.votes import Votes
-
-
-CONTROL_SHARE = 0.3
-"""Labelled sources that the map is not fitted to, so that a risk can be promised by them."""
 
 
 def fit(
@@ -120,4 +117,8 @@ def _hold_out(
     sample = panel.rows(order[first])
     confidences = confidence(p)[sample.pattern]
     wrong = sample.credits(p) < 1
-    return HeldOutSources(n=len(first), wrong=sorted(float(c) for c in confidences[wrong]))
+    return HeldOutSources(
+        n=len(first),
+        wrong=sorted(float(c) for c in confidences[wrong]),
+        right=sorted(float(c) for c in confidences[~wrong]),
+    )

@@ -21,7 +21,13 @@ from clash.stats.selection.families import FAMILIES
 from clash.stats.selection.metrics import Metrics
 from clash.stats.selection.model_choice import selection_penalty
 from clash.stats.selection.panel import SealedRows
-from clash.stats.selection.selector import DeployedModel, SplitOutcome, evaluate, learn
+from clash.stats.selection.selector import (
+    DeployedModel,
+    SplitOutcome,
+    evaluate,
+    learn,
+    plain_majority,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -94,8 +100,11 @@ class CalibrationStudy:
         selected: the heaviest of what is chosen on all labels.
         judges: those it asks, in order.
         members: all that is chosen on all labels, which is what a calibrator deploys.
-        test: of the choices of the splits, by metric; ``ece`` is of all test blocks together.
-        reliability: of all test blocks together.
+        test: of the choices of the splits, by metric; means over splits.
+        calibration_error: of one map, the mean over the maps of the splits, each measured on its
+            test block, without the part that few rows add.
+        majority_error: the same of plain vote shares.
+        reliability: of all test blocks together, whose maps' errors partly cancel, beside chance.
         gain: accuracy minus majority's, over rows, clustered by source.
         diagnostics: of the deployed prefixes, mean over splits.
         oracle: test squared error of the best candidate of each split in hindsight: no
@@ -123,6 +132,8 @@ class CalibrationStudy:
     members: tuple[MapMember, ...]
     test: SplitMeans
     majority: SplitMeans
+    calibration_error: Interval
+    majority_error: Interval
     reliability: Reliability
     gain: Interval
     families: tuple[FamilyResult, ...]
@@ -301,9 +312,8 @@ def _summary(
     model: DeployedModel,
 ) -> CalibrationStudy:
     first = outcomes[0].choice
-    reliability = _pool_test_blocks(outcomes)
-    test = _figures([o.test for o in outcomes])
-    test = {**test, "ece_by_split": test["ece"], "ece": SplitMean(reliability.ece, test["ece"].se)}
+    test_blocks = [o.test_block for o in outcomes]
+    plain = plain_majority(panel)
     pressures = [o.pressure for o in outcomes]
     return CalibrationStudy(
         frame=frame,
@@ -322,9 +332,15 @@ def _summary(
             MapMember(m.family, tuple(frame.judges[j] for j in m.judges), m.weight)
             for m in model.members
         ),
-        test=test,
+        test=_figures([o.test for o in outcomes]),
         majority=_figures([o.majority for o in outcomes]),
-        reliability=reliability,
+        calibration_error=SealedRows.calibration_gap(
+            test_blocks, [o.model.p for o in outcomes], np.random.default_rng(0)
+        ),
+        majority_error=SealedRows.calibration_gap(
+            test_blocks, [plain] * len(outcomes), np.random.default_rng(0)
+        ),
+        reliability=_pool_test_blocks(outcomes),
         gain=_gain(panel, outcomes),
         families=tuple(_family_lines(settings, outcomes)),
         diagnostics={

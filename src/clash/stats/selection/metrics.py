@@ -6,14 +6,12 @@ and side 1 where C = 3.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from clash.stats.intervals import encode_clusters, ratio_variance
 from clash.stats.scoring import ece
 
 if TYPE_CHECKING:
@@ -77,6 +75,11 @@ def verdicts(p: Floats) -> Floats:
     table = np.column_stack([1 - p[:, 0], p[:, 0]]) if p.shape[1] == 1 else p
     top = table >= table.max(axis=1, keepdims=True) - LEVEL
     return np.asarray(top / top.sum(axis=1, keepdims=True))
+
+
+def confidence(p: Floats) -> Floats:
+    """(n,), probability of the verdict."""
+    return np.asarray(np.maximum(p[:, 0], 1 - p[:, 0]) if p.shape[1] == 1 else p.max(axis=1))
 
 
 def classes(y: Floats) -> Floats:
@@ -164,24 +167,17 @@ class Reliability:
         chance: its mean if the predictions were right: labels are drawn from them, one draw for
             all rows of a source.
         chance_high: 95th percentile of those draws; an ``ece`` above it is not chance.
-        root_mean_gap: root of the unbiased estimate of the mean squared gap, 0 where that is negative.
-            At least as large as the mean |gap| would be without noise. The variance of each gap
-            is that over sources; NaN where a bin has one source only.
     """
 
     ece: float
     chance: float
     chance_high: float
-    root_mean_gap: float
 
 
 def reliability(
     p: Floats, y: Floats, groups: Index, rng: np.random.Generator, draws: int = DRAWS
 ) -> Reliability:
     """Measure predictions (n, C) against targets (n, C); over three classes, the mean.
-
-    Source of the debiased figure: Kumar, Liang and Ma, Verified Uncertainty Calibration (2019),
-    for bins of equal mass, with a variance that allows for copies of a source.
 
     Args:
         p: predictions.
@@ -196,13 +192,10 @@ def reliability(
     draw_of = np.where(is_shared[code], code, len(is_shared) + np.arange(len(y)))
     draw_of = np.unique(draw_of, return_inverse=True)[1]
     chance_errors = [_chance_error(p, draw_of, rng) for _ in range(draws)]
-    squares = [_mean_square(p[:, c], y[:, c], code) for c in range(p.shape[1])]
-    square = float(np.mean(squares))
     return Reliability(
         calibration_error(p, y, BINS),
         float(np.mean(chance_errors)),
         float(np.quantile(chance_errors, 0.95)),
-        math.sqrt(max(square, 0.0)) if not math.isnan(square) else math.nan,
     )
 
 
@@ -219,18 +212,3 @@ def _chance_error(p: Floats, draw_of: Index, rng: np.random.Generator) -> float:
         return calibration_error(p, (u < p).astype(float), BINS)
     labels = (u > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
     return calibration_error(p, np.eye(p.shape[1])[labels], BINS)
-
-
-def _mean_square(p: Floats, y: Floats, code: Index) -> float:
-    """Mean over rows of the squared gap of their bin, each less its variance over sources."""
-    bins = mass_bins(p, BINS)
-    total = 0.0
-    for b in np.unique(bins):
-        inside = bins == b
-        gap = p[inside] - y[inside]
-        _, sources, n_sources = encode_clusters(gap, code[inside])
-        if n_sources < 2:
-            return math.nan
-        variance = ratio_variance(gap - gap.mean(), sources, n_sources) / len(gap) ** 2
-        total += len(gap) * (float(gap.mean()) ** 2 - variance)
-    return total / len(p)

@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
+from clash.stats.selection.calibration_gap import MeasuredBlock, calibration_gap
 from clash.stats.selection.metrics import (
     Loss,
     Metrics,
     Reliability,
+    confidence,
     credits_of,
     losses,
     measure,
@@ -29,6 +31,7 @@ from clash.stats.selection.metrics import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clash.stats.intervals import Interval
     from clash.stats.typing import Floats, Index
 
 Target = Literal["binary", "three", "scalar"]
@@ -204,6 +207,28 @@ class SealedRows:
         """Calibration error of predictions by pattern, and its value by chance."""
         rows = self._rows
         return reliability(p[rows.pattern], rows.y, rows.group, rng)
+
+    @staticmethod
+    def calibration_gap(
+        blocks: Sequence[SealedRows], predictions: Sequence[Floats], rng: np.random.Generator
+    ) -> Interval:
+        """Calibration error of one map, over blocks that each have their own (P, C) by pattern."""
+        rows = [block._rows for block in blocks]  # noqa: SLF001 - our own
+        return calibration_gap(
+            [
+                MeasuredBlock(p[part.pattern], part.y, part.group)
+                for part, p in zip(rows, predictions, strict=True)
+            ],
+            rng,
+        )
+
+    def verdict_errors(
+        self, p: Floats, rng: np.random.Generator
+    ) -> tuple[Floats, npt.NDArray[np.bool_]]:
+        """Confidence in the verdict, and whether it is wrong, for one random row of each source."""
+        order = rng.permutation(self.n)
+        sample = self._rows.take(order[np.unique(self._rows.group[order], return_index=True)[1]])
+        return confidence(p)[sample.pattern], sample.credits(p) < 1
 
     def mse(self, p: Floats) -> float:
         """Mean squared error of predictions by pattern."""
