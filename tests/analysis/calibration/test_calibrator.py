@@ -103,7 +103,8 @@ def test_a_changed_file_is_refused():
 
 def test_under_a_shift_it_warns_and_falls_back_to_majority():
     found = made(encode(rows(skill=(0.9, 0.2, 0.25, 0.3))))
-    moved = calibrate_votes(found, encode(rows(400, skill=(0.9, 0.85, 0.85, 0.8), seed=3)), 0.1, "")
+    new = encode(rows(400, skill=(0.9, 0.85, 0.85, 0.8), seed=3))
+    moved = calibrate_votes(found, new, RiskLimit(0.1), "")
     assert moved.rows.shift.is_shift
     assert moved.rows.fallback or found.family == "majority"
     assert not moved.rows.answered.any()
