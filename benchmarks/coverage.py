@@ -16,9 +16,11 @@ import argparse
 import zlib
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import expit
 
 from clash.stats.agreement import cohen_kappa
 from clash.stats.intervals import (
@@ -28,6 +30,9 @@ from clash.stats.intervals import (
     wilson,
     wilson_clustered,
 )
+from clash.stats.selection.calibration_gap import MeasuredBlock, calibration_gap
+from clash.stats.selection.conformal import BinomialControl
+from clash.stats.selection.ppi import powered_proportion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,13 +74,16 @@ class Case:
 CASES: list[Case] = []
 
 
-def cases(estimate, *designs, notes=None):
-    """Register a function of (rng, *arguments) for designs (name, *arguments)."""
+def cases(estimate, *designs, notes=MappingProxyType({})):
+    """Register a function of (rng, *arguments) for designs (name, *arguments).
+
+    ``notes`` are by design; that of "" is for all others.
+    """
 
     def register(function):
         for design, *arguments in designs:
             run = partial(_call, function, arguments)
-            CASES.append(Case(estimate, design, run, (notes or {}).get(design, "")))
+            CASES.append(Case(estimate, design, run, notes.get(design, notes.get("", ""))))
         return function
 
     return register
@@ -184,6 +192,121 @@ def kappa(rng, n, agreement):
     first = rng.integers(0, 2, n)
     second = np.where(rng.random(n) < agreement, first, 1 - first)
     return trial(cohen_kappa(first, second).interval, 2 * agreement - 1)
+
+
+def _labelled_panel(rng, p, copies, accuracy, n_sources):
+    """Labels and vote shares of three judges, in sources that share the rate of success."""
+    of_source = rng.beta(p * 1.5, (1 - p) * 1.5, n_sources) if copies > 1 else np.full(n_sources, p)
+    y = (rng.random((n_sources, copies)) < of_source[:, None]).astype(float)
+    right = (rng.random((3, *y.shape)) < accuracy).mean(axis=0)
+    shares = np.where(y == 1, right, 1 - right)
+    return y.ravel(), shares.ravel(), np.repeat(np.arange(n_sources), copies)
+
+
+@cases(
+    "win rate corrected by labels",
+    *(
+        (
+            f"{n} labels of {n + 600}, rate {p:g}, three judges right on {accuracy:.0%}",
+            n,
+            p,
+            1,
+            accuracy,
+        )
+        for n in (20, 30, 100)
+        for p in (0.5, 0.8, 0.95, 0.98)
+        for accuracy in (0.75, 0.9)
+    ),
+    *(
+        (f"{n} sources of 3, rate {p:g}, correlation 0.4, judges right on 75%", n, p, 3, 0.75)
+        for n in (20, 30, 100)
+        for p in (0.5, 0.95, 0.98)
+    ),
+)
+def corrected_rate(rng, n, p, copies, accuracy):
+    y, judges, source = _labelled_panel(rng, p, copies, accuracy, n + 600 // copies)
+    known = source < n
+    found = powered_proportion(
+        y[known], judges[known], judges[~known], source[known], source[~known]
+    )
+    return trial(found.interval, p)
+
+
+def _error_of_map(sharpness, level, noise):
+    """A map of five judges' votes for each split, and its true root mean squared error."""
+
+    def blocks(rng, n, copies):
+        label = np.repeat((rng.random(n) < level).astype(float), copies)
+        source = np.repeat(np.arange(n), copies)
+        votes = np.where(
+            label == 1, rng.binomial(5, 0.7, n * copies), rng.binomial(5, 0.3, n * copies)
+        )
+        k = np.arange(6)
+        ways = np.array([1, 5, 10, 10, 5, 1])
+        right, wrong = ways * 0.7**k * 0.3 ** (5 - k), ways * 0.3**k * 0.7 ** (5 - k)
+        share = level * right + (1 - level) * wrong
+        odds = np.log(0.7 / 0.3) * (2 * k - 5)
+        truth = expit(np.log(level / (1 - level)) + odds)
+        measured, squares = [], []
+        for _ in range(30):
+            scale, shift = sharpness * np.exp(rng.normal(0, noise)), rng.normal(0, noise)
+            p = expit(np.log(level / (1 - level)) + scale * odds + shift)
+            test = np.isin(source, rng.permutation(n)[: n // 5])
+            measured.append(MeasuredBlock(p[votes[test], None], label[test, None], source[test]))
+            squares.append(share @ (p - truth) ** 2)
+        return measured, float(np.sqrt(np.mean(squares)))
+
+    return blocks
+
+
+@cases(
+    "calibration error of one map",
+    *(
+        (f"{n} labels, {name}", n, copies, sharpness, level, noise)
+        for n, copies in ((50, 1), (100, 1), (300, 1), (1000, 1), (100, 3))
+        for name, sharpness, level, noise in (
+            ("perfect maps", 1.0, 0.5, 0.0),
+            ("maps that scatter", 1.0, 0.5, 0.3),
+            ("maps too sure by half", 1.5, 0.5, 0.1),
+            ("maps too sure by half, 90% of one class", 1.5, 0.9, 0.1),
+        )
+    ),
+    notes={"": "wider than needed: the error cannot be below 0, and gaps are unknown"},
+)
+def calibration_error(rng, n, copies, sharpness, level, noise):
+    blocks, truth = _error_of_map(sharpness, level, noise)(rng, n, copies)
+    return trial(calibration_gap(blocks, rng), truth)
+
+
+RISK_WORLDS = {
+    "calibrated": lambda sure: 1 - sure,
+    "too sure": lambda sure: np.minimum(2.5 * (1 - sure), 1),
+    "every verdict just above the risk": lambda sure: np.full(len(sure), 0.1001),
+    "wrong where it is sure": lambda sure: np.where(sure > 0.8, 0.16, 0.02),
+    "2% errors": lambda sure: np.full(len(sure), 0.02),
+    "no errors": lambda sure: np.zeros(len(sure)),
+    "all wrong": lambda sure: np.ones(len(sure)),
+}
+
+
+@cases(
+    "at most 10% wrong, 90% confidence",
+    *(
+        (f"{n} held out, {name}", n, errors)
+        for name, errors in RISK_WORLDS.items()
+        for n in (20, 90, 300, 900)
+    ),
+    notes={"": "a promise, not an interval: kept in at least 90%; length is the share answered"},
+)
+def risk_with_confidence(rng, n, errors):
+    everybody = np.linspace(0.5, 1, 5000)
+    sure = rng.uniform(0.5, 1, n)
+    wrong = rng.random(n) < errors(sure)
+    reference = everybody[::25]
+    bound = BinomialControl(sure[~wrong], sure[wrong], reference, np.ones(len(reference)), 0.1)
+    answered = bound.answers(everybody)
+    is_kept = not answered.any() or errors(everybody)[answered].mean() <= 0.1
+    return Trial(bool(is_kept), float(answered.mean()))
 
 
 def measure(subject: Case, runs: int, seed: int) -> tuple[float, float, int]:

@@ -40,7 +40,9 @@ def test_map_and_stopping_plot_are_drawn_and_in_the_json(parity: Path, tmp_path:
     folder = tmp_path / "plots"
     result = runner.invoke(app, [str(parity), "--plots", str(folder), "--json", *WORDS])
     record = json.loads(result.stdout)
-    names = {f"{stem}.{end}" for stem in ("regime-map", "stopping") for end in ("svg", "png")}
+    names = {
+        f"{stem}.{end}" for stem in ("regime-map", "stopping", "risk") for end in ("svg", "png")
+    }
     assert {path.name for path in folder.iterdir()} == names
     assert {path.rpartition("/")[2] for path in record["plots"]} == names
     cells = {(cell["k"], cell["labels"]): cell for cell in record["regime_map"]}
@@ -50,6 +52,7 @@ def test_map_and_stopping_plot_are_drawn_and_in_the_json(parity: Path, tmp_path:
     drawn = (folder / "regime-map.svg").read_text()
     assert "4 judges, 160 labelled rows" in drawn
     assert "steps help" in (folder / "stopping.svg").read_text()
+    assert "with 90% confidence" in (folder / "risk.svg").read_text()
 
 
 def test_without_a_table_in_the_menu_there_is_a_map_but_no_gap(

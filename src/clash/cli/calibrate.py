@@ -114,8 +114,8 @@ def calibrate(
         Path | None,
         typer.Option(
             "--plots",
-            help="Folder for the regime map (best family by number of judges and labels) and the "
-            "stopping plot (effect of the next judge), SVG and PNG.",
+            help="Folder for the regime map (best family by number of judges and labels), the "
+            "stopping plot (effect of the next judge) and the risk curve, SVG and PNG.",
         ),
     ] = None,
     jobs: Annotated[
@@ -186,12 +186,12 @@ def calibrate(
 
 
 def _draw(findings: CalibrateFindings, folder: Path, *, quiet: bool) -> dict[str, Any]:
-    """Draw the regime map and the stopping plot: the map's cells and the files written."""
+    """Draw the regime map, the stopping plot and the risk curve: the map's cells and the files written."""
     from clash.report.regime_figures import map_json, write_plots
 
     with _progress(quiet=quiet, label="regime map") as progress:
         regimes = findings.regimes(progress)
-    paths = [str(path) for path in write_plots(regimes, folder)]
+    paths = [str(path) for path in write_plots(regimes, findings.risk, folder)]
     return {"regime_map": map_json(regimes.map), "plots": paths}
 
 

@@ -1,4 +1,4 @@
-"""Pictures of a calibration: the regime map, and the gain of each further judge."""
+"""Pictures of a calibration: the regime map, the gain of each further judge, and the risk curve."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
     from clash.analysis.calibration.regimes import PanelRegimes
+    from clash.analysis.calibration.risk import RiskCurve
     from clash.stats.selection.regime import JudgeSteps, RegimeCell, RegimeMap
 
 SHORT = {
@@ -46,12 +47,39 @@ KEY = (
 )
 
 
-def write_plots(regimes: PanelRegimes, folder: Path) -> list[Path]:
-    """The map and the stopping diagnostic as SVG and PNG; the paths written."""
+def write_plots(regimes: PanelRegimes, risk: RiskCurve, folder: Path) -> list[Path]:
+    """The map, the stopping diagnostic and the risk curve as SVG and PNG; the paths written."""
     paths = save(regime_figure([regimes.map], [regimes.title]), folder, "regime-map")
     if regimes.steps:
         paths += save(stopping_figure(regimes.steps), folder, "stopping")
-    return paths
+    return paths + save(risk_figure(risk), folder, "risk")
+
+
+def risk_figure(curve: RiskCurve) -> Figure:
+    """How many rows are answered by number of labels: a panel for each promise, a line for each risk."""
+    require("matplotlib")
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    promises = (
+        ("on_average", "the risk is kept on average"),
+        ("with_confidence", f"the risk is kept with {curve.level:.0%} confidence"),
+    )
+    with rc_context(STYLE):
+        figure = Figure(figsize=(8.8, 3.4), layout="constrained")
+        axes = figure.subplots(1, len(promises), sharey=True)
+        for axis, (name, title) in zip(axes, promises, strict=True):
+            for max_risk in sorted({step.max_risk for step in curve.steps}):
+                steps = [step for step in curve.steps if step.max_risk == max_risk]
+                labels = [step.labels for step in steps]
+                shares = [getattr(step, name) for step in steps]
+                axis.plot(labels, shares, "-o", markersize=3, label=f"at most {max_risk:.0%} wrong")
+            axis.axvline(curve.labels, linestyle="--", linewidth=0.9, color="0.4")
+            axis.set_xscale("log")
+            axis.set(title=title, xlabel="labels (dashed: those there are)", ylim=(-0.02, 1.02))
+        axes[0].set_ylabel("share of rows answered")
+        axes[0].legend(frameon=False, fontsize=7)
+    return figure
 
 
 def regime_figure(maps: Sequence[RegimeMap], titles: Sequence[str]) -> Figure:
