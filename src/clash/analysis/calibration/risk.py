@@ -84,8 +84,8 @@ class AnsweredShare:
 def fewest_labels(max_risk: float, level: float) -> int:
     """Labels with which a risk can be promised if no held-out verdict is wrong."""
     nothing = np.zeros(0)
-    held = BinomialControl(nothing, nothing, nothing, nothing, max_risk, level).fewest
-    return math.ceil(held / CONTROL_SHARE)
+    n_held_out = BinomialControl(nothing, nothing, nothing, nothing, max_risk, level).fewest
+    return math.ceil(n_held_out / CONTROL_SHARE)
 
 
 def risk_curve(
@@ -118,21 +118,26 @@ def risk_curve(
         for max_risk in risks:
             on_average, bounds = [], []
             for rows, batch in zip(draws, batches, strict=True):
-                held, is_wrong = sure[rows], wrong[rows]
-                control = ConformalControl(held[is_wrong], n, max_risk)
+                held_out, is_wrong = sure[rows], wrong[rows]
+                control = ConformalControl(held_out[is_wrong], n, max_risk)
                 on_average.append(float(control.answers(batch).mean()))
                 bound = BinomialControl(
-                    held[~is_wrong], held[is_wrong], values, count.astype(float), max_risk, level
+                    held_out[~is_wrong],
+                    held_out[is_wrong],
+                    values,
+                    count.astype(float),
+                    max_risk,
+                    level,
                 )
                 bounds.append(bound.threshold)
             thresholds: Floats = np.array(bounds)
-            answered = np.mean([float((sure >= threshold).mean()) for threshold in thresholds])
+            share = np.mean([float((sure >= threshold).mean()) for threshold in thresholds])
             steps.append(
                 RiskStep(
                     n_labels,
                     max_risk,
                     float(np.mean(on_average)),
-                    float(answered),
+                    float(share),
                     float(np.isfinite(thresholds).mean()),
                 )
             )

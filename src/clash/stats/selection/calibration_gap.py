@@ -186,12 +186,12 @@ def _slope(parts: Sequence[_BinnedResiduals], square: float, null: Floats, n_sou
     for part in parts:
         influence += part.influence(n_sources) / len(parts)
     columns = sorted({part.column for part in parts})
-    expected = float(
+    slope = float(
         np.mean([_column_slope([p for p in parts if p.column == c], n_sources) for c in columns])
     )
     if square <= np.quantile(null, 0.975):
-        return expected
-    return max(expected, (float(influence @ influence) - 2 * float(null.var())) / square)
+        return slope
+    return max(slope, (float(influence @ influence) - 2 * float(null.var())) / square)
 
 
 def _column_slope(parts: Sequence[_BinnedResiduals], n_sources: int) -> float:

@@ -185,11 +185,11 @@ class BinomialControl:
         if not power.any():
             return []
         first = int(np.argmax(power))
-        chain, reached = [first], share[first]
+        chain, last_share = [first], share[first]
         for index in range(first + 1, len(values)):
-            if share[index] >= reached + STEP or index == len(values) - 1:
+            if share[index] >= last_share + STEP or index == len(values) - 1:
                 chain.append(index)
-                reached = share[index]
+                last_share = share[index]
         return [float(-values[index]) for index in chain]
 
 
