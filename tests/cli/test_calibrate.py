@@ -74,10 +74,12 @@ def test_from_labels_to_calibrated_verdicts_that_verify(tmp_path, prompts, capsy
     assert all(sum(v.p.values()) == pytest.approx(1) for v in judged)
     assert run(["verify", "second"]) == 0
 
-    answer(capsys, *base, "--run-id", "third", "--calibrator", "cal.json", "--max-risk", "0.01")
+    risk = ("--max-risk", "0.01", "--risk-confidence", "0.9")
+    answer(capsys, *base, "--run-id", "third", "--calibrator", "cal.json", *risk)
     third = RunFolder.open("third").verdicts()
     assert all(v.winner is None for v in third)
     assert any("for review" in v.abstained for v in third)
+    assert any("0.01 with 90% confidence" in v.abstained for v in third)
     assert run(["verify", "third"]) == 0
 
 
