@@ -401,7 +401,6 @@ def test_the_front_is_marked_where_quality_has_a_price(folder):
     assert places["cheap"][0] < places["neither"][0] < places["dear"][0]
     assert places["dear"][1] < places["cheap"][1] < places["neither"][1]
     assert "neither: 50% win rate, $0.01" in picture.description
-    assert [part.endswith("on the front") for part in picture.description.split("; ")] == [
-        *(True, True, False)
-    ]
+    on_front = [part.endswith("on the front") for part in picture.description.split("; ")]
+    assert on_front == [True, True, False]
     assert charts.pareto(replace(found, trades=trades[:1]), "cost") is None
