@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from clash.errors import InputError
+from clash.report.simulations import as_json, table
 from clash.reproduction.simulations import EXPERIMENTS, PaperComparison, Simulation
+from clash.reproduction.simulations import design_study as study
 from clash.reproduction.simulations.experiment import SampleMean
 from clash.reproduction.simulations.finite_calibration import BEYOND
 from clash.reproduction.simulations.learned_weights import SETUPS, PanelSetup
 from clash.reproduction.simulations.semi_real import semi_real
 from clash.stats.simulate import IndependentPanel
+from clash.stats.simulate.designs import DESIGNS, Design
 from clash.votes import read_votes
 
 if TYPE_CHECKING:
@@ -30,7 +33,7 @@ FEW |= {"regime-map": 2}
 
 @pytest.fixture(scope="module")
 def results() -> dict[str, Simulation]:
-    return {name: experiment.run(0, FEW[name]) for name, experiment in EXPERIMENTS.items()}
+    return {name: EXPERIMENTS[name].run(0, replications) for name, replications in FEW.items()}
 
 
 def test_three_judges_are_exact(results: dict[str, Simulation]) -> None:
@@ -206,3 +209,36 @@ def test_semi_real_refuses_what_it_cannot_draw_from(tmp_path: Path) -> None:
     scores = replace(_votes(tmp_path, 4), kind="numeric")
     with pytest.raises(InputError, match="scores"):
         semi_real(0, 2, [scores])
+
+
+def test_a_study_of_designs_compares_auto_with_majority_and_with_what_is_possible(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Paired differences are those of the accuracies, and nobody beats Bayes' rule by much."""
+    monkeypatch.setattr(study, "DESIGNS", [DESIGNS[4], DESIGNS[6]])
+    simulation = study.designs(1, 2, sizes=(400,))
+    for cell in simulation.cells:
+        assert cell.against_majority.estimate == pytest.approx(cell.auto - cell.majority)
+        assert cell.against_majority.low <= cell.against_majority.estimate
+        assert max(cell.auto, cell.majority, cell.dawid_skene) < cell.oracle + 0.03
+        assert sum(cell.chosen.values()) == cell.n_panels == 2
+    assert [cell.design for cell in simulation.cells] == ["one-sided factor", "expert"]
+    expert = simulation.cells[1]
+    assert expert.auto > expert.majority + 0.05
+    shown = table(simulation)
+    assert shown.rows[1][0] == "expert"
+    assert as_json(simulation)["cells"][1]["against_majority"]["estimate"] > 0.05
+
+
+@pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)
+def test_the_oracle_of_a_design_is_its_law(design: Design) -> None:
+    """Its probabilities are right as often as they say, which no rule fitted to other laws is."""
+    sample = design.sample(4000, np.random.default_rng(9))
+    sure = np.maximum(sample.oracle, 1 - sample.oracle)
+    right = (sample.oracle > 0.5) == sample.truth
+    assert (sample.votes >= 0).any(axis=1).all()
+    assert abs(right.mean() - sure.mean()) < 4 * (sure * (1 - sure)).mean() ** 0.5 / 4000**0.5
+    for low, high in ((0.5, 0.8), (0.8, 1.0)):
+        part = (sure >= low) & (sure <= high)
+        if part.sum() > 100:
+            assert abs(right[part].mean() - sure[part].mean()) < 0.05

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
     from clash.reproduction.simulations import (
         CurvePlot,
+        DesignCell,
         Experiment,
         PaperComparison,
         RiskCurve,
         Simulation,
         VotesExperiment,
     )
+    from clash.stats.intervals import Interval
 
 SMALL = 0.01
 
@@ -40,10 +42,61 @@ def as_json(simulation: Simulation) -> dict[str, Any]:
 
 
 def table(simulation: Simulation) -> Table:
-    """The paper's figures and ours side by side."""
+    """The paper's figures and ours side by side, or results by design and size."""
+    if simulation.cells:
+        return _design_table(simulation)
     columns = ["", "paper", "ours", "s.e.", "apart by", ""]
     rows = [_cells(row) for row in simulation.rows]
     return Table(simulation.title, columns, rows, frozenset({1, 2, 3, 4}), brief=True)
+
+
+def _design_table(simulation: Simulation) -> Table:
+    columns = [
+        "design",
+        "items",
+        "majority",
+        "Dawid-Skene",
+        "auto",
+        "best member",
+        "oracle",
+        "auto - majority",
+        "auto - best member",
+        "log-loss - share's",
+        "below / above",
+    ]
+    rows = [_design_cells(cell) for cell in simulation.cells]
+    notes = (
+        "best member: the model of auto's menu, or majority, that is right most often here, known "
+        "only in hindsight; oracle: Bayes' rule under the law that drew the votes; below / above: "
+        "panels on which auto differs from majority by 1.96 standard errors over their items",
+    )
+    return Table(simulation.title, columns, rows, frozenset(range(1, 11)), notes, brief=True)
+
+
+def _design_cells(cell: DesignCell) -> list[str]:
+    return [
+        cell.design,
+        str(cell.n_items),
+        *(f"{100 * x:.1f}" for x in (cell.majority, cell.dawid_skene, cell.auto)),
+        f"{100 * cell.best_member_accuracy:.1f} {cell.best_member}",
+        f"{100 * cell.oracle:.1f}",
+        _points(cell.against_majority),
+        _points(cell.against_member),
+        _signed(cell.log_loss_against_share, 3, 1.0),
+        f"{cell.panels_below} / {cell.panels_above}",
+    ]
+
+
+def _points(interval: Interval) -> str:
+    return _signed(interval, 1, 100.0)
+
+
+def _signed(interval: Interval, digits: int, scale: float) -> str:
+    """An estimate with its interval; + 0.0 keeps a rounded zero from having a minus sign."""
+    estimate, low, high = (
+        round(scale * x, digits) + 0.0 for x in (interval.estimate, interval.low, interval.high)
+    )
+    return f"{estimate:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
 
 
 def setting(simulation: Simulation) -> str:
@@ -54,7 +107,8 @@ def setting(simulation: Simulation) -> str:
         "replications": str(simulation.replications),
     }
     listing_of_parts = "; ".join(f"{name}: {value}" for name, value in parts.items())
-    return f"{simulation.name}, after {simulation.source}; {listing_of_parts}"
+    after = "" if simulation.cells else f", after {simulation.source}"
+    return f"{simulation.name}{after}; {listing_of_parts}"
 
 
 def _cells(row: PaperComparison) -> list[str]:

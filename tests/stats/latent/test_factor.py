@@ -12,6 +12,7 @@ from clash.stats.latent.factor import (
     FactorModel,
     FactorPriors,
     factor,
+    factor_class,
     factor_family,
     product_rule,
     trait,
@@ -32,14 +33,20 @@ def test_the_quadrature_integrates_normal_moments(rank):
 
 
 @pytest.mark.parametrize(
-    ("rank", "groups"),
-    [(1, None), (2, None), (0, [0, 0, 1, 1, 2]), (1, [0, 0, 1, 1, 2])],
+    ("rank", "groups", "by_class"),
+    [
+        (1, None, False),
+        (2, None, False),
+        (0, [0, 0, 1, 1, 2], False),
+        (1, [0, 0, 1, 1, 2], False),
+        (1, None, True),
+    ],
 )
-def test_gradient_against_finite_differences(rank, groups):
+def test_gradient_against_finite_differences(rank, groups, by_class):
     rng = np.random.default_rng(0)
     votes = rng.integers(-1, 3, (100, 5)).astype(np.int8)
     patterns = collapse(votes, labels=rng.integers(-1, 2, 100))
-    model = FactorModel.of(patterns, rank, groups, FactorPriors(), 7)
+    model = FactorModel.of(patterns, rank, groups, FactorPriors(), 7, by_class=by_class)
     theta = 0.4 * rng.normal(size=len(model.penalty.centre))
     numeric = [
         (objective(theta + e, model, patterns)[0] - objective(theta - e, model, patterns)[0]) / 2e-6
@@ -95,6 +102,22 @@ def test_beats_majority_and_does_not_lose_to_independence_where_a_factor_moves_a
     won = accuracy(factor(patterns).item_posterior, truth)
     assert won > accuracy(majority(patterns).item_posterior, truth) + 0.02
     assert won >= accuracy(dawid_skene(patterns).item_posterior, truth) - 0.002
+
+
+def test_loadings_by_class_are_told_apart():
+    """A factor of class 1 alone, in either naming of the classes."""
+    rng = np.random.default_rng(3)
+    for truth_of_one in (0, 1):
+        truth = rng.integers(0, 2, 4000)
+        moved_class = (truth == truth_of_one)[:, None]
+        eta = (2 * truth - 1)[:, None] * 1.2 + 2.0 * moved_class * rng.normal(size=(4000, 1))
+        votes = (rng.random((4000, 8)) < 1 / (1 + np.exp(-eta - np.zeros(8)))).astype(np.int8)
+        fit = factor_class(collapse(votes))
+        loadings, contrast = fit.parameters.loadings[:, 0], fit.parameters.contrast[:, 0]
+        by_class = np.abs(np.stack([loadings - contrast, loadings + contrast])).mean(axis=1)
+        assert fit.converged
+        assert by_class[truth_of_one] > 1.5
+        assert by_class[1 - truth_of_one] < 0.7
 
 
 def test_family_factors_discount_copies():

@@ -26,7 +26,7 @@ from clash.stats.latent.vote_correlations import (
     mean_correlation,
 )
 from clash.stats.latent.vote_counting import majority
-from stats.latent.simulated import accuracy, independent, moved
+from stats.latent.simulated import accuracy, coupled, independent, moved
 
 VOTES = Path(__file__).resolve().parents[3] / "../shared/data/votes"
 CODES = {"A": 1, "B": 0, "tie": 2, None: -1}
@@ -312,6 +312,50 @@ def test_small_and_lopsided_panels_are_no_worse_than_majority_on_average(n, prio
         votes = np.where(rng.random(votes.shape) < 0.15, -1, votes).astype(np.int8)
         earned.append(gain(votes, truth)[0])
     assert np.mean(earned) > -0.01
+
+
+def blocs_by_class(n, seed):
+    """Three judges coupled in class 0, three others in class 1: the dependence is the class's own."""
+    couplings = np.zeros((2, 6, 6))
+    couplings[0, :3, :3], couplings[1, 3:, 3:] = 2.0, 1.8
+    couplings[:, range(6), range(6)] = 0
+    fields = np.array([-1.0, 1.0])[:, None] * np.full(6, 0.42)
+    return coupled(n, fields, couplings, np.random.default_rng(seed))
+
+
+def test_dependence_by_class_is_used_where_it_leads_every_other_model():
+    votes, truth = blocs_by_class(10_000, 0)
+    earned, sharper, chosen = gain(votes, truth)
+    assert chosen.method == "ising-class"
+    assert "one class otherwise than in the other" in chosen.reason
+    assert earned > 0.03
+    assert sharper > 0
+    np.testing.assert_allclose(chosen.posterior(votes[:40]), chosen.item_posterior[:40])
+
+
+def test_a_factor_of_one_class_does_not_become_the_truth():
+    """Dawid-Skene and the factor model lose three to six points here, and describe the votes well."""
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 1500)
+    pull = (truth == 1)[:, None] * rng.normal(size=(1500, 1)) * rng.uniform(1.2, 2.4, 9)
+    chance = 1 / (1 + np.exp(-((2 * truth - 1)[:, None] * rng.uniform(0.6, 1.5, 9) + pull)))
+    votes = (rng.random(chance.shape) < chance).astype(np.int8)
+    fitted = factor(collapse(votes)).item_posterior
+    counted = majority(collapse(votes)).item_posterior
+    assert accuracy(fitted, truth) < accuracy(counted, truth) - 0.02
+    earned, _, chosen = gain(votes, truth)
+    assert earned > -0.005
+    assert "factor-class" in {candidate.name for candidate in chosen.candidates}
+
+
+def test_where_few_items_have_three_votes_only_judges_that_err_alone_are_weighed():
+    rng = np.random.default_rng(3)
+    votes, truth = independent(3000, [0.62, 0.66, 0.7, 0.9, 0.92], rng)
+    votes = np.where(rng.random(votes.shape) < 0.6, -1, votes).astype(np.int8)
+    voted = (votes >= 0).any(axis=1)
+    earned, _, chosen = gain(votes[voted], truth[voted])
+    assert chosen.method in {"one-coin", "dawid-skene"}
+    assert earned > 0.01
 
 
 def test_few_items_are_not_enough_to_weigh_judges_by():

@@ -5,8 +5,8 @@ import pytest
 
 from clash.errors import StatisticsError
 from clash.stats.latent.fit import posterior
-from clash.stats.latent.ising import IsingLaw, ising_class, ising_shared
-from clash.stats.latent.ising_pseudo import STRENGTHS, choose_strength, whole_prior
+from clash.stats.latent.ising import IsingLaw, ising_class, ising_shared, whole_prior
+from clash.stats.latent.ising_pseudo import STRENGTHS, choose_strength
 from clash.stats.latent.patterns import collapse
 from stats.latent.simulated import accuracy, coupled, independent
 

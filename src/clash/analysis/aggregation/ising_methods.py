@@ -14,13 +14,13 @@ from clash.stats.latent.ising import (
     ising_class,
     ising_family,
     ising_shared,
+    ridge_of,
+    whole_prior,
 )
 from clash.stats.latent.ising_pseudo import (
     STRENGTHS,
     choose_strength,
     ising_pseudo,
-    ridge_of,
-    whole_prior,
 )
 from clash.stats.latent.temperature_scaling import temper, temperature
 

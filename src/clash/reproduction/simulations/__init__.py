@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.reproduction.simulations.agreeing_panels import curie_weiss
+from clash.reproduction.simulations.design_study import designs
 from clash.reproduction.simulations.experiment import (
     CurvePlot,
+    DesignCell,
     PaperComparison,
     RegimeMaps,
     RiskCurve,
@@ -33,6 +35,7 @@ __all__ = [
     "EXPERIMENTS",
     "ON_VOTES",
     "CurvePlot",
+    "DesignCell",
     "Experiment",
     "PaperComparison",
     "RegimeMaps",
@@ -113,6 +116,12 @@ EXPERIMENTS = {
     ),
     "weak-factor": Experiment(
         "a weak factor looks like couplings of rank one", "proposition 1", weak_factor, 1
+    ),
+    "designs": Experiment(
+        "auto against majority, Dawid-Skene and the best possible rule on twelve kinds of panels",
+        "our own",
+        designs,
+        3,
     ),
 }
 ON_VOTES = {

@@ -11,6 +11,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from clash.stats.intervals import Interval
     from clash.stats.selection.regime import RegimeMap
 
 PaperStanding = Literal["agrees", "differs", "no figure"]
@@ -108,6 +109,45 @@ class RegimeMaps:
 
 
 @dataclass(frozen=True)
+class DesignCell:
+    """What rules come to on the panels of one design and size; accuracies are means over panels.
+
+    Attributes:
+        design: the kind of panel.
+        n_items: items of each panel.
+        n_panels: panels drawn.
+        majority: accuracy of the majority, a tie half right.
+        dawid_skene: of Dawid-Skene.
+        auto: of the model that ``select`` chooses.
+        best_member: the model of its menu, or majority, that is right most often here.
+        best_member_accuracy: how often; known only with the labels.
+        oracle: of Bayes' rule under the law that drew the votes.
+        against_majority: auto less majority, paired, over panels.
+        against_member: auto less the best member, paired, over panels.
+        log_loss_against_share: auto's log-loss less that of the smoothed vote share.
+        panels_below: panels on which auto is below majority by 1.96 standard errors over items.
+        panels_above: on which it is above.
+        chosen: how often each method was chosen.
+    """
+
+    design: str
+    n_items: int
+    n_panels: int
+    majority: float
+    dawid_skene: float
+    auto: float
+    best_member: str
+    best_member_accuracy: float
+    oracle: float
+    against_majority: Interval
+    against_member: Interval
+    log_loss_against_share: Interval
+    panels_below: int
+    panels_above: int
+    chosen: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Simulation:
     """A rerun.
 
@@ -120,6 +160,7 @@ class Simulation:
         findings: what follows, a sentence each.
         plots: curves.
         maps: regime maps.
+        cells: results by design and size, where the simulation is no rerun of a paper's.
         seed: of the generator.
         replications: of the Monte Carlo part.
     """
@@ -134,6 +175,7 @@ class Simulation:
     replications: int
     plots: tuple[CurvePlot, ...] = field(default=())
     maps: tuple[RegimeMaps, ...] = field(default=())
+    cells: tuple[DesignCell, ...] = field(default=())
 
 
 @dataclass(frozen=True)

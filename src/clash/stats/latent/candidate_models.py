@@ -7,8 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from clash.stats.latent.dawid_skene import dawid_skene, equal_skill, one_coin
-from clash.stats.latent.factor import FactorPriors, factor, factor_family, fit_exchanged, trait
-from clash.stats.latent.ising import ising_alone, ising_shared
+from clash.stats.latent.factor import (
+    FactorPriors,
+    factor,
+    factor_class,
+    factor_family,
+    fit_exchanged,
+    trait,
+)
+from clash.stats.latent.ising import ising_alone, ising_class, ising_shared, whole_prior
 from clash.stats.latent.vote_correlations import correlated_blocs
 
 if TYPE_CHECKING:
@@ -26,6 +33,10 @@ EVEN = FactorPriors(skill=0.3)
 """A prior that judges are about equally good, to look for another reading of the votes."""
 MOST_COUPLED = 10
 """Judges up to which the exact Ising model is among the candidates."""
+MOST_COUPLED_BY_CLASS = 8
+"""Judges up to which the Ising model with couplings by class is: twice the couplings to learn."""
+WEAKER = whole_prior(0.1)
+"""Its prior there: the usual one holds the classes together, whatever the votes say."""
 MOST_FACTORED = 64
 """Judges up to which factor models are: beyond, a crowd, where few judges share an item."""
 
@@ -79,6 +90,16 @@ def candidate_models(
         models["ising-shared"] = CandidateModel(
             ising_shared, (*traits, "ising-alone"), rival_is_nested=True
         )
+    return models
+
+
+def class_dependent_models(patterns: Patterns) -> dict[str, ModelFitter]:
+    """Models in which judges depend on each other otherwise in one class than in the other."""
+    models: dict[str, ModelFitter] = {}
+    if patterns.n_judges <= MOST_FACTORED:
+        models["factor-class"] = factor_class
+    if patterns.n_judges <= MOST_COUPLED_BY_CLASS:
+        models["ising-class"] = partial(ising_class, priors=WEAKER)
     return models
 
 

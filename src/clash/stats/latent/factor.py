@@ -43,6 +43,10 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
 
+CLASS_NODES = 11
+"""Nodes of a factor whose loadings differ by class: enough for the decision, and a third cheaper."""
+CLASS_STARTS = ((0.5, 0.5), (0.1, 2.0), (2.0, 0.1))
+"""Loadings in class 0 and 1 to start from: alike, and a factor of one class alone."""
 LEAST_EFFECT = 0.3
 """Class effect that an exchanged start gives a judge at least."""
 
@@ -165,6 +169,40 @@ def factor_family(
     return fit_from("factor-family", model, patterns, _starts(model, patterns), tol=tol, warm=warm)
 
 
+def factor_class(
+    patterns: Patterns,
+    *,
+    priors: FactorPriors | None = None,
+    nodes: int = 0,
+    tol: float = 1e-5,
+    warm: LatentFit | None = None,
+) -> LatentFit:
+    """A latent factor with loadings of its own in each class.
+
+    Model: as :func:`factor` of rank 1, the loadings of class 0 and class 1 apart: judges that err
+    together on bad items alone, or a factor that is there in one class only. To second order a
+    class-dependent low-rank Ising model, for any number of judges and any gaps.
+    Assumes and fails as :func:`factor`, with one more parameter a judge: unlabelled votes tell
+    which class a dependence belongs to only where there are many judges or many items.
+    Source: ising-aggregation, equations (1) and (21), appendix D.3.
+
+    Raises:
+        NotIdentifiedError: fewer than five different judges.
+        StatisticsError: no votes at all.
+    """
+    require_identified(patterns, "factor-class", at_least=5, n_params=4 * 5 + 1)
+    model = FactorModel.of(
+        patterns, 1, None, priors or FactorPriors(), nodes or CLASS_NODES, by_class=True
+    )
+    starts = {
+        f"loadings {low:g} in class 0, {high:g} in class 1": model.start_by_class(
+            patterns, low, high
+        )
+        for low, high in CLASS_STARTS
+    }
+    return fit_from("factor-class", model, patterns, starts, tol=tol, warm=warm)
+
+
 def _starts(model: FactorModel, patterns: Patterns) -> dict[str, Floats]:
     """Equal skill with weak factors, and with factors as strong as near-copies need."""
     weak = model.start(patterns)
@@ -205,7 +243,10 @@ def trait(
 
 @dataclass(frozen=True, slots=True)
 class FactorModel:
-    """The likelihood as a function of (log-odds of the prior, b, a, shared and own loadings)."""
+    """The likelihood as a function of (log-odds of the prior, b, a, shared and own loadings).
+
+    ``by_class`` has one shared factor, and after its loadings what the classes differ by in them.
+    """
 
     sheets: tuple[GroupVotes, ...]
     n_judges: int
@@ -213,6 +254,7 @@ class FactorModel:
     groups: tuple[int, ...]
     nodes: int
     penalty: GaussianPenalty = field(repr=False)
+    by_class: bool = False
 
     @classmethod
     def of(
@@ -222,13 +264,15 @@ class FactorModel:
         groups: Sequence[int] | None,
         priors: FactorPriors,
         nodes: int,
+        *,
+        by_class: bool = False,
     ) -> FactorModel:
         """The model of these votes; a judge alone in its group has no loading of its own."""
         n_nodes = nodes or _nodes(patterns.n_judges, rank + (groups is not None))
-        penalty = gaussian_prior(patterns, rank, groups, priors)
+        penalty = gaussian_prior(patterns, rank + by_class, groups, priors)
         group_codes = tuple(groups or ())
         sheets = votes_by_group(patterns.votes, group_codes)
-        return cls(sheets, patterns.n_judges, rank, group_codes, n_nodes, penalty)
+        return cls(sheets, patterns.n_judges, rank, group_codes, n_nodes, penalty, by_class)
 
     def start(self, patterns: Patterns) -> Floats:
         """Every judge equally skilled and equally loaded, its lean taken from its vote rate."""
@@ -241,6 +285,13 @@ class FactorModel:
             loadings[k : 2 * k] = 0.3 * (-1.0) ** np.arange(k)
         if self.groups:
             loadings[k * self.rank :] = 0.5 * self._social()
+        return theta
+
+    def start_by_class(self, patterns: Patterns, low: float, high: float) -> Floats:
+        """Every judge equally skilled, with one loading in class 0 and one in class 1."""
+        theta, k = self.start(patterns), self.n_judges
+        theta[1 + 2 * k : 1 + 3 * k] = (low + high) / 2
+        theta[1 + 3 * k :] = (high - low) / 2
         return theta
 
     def evaluate(self, theta: Floats) -> tuple[Floats, tuple[FactorLaw, FactorIntegral]]:
@@ -265,9 +316,11 @@ class FactorModel:
             out[1 + sheet.judges] += total.sum(axis=1)
             if len(signs) == 2:
                 out[1 + k + sheet.judges] += total @ signs
-            along = apart.sum(axis=(1, 3)) @ nodes
+            along = apart.sum(axis=3) @ nodes
             for r in range(self.rank):
-                out[1 + (2 + r) * k + sheet.judges] += along[:, r]
+                out[1 + (2 + r) * k + sheet.judges] += along[:, :, r].sum(axis=1)
+            if self.by_class:
+                out[1 + 3 * k + sheet.judges] += along[:, :, 0] @ signs
             if law.groups:
                 point, _ = own_rule(law, sheet)
                 out[1 + (2 + self.rank) * k + sheet.judges] += (
@@ -291,12 +344,16 @@ class FactorModel:
             own_loadings,
             self.groups,
             self.nodes,
-            1 + (2 + self.rank) * k + n_own_loadings,
+            1 + (2 + self.rank + self.by_class) * k + n_own_loadings,
+            theta[1 + 3 * k :, None] if self.by_class else None,
         )
 
     def swap_classes(self, theta: Floats) -> Floats:
         """The vector with the names of the two classes swapped."""
-        return swap_class_names(theta, self.n_judges)
+        out = swap_class_names(theta, self.n_judges)
+        if self.by_class:
+            out[1 + 3 * self.n_judges :] *= -1
+        return out
 
     def exchange_class_and_factor(self, theta: Floats) -> Floats:
         """The vector of rank 1 with class effects as loadings, and loadings as class effects."""

@@ -73,6 +73,23 @@ class IsingPriors:
     typical: float = 0.42
 
 
+def ridge_of(value: float) -> IsingPriors:
+    """The usual prior with another ridge on the couplings."""
+    return replace(IsingPriors(), coupling=value)
+
+
+def whole_prior(value: float) -> IsingPriors:
+    """The usual prior with every pull, on skills, couplings and contrasts, that many times as strong."""
+    usual = IsingPriors()
+    return replace(
+        usual,
+        skill=value * usual.skill,
+        chance=value * usual.chance,
+        coupling=value * usual.coupling,
+        contrast=value * usual.contrast,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class IsingLaw:
     """Fields and couplings of either class, in spins.

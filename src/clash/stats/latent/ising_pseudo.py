@@ -42,7 +42,7 @@ from clash.stats.latent.fit import (
     warn_if_ambiguous,
 )
 from clash.stats.latent.identifiability import has_labels, require_identified
-from clash.stats.latent.ising import IsingPriors, ising_penalty
+from clash.stats.latent.ising import IsingPriors, ising_penalty, ridge_of
 from clash.stats.latent.patterns import Patterns, spins
 from clash.stats.logistic import logit, sigmoid
 
@@ -351,23 +351,6 @@ class StrengthChoice:
     chosen: float
     grid: tuple[float, ...]
     held_out: tuple[float, ...]
-
-
-def ridge_of(value: float) -> IsingPriors:
-    """The usual prior with another ridge on the couplings."""
-    return replace(IsingPriors(), coupling=value)
-
-
-def whole_prior(value: float) -> IsingPriors:
-    """The usual prior with every pull, on skills, couplings and contrasts, that many times as strong."""
-    usual = IsingPriors()
-    return replace(
-        usual,
-        skill=value * usual.skill,
-        chance=value * usual.chance,
-        coupling=value * usual.coupling,
-        contrast=value * usual.contrast,
-    )
 
 
 def choose_strength(

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.latent.candidate_models import EQUAL, CandidateModel, candidate_models, rivals
+from clash.stats.latent.candidate_models import EQUAL, candidate_models
 from clash.stats.latent.cross_validation import (
     HeldOutScores,
     fit_all,
@@ -33,47 +33,31 @@ from clash.stats.latent.cross_validation import (
     labels_held_out,
     mean_score,
     paired_z,
-    score_by_refits,
     within_one_standard_error,
 )
 from clash.stats.latent.dawid_skene import DawidSkene
-from clash.stats.latent.fit import observe, posterior, share_decided_apart
+from clash.stats.latent.fit import observe, posterior, vote_share
 from clash.stats.latent.identifiability import has_labels, require_votes
 from clash.stats.latent.ising import ising_family
-from clash.stats.latent.marginal_likelihood import CLEARLY
-from clash.stats.latent.patterns import Patterns, Ties, collapse
+from clash.stats.latent.majority_challenge import (
+    AHEAD,
+    LEAST_CROSSED_SHARE,
+    NEAR_CHANCE,
+    MajorityChallenge,
+)
+from clash.stats.latent.patterns import MISSING, Patterns, Ties, collapse
 from clash.stats.latent.temperature_scaling import blend, temper
-from clash.stats.latent.vote_correlations import are_near_copies, class_carriers, mean_correlation
-from clash.stats.latent.vote_counting import majority
+from clash.stats.latent.vote_correlations import mean_correlation
+from clash.stats.latent.vote_counting import collapse_rows, majority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clash.stats.latent.fit import LatentFit
-    from clash.stats.typing import Floats, Index, VoteCodes
+    from clash.stats.typing import Bools, Floats, Index, VoteCodes
 
-LEAST_CROSSED_SHARE = 0.5
-"""Share of the items with three votes or more below which a model is known from a minority of the
-items, and its posteriors of the others depend on which judges happened to see those."""
 FEWEST = 50
 """Items below which judges are not weighted: the standard errors of held-out scores are unreliable."""
-NEAR_CHANCE = 0.15
-"""Mean correlation between judges below which a panel says little of anything."""
-
-SIDES = 0.7
-"""Share of the items on which a model must side with majority, or the classes may be swapped."""
-AGREEING = 0.5
-"""Mean correlation between judges from which on the panel counts as agreeing: for independent
-judges, 85% right each."""
-EVIDENT, BEYOND_DOUBT = 1.0, 4.0
-"""Standard errors by which classes must beat traits: where judges agree or are independent, and
-where they do not agree and the model has factors of its own."""
-CLEAR = 3.0
-"""Standard errors by which a class must beat the same model without it, or another reading."""
-FEW = 3
-"""Judges up to which no second trait can be told from a class."""
-DIFFERS = 0.05
-"""Share of the items on which another reading may differ before it counts as another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +93,7 @@ class ModelSelection:
         candidates: every model considered.
         correlation: mean correlation between the judges' votes.
         warnings: what a reader should know before believing any of it.
+        witnesses: models that must share a verdict for it to overrule majority.
     """
 
     method: str
@@ -118,6 +103,7 @@ class ModelSelection:
     candidates: tuple[ConsideredModel, ...]
     correlation: float
     warnings: tuple[str, ...]
+    witnesses: tuple[LatentFit, ...] = ()
 
     @property
     def item_posterior(self) -> Floats:
@@ -129,7 +115,8 @@ class ModelSelection:
         rows = np.atleast_2d(np.asarray(votes, np.int8))
         if self.fit.name == "majority":
             return self.fit.posterior(rows)
-        return blend(self.fit, rows)
+        contested = contested_items(self.fit, self.witnesses, rows)
+        return np.where(contested, vote_share(collapse_rows(rows)), blend(self.fit, rows))
 
 
 def select(
@@ -182,43 +169,120 @@ def _by_votes(
     rng: np.random.Generator,
 ) -> ModelSelection:
     correlation = mean_correlation(patterns)
-    crossed_share = float(patterns.counts @ (patterns.present.sum(axis=1) >= 3)) / patterns.weight
-    if patterns.n_judges >= 3 and crossed_share < LEAST_CROSSED_SHARE:
-        reason = (
-            f"only {crossed_share:.0%} of the items have three votes or more, and a model of all "
-            "items would rest on these few"
-        )
-        return _majority_selection(patterns, reason, (), correlation)
     models = candidate_models(patterns, families)
     if patterns.n_items < FEWEST:
         models = {EQUAL: models[EQUAL]}
     fits, refusals = fit_all({name: model.fit for name, model in models.items()}, patterns)
     if not fits:
         reason = "no model is identified: " + next(iter(refusals.values())).refusal
-        return _majority_selection(
-            patterns, reason, _considered_models(refusals, {}, {}), correlation
-        )
+        return _majority_selection(patterns, reason, _listing(refusals, {}, {}), correlation)
     challenge = MajorityChallenge.of(patterns, families, models, fits, fold, correlation)
+    return _by_rule(challenge, refusals, rng)
+
+
+def _by_rule(
+    challenge: MajorityChallenge, refusals: dict[str, HeldOutScores], rng: np.random.Generator
+) -> ModelSelection:
+    """The first rule that applies: dependence by class, judges that err alone, the questions."""
+    fits, correlation = challenge.fits, challenge.correlation
+    leader = challenge.class_leader()
+    if leader is not None and not challenge.copies_behind(challenge.by_class[leader[0]], rng):
+        name, lead = leader
+        reason = (
+            f"{name}: judges depend on each other in one class otherwise than in the other; it "
+            "predicts held-out votes better than every model without that, by at least "
+            f"{lead:.1f} standard errors"
+        )
+        considered = _considered_models(challenge, refusals, {})
+        return _model_selection(challenge, name, challenge.by_class[name], reason, considered)
     doubts = {name: challenge.doubt(name, rng) for name in fits}
-    models_considered = _considered_models(challenge.scores | refusals, challenge.evidence, doubts)
-    name = _simplest({n: challenge.scores[n] for n in fits if n == EQUAL or not doubts[n]})
-    if name is None or doubts[name]:
+    alone = challenge.judges_that_err_alone()
+    if challenge.crossed_share < LEAST_CROSSED_SHARE:
+        doubts = {name: doubt or _sparse(challenge) for name, doubt in doubts.items()}
+    if alone is not None and not challenge.copies_behind(fits[alone], rng):
+        doubts[alone] = ""
+        reason = (
+            f"{alone}: no model of dependence predicts held-out votes better than judges that err "
+            "alone, and weighing them predicts no worse than equal weights"
+        )
+        considered = _considered_models(challenge, refusals, doubts)
+        return _model_selection(challenge, alone, fits[alone], reason, considered)
+    considered = _considered_models(challenge, refusals, doubts)
+    simplest = _simplest({n: challenge.scores[n] for n in fits if n == EQUAL or not doubts[n]})
+    if simplest is None or doubts[simplest]:
+        models = challenge.models
         eligible = [n for n in doubts if not models[n].rival_is_nested] or list(doubts)
         best = max((challenge.scores[n] for n in eligible), key=mean_score).name
         reason = f"{best} describes the votes best, but {doubts[best] or doubts[EQUAL]}"
-        return _majority_selection(patterns, reason, models_considered, correlation)
-    if name == EQUAL:
-        few = f"; {patterns.n_items} items are too few to decide" if len(models) == 1 else ""
-        return _equal_skill_selection(fits[name], models_considered, correlation, few)
-    fit = temper(fits[name])
+        return _majority_selection(challenge.patterns, reason, considered, correlation)
+    if simplest == EQUAL:
+        n_items = challenge.patterns.n_items
+        few = f"; {n_items} items are too few to decide" if n_items < FEWEST else ""
+        return _equal_skill_selection(fits[simplest], considered, correlation, few)
     reason = (
-        f"{name}: of the models that may overrule majority, the simplest within one standard "
+        f"{simplest}: of the models that may overrule majority, the simplest within one standard "
         f"error of the best held-out likelihood; two classes against the best continuous trait: "
-        f"z = {challenge.evidence[name]:+.1f}; the judges' mean correlation is "
-        f"{correlation:.2f}, and it agrees with majority on {fit.anchor_agreement:.0%} of the items"
+        f"z = {challenge.evidence[simplest]:+.1f}"
     )
-    warnings = (*_warnings(correlation), *fit.warnings)
-    return ModelSelection(name, reason, fit, blend(fit), models_considered, correlation, warnings)
+    return _model_selection(challenge, simplest, fits[simplest], reason, considered)
+
+
+def _sparse(challenge: MajorityChallenge) -> str:
+    return (
+        f"only {challenge.crossed_share:.0%} of the items have three votes or more, and a model of "
+        "all items would rest on these few"
+    )
+
+
+def _model_selection(
+    challenge: MajorityChallenge,
+    name: str,
+    fit: LatentFit,
+    reason: str,
+    considered: tuple[ConsideredModel, ...],
+) -> ModelSelection:
+    """A model's verdicts; where dependence by class may explain the votes, only those it shares."""
+    fit = temper(fit)
+    witnesses = challenge.witnesses(name) if name in challenge.scores else ()
+    contested = contested_items(fit, witnesses)
+    reason += (
+        f"; the judges' mean correlation is {challenge.correlation:.2f}, and it agrees with "
+        f"majority on {fit.anchor_agreement:.0%} of the items"
+    )
+    if contested.any():
+        share = float(fit.patterns.counts @ contested) / fit.patterns.weight
+        names = " or ".join(witness.name for witness in witnesses)
+        reason += f"; {share:.1%} that {names} would leave to majority stay with it"
+    return ModelSelection(
+        name,
+        reason,
+        fit,
+        np.where(contested, vote_share(fit.patterns), blend(fit)),
+        considered,
+        challenge.correlation,
+        (*_warnings(challenge.correlation), *fit.warnings),
+        witnesses,
+    )
+
+
+def contested_items(
+    fit: LatentFit, witnesses: Sequence[LatentFit], votes: VoteCodes | None = None
+) -> Bools:
+    """Where a fit overrules majority and a witness does not, shape (n,); never where a label is.
+
+    Args:
+        fit: of the chosen model.
+        witnesses: fits of other models to the same votes.
+        votes: new votes, shape (n, n_judges). Default: the fit's own patterns.
+    """
+    rows = fit.patterns.votes if votes is None else votes
+    counted = np.sign(np.round(vote_share(collapse_rows(rows)) - 0.5, 12))
+    own = np.sign(fit.posterior(rows) - 0.5)
+    overrules = counted * own < 0
+    if votes is None:
+        overrules &= fit.patterns.labels == MISSING
+    shared = [np.sign(witness.posterior(rows) - 0.5) == own for witness in witnesses]
+    return np.asarray(overrules & ~np.all(shared, axis=0)) if shared else np.zeros(len(rows), bool)
 
 
 def _by_labels(
@@ -236,7 +300,7 @@ def _by_labels(
         for name, fit in fits.items()
     }
     scores = {name: scores[name] for name in models}  # simplest first
-    models_considered = _considered_models(scores, {}, {})
+    models_considered = _listing(scores, {}, {})
     name = _simplest(scores) or "majority"
     n_labels = int((patterns.labels[patterns.inverse] >= 0).sum())
     reason = (
@@ -267,6 +331,18 @@ def _simplest(scores: dict[str, HeldOutScores]) -> str | None:
 
 
 def _considered_models(
+    challenge: MajorityChallenge, refusals: dict[str, HeldOutScores], doubts: dict[str, str]
+) -> tuple[ConsideredModel, ...]:
+    """Every contender, with what it scored and why it may not overrule majority."""
+    by_class = dict.fromkeys(
+        challenge.class_scores,
+        f"its dependence differs by class, and it does not lead every other model by z = {AHEAD:.0f}",
+    )
+    scores = challenge.scores | challenge.class_scores | refusals
+    return _listing(scores, challenge.evidence, doubts if not doubts else by_class | doubts)
+
+
+def _listing(
     scores: dict[str, HeldOutScores], evidence: dict[str, float], doubts: dict[str, str]
 ) -> tuple[ConsideredModel, ...]:
     best = max(scores.values(), key=mean_score)
@@ -327,120 +403,3 @@ def _warnings(correlation: float) -> tuple[str, ...]:
         "panel cannot be trusted without labels"
     )
     return near, blind
-
-
-@dataclass(frozen=True, slots=True)
-class MajorityChallenge:
-    """Fits and held-out scores of the candidates and their rivals: what the questions are asked of.
-
-    Attributes:
-        patterns: the votes.
-        families: the family of each judge, where known.
-        models: the candidates, by name.
-        fits: of the candidates, to all votes.
-        scores: held-out votes under each contender.
-        evidence: standard errors by which each beats its best rival without classes.
-        margin: by how much, in nats an item.
-        fold: the fold of each item, shape (n_items,).
-        correlation: mean correlation between the judges' votes.
-    """
-
-    patterns: Patterns
-    families: Sequence[object] | None
-    models: dict[str, CandidateModel]
-    fits: dict[str, LatentFit]
-    scores: dict[str, HeldOutScores]
-    evidence: dict[str, float]
-    margin: dict[str, float]
-    fold: Index
-    correlation: float
-
-    @classmethod
-    def of(
-        cls,
-        patterns: Patterns,
-        families: Sequence[object] | None,
-        models: dict[str, CandidateModel],
-        fits: dict[str, LatentFit],
-        fold: Index,
-        correlation: float,
-    ) -> MajorityChallenge:
-        """Score contenders and their rivals on held-out items."""
-        scores = {n: score_by_refits(n, models[n].fit, fits[n], patterns, fold) for n in fits}
-        rival_names = {rival for name in fits for rival in models[name].rivals}
-        rival_models = {n: fit for n, fit in rivals(patterns, families).items() if n in rival_names}
-        rival_scores = {
-            name: score_by_refits(name, rival_models[name], fit, patterns, fold)
-            for name, fit in fit_all(rival_models, patterns)[0].items()
-        }
-        best = {
-            name: max(
-                (rival_scores[r] for r in models[name].rivals if r in rival_scores), key=mean_score
-            )
-            for name in fits
-        }
-        evidence = {name: paired_z(scores[name], best[name]) for name in fits}
-        margin = {name: scores[name].mean - best[name].mean for name in fits}
-        return cls(patterns, families, models, fits, scores, evidence, margin, fold, correlation)
-
-    def doubt(self, name: str, rng: np.random.Generator) -> str:
-        """Why a model may not overrule majority, or nothing."""
-        fit, least_evidence = self.fits[name], self._required_errors(name)
-        if fit.anchor_agreement < SIDES:
-            return (
-                f"agrees with majority on only {fit.anchor_agreement:.0%} of the items, so that "
-                "its classes may be swapped"
-            )
-        if self.evidence[name] < least_evidence:
-            z = self.evidence[name]
-            outcome = "better than none, but not clearly" if z > 0 else "no better than none"
-            return (
-                f"its two classes fit {outcome} (z = {z:.1f}); at the judges' mean correlation of"
-                f" {self.correlation:.2f} it takes z = {least_evidence:.0f}"
-            )
-        if self.models[name].rival_is_nested and self.margin[name] < CLEARLY:
-            return (
-                f"its two classes add {self.margin[name]:.3f} nats an item to what its couplings "
-                "explain without them"
-            )
-        if name == EQUAL:
-            return ""
-        carrier_judges = class_carriers(self.patterns, fit.pattern_posterior)
-        if self._one_origin(carrier_judges) and are_near_copies(self.patterns, carrier_judges, rng):
-            return (
-                f"its classes depend on {len(carrier_judges)} judges that cannot be "
-                "distinguished from copies of each other"
-            )
-        return self._other_reading(name)
-
-    def _required_errors(self, name: str) -> float:
-        """Standard errors by which the classes of a model must beat what has none."""
-        model = self.models[name]
-        plain = model.independent and self.patterns.n_judges > FEW
-        agrees = self.correlation >= AGREEING
-        if model.rival_is_nested:
-            return CLEAR
-        return EVIDENT if plain or agrees else BEYOND_DOUBT
-
-    def _one_origin(self, judges: Sequence[int]) -> bool:
-        """Whether few judges may come from one source: they are not known to be of several families."""
-        n = self.patterns.n_judges
-        if not 1 < len(judges) <= (n / 2 if n > FEW else n - 1):
-            return False
-        return self.families is None or len({self.families[judge] for judge in judges}) == 1
-
-    def _other_reading(self, name: str) -> str:
-        """A doubt where another optimum of the model decides otherwise and is nearly as good."""
-        model, fit = self.models[name], self.fits[name]
-        for reading in model.readings:
-            alternative = reading(self.patterns, fit)
-            differs = share_decided_apart(alternative, fit)
-            if differs <= DIFFERS:
-                continue
-            score = score_by_refits(name, model.fit, alternative, self.patterns, self.fold)
-            if paired_z(self.scores[name], score) < CLEAR:
-                return (
-                    f"another solution of the same model, which decides "
-                    f"{differs:.0%} of the items differently, predicts the votes nearly as well"
-                )
-        return ""

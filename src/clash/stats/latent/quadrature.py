@@ -32,6 +32,8 @@ class FactorLaw:
         lean: b, shape (n_judges,).
         skill: a, shape (n_judges,).
         loadings: shape (n_judges, rank): on the factors that every judge shares.
+        contrast: shape (n_judges, rank): what class 1 adds to those loadings and class 0 takes from
+            them; None where both classes load alike.
         own_loadings: shape (n_judges,): on the factor of the judge's own group.
         groups: the group of each judge, shape (n_judges,); empty where there are no groups.
         nodes: Gauss-Hermite nodes per factor.
@@ -46,6 +48,7 @@ class FactorLaw:
     groups: tuple[int, ...]
     nodes: int
     n_params: int
+    contrast: Floats | None = None
 
     def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2)."""
@@ -118,7 +121,10 @@ def integrate(law: FactorLaw, sheets: tuple[GroupVotes, ...]) -> FactorIntegral:
     nodes, log_shared = product_rule(law.nodes, law.loadings.shape[1])
     signs = np.array(sides(law))
     level = law.lean + signs[:, None] * law.skill
-    base = (level[:, :, None] + law.loadings @ nodes.T).transpose(1, 0, 2)
+    slopes = law.loadings[None]
+    if law.contrast is not None:
+        slopes = slopes + signs[:, None, None] * law.contrast
+    base = (level[:, :, None] + slopes @ nodes.T).transpose(1, 0, 2)
     outer = np.zeros((len(sheets[0].inverse), len(signs) * len(nodes)))
     owns, rights = [], []
     for sheet in sheets:
@@ -163,7 +169,7 @@ def _log_mean(level: Floats) -> tuple[Floats, Floats]:
 
 def sides(law: FactorLaw) -> tuple[float, ...]:
     """The classes that differ: without any class effect one stands for both."""
-    return CLASSES if law.skill.any() else CLASSES[:1]
+    return CLASSES if law.skill.any() or law.contrast is not None else CLASSES[:1]
 
 
 @lru_cache(maxsize=32)

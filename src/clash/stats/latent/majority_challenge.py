@@ -1,0 +1,273 @@
+"""What a model of the panel must show before it may overrule majority.
+
+Held-out likelihood measures how well a model describes the votes, not whether its classes are the
+truth. The thresholds are conventions; docs/statistics-latent.md says on what grounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clash.stats.latent.candidate_models import (
+    EQUAL,
+    CandidateModel,
+    class_dependent_models,
+    rivals,
+)
+from clash.stats.latent.cross_validation import (
+    HeldOutScores,
+    fit_all,
+    mean_score,
+    paired_z,
+    score_by_refits,
+)
+from clash.stats.latent.fit import share_decided_apart
+from clash.stats.latent.marginal_likelihood import CLEARLY
+from clash.stats.latent.vote_correlations import are_near_copies, class_carriers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
+    from clash.stats.latent.candidate_models import ModelFitter
+    from clash.stats.latent.fit import LatentFit
+    from clash.stats.latent.patterns import Patterns
+    from clash.stats.typing import Index
+
+LEAST_CROSSED_SHARE = 0.5
+"""Share of the items with three votes or more below which a model is known from a minority of the
+items, and its posteriors of the others depend on which judges happened to see those."""
+NEAR_CHANCE = 0.15
+"""Mean correlation between judges below which a panel says little of anything."""
+SIDES = 0.7
+"""Share of the items on which a model must side with majority, or the classes may be swapped."""
+AGREEING = 0.5
+"""Mean correlation between judges from which on the panel counts as agreeing: for independent
+judges, 85% right each."""
+EVIDENT, BEYOND_DOUBT = 1.0, 4.0
+"""Standard errors by which classes must beat traits: where judges agree or are independent, and
+where they do not agree and the model has factors of its own."""
+CLEAR = 3.0
+"""Standard errors by which a class must beat the same model without it, or another reading."""
+FEW = 3
+"""Judges up to which no second trait can be told from a class."""
+DIFFERS = 0.05
+"""Share of the items on which another reading may differ before it counts as another."""
+AHEAD = 4.0
+"""Standard errors by which a model with dependence by class must lead every model without."""
+ABREAST, NOT_BEHIND = -0.5, 0.0
+"""Standard errors by which judges that err alone may be behind a model of dependence, and behind
+equal weights."""
+MOSTLY = 0.55
+"""Share of the items on which a model of judges that err alone must side with majority: an expert or
+an inverted minority is overruled on many."""
+AS_GOOD = -1.0
+"""Standard errors by which a model with dependence by class may be behind and still be heard."""
+ALONE = ("one-coin", "dawid-skene")
+
+
+@dataclass(frozen=True, slots=True)
+class MajorityChallenge:
+    """Fits and held-out scores of the candidates and their rivals: what the questions are asked of.
+
+    Attributes:
+        patterns: the votes.
+        families: the family of each judge, where known.
+        models: the candidates, by name.
+        fits: of the candidates, to all votes.
+        by_class: of the models with dependence by class, to all votes.
+        scores: held-out votes under each candidate.
+        rival_scores: under each rival without classes.
+        class_scores: under each model with dependence by class.
+        fold: the fold of each item, shape (n_items,).
+        correlation: mean correlation between the judges' votes.
+    """
+
+    patterns: Patterns
+    families: Sequence[object] | None
+    models: dict[str, CandidateModel]
+    fits: dict[str, LatentFit]
+    by_class: dict[str, LatentFit]
+    scores: dict[str, HeldOutScores]
+    rival_scores: dict[str, HeldOutScores]
+    class_scores: dict[str, HeldOutScores]
+    fold: Index
+    correlation: float
+
+    @classmethod
+    def of(
+        cls,
+        patterns: Patterns,
+        families: Sequence[object] | None,
+        models: dict[str, CandidateModel],
+        fits: dict[str, LatentFit],
+        fold: Index,
+        correlation: float,
+    ) -> MajorityChallenge:
+        """Score contenders and their rivals on held-out items."""
+
+        def score_all(
+            fitters: Mapping[str, ModelFitter], fitted: dict[str, LatentFit]
+        ) -> dict[str, HeldOutScores]:
+            return {
+                name: score_by_refits(name, fitters[name], fit, patterns, fold)
+                for name, fit in fitted.items()
+            }
+
+        rival_names = {rival for name in fits for rival in models[name].rivals}
+        rival_models = {n: fit for n, fit in rivals(patterns, families).items() if n in rival_names}
+        class_models = class_dependent_models(patterns) if len(fits) > 1 else {}
+        by_class, _ = fit_all(class_models, patterns)
+        return cls(
+            patterns,
+            families,
+            models,
+            fits,
+            by_class,
+            score_all({name: model.fit for name, model in models.items()}, fits),
+            score_all(rival_models, fit_all(rival_models, patterns)[0]),
+            score_all(class_models, by_class),
+            fold,
+            correlation,
+        )
+
+    @property
+    def evidence(self) -> dict[str, float]:
+        """Standard errors by which each candidate beats its best rival without classes."""
+        return {name: paired_z(self.scores[name], self._best_rival(name)) for name in self.fits}
+
+    @property
+    def crossed_share(self) -> float:
+        """Share of the items with three votes or more; 1 where there are fewer than three judges."""
+        if self.patterns.n_judges < FEW:
+            return 1.0
+        crossed = self.patterns.present.sum(axis=1) >= FEW
+        return float(self.patterns.counts @ crossed) / self.patterns.weight
+
+    def class_leader(self) -> tuple[str, float] | None:
+        """The model with dependence by class that leads every other kind, and by how much.
+
+        Such a model can describe any classes there are, so that it needs the widest lead, over
+        candidates and rivals: :data:`AHEAD` standard errors, and :data:`CLEARLY` nats an item, for
+        its prior is weaker than theirs and earns it a few thousandths on any votes.
+        """
+        if not self.class_scores or self.crossed_share < LEAST_CROSSED_SHARE:
+            return None
+        best = max(self.class_scores.values(), key=mean_score)
+        others = [*self.scores.values(), *self.rival_scores.values()]
+        lead = min(paired_z(best, other) for other in others)
+        margin = best.mean - max(other.mean for other in others)
+        fit = self.by_class[best.name]
+        if lead < AHEAD or margin < CLEARLY or fit.anchor_agreement < SIDES or not fit.converged:
+            return None
+        return best.name, lead
+
+    def judges_that_err_alone(self) -> str | None:
+        """The model of independent judges, where nothing in the votes speaks for dependence.
+
+        Dawid-Skene, or one coin where that predicts held-out votes as well; not behind any model of
+        dependence, nor behind equal weights, and siding with majority on more than half of the
+        items; ahead of equal weights where few items have three votes. It needs no lead over a continuum: one dimension behind all votes is what independent
+        judges look like, be it graded or not, and the weights are the same.
+        """
+        if self.patterns.n_judges <= FEW or any(name not in self.scores for name in ALONE):
+            return None
+        coin, own = (self.scores[name] for name in ALONE)
+        chosen = coin if paired_z(own, coin) <= 1 else own
+        dependent = [
+            score for name, score in self._all_scores().items() if name not in (*ALONE, EQUAL)
+        ]
+        behind = min((paired_z(chosen, score) for score in dependent), default=0.0)
+        fit = self.fits[chosen.name]
+        if behind < ABREAST or fit.anchor_agreement < MOSTLY:
+            return None
+        if chosen is own and self.correlation < NEAR_CHANCE:
+            return None  # two rates a judge and a prior: a misled bloc becomes a rare class
+        lead = EVIDENT if self.crossed_share < LEAST_CROSSED_SHARE else NOT_BEHIND
+        if EQUAL in self.scores and paired_z(chosen, self.scores[EQUAL]) < lead:
+            return None
+        return chosen.name
+
+    def witnesses(self, name: str) -> tuple[LatentFit, ...]:
+        """The models with dependence by class that predict held-out votes as well as this one."""
+        return tuple(
+            self.by_class[other]
+            for other, score in self.class_scores.items()
+            if paired_z(score, self.scores[name]) >= AS_GOOD
+        )
+
+    def _all_scores(self) -> dict[str, HeldOutScores]:
+        return {**self.scores, **self.rival_scores, **self.class_scores}
+
+    def _best_rival(self, name: str) -> HeldOutScores:
+        names = [rival for rival in self.models[name].rivals if rival in self.rival_scores]
+        return max((self.rival_scores[rival] for rival in names), key=mean_score)
+
+    def doubt(self, name: str, rng: np.random.Generator) -> str:
+        """Why a model may not overrule majority, or nothing."""
+        fit, least_evidence = self.fits[name], self._required_errors(name)
+        evidence = paired_z(self.scores[name], self._best_rival(name))
+        if fit.anchor_agreement < SIDES:
+            return (
+                f"agrees with majority on only {fit.anchor_agreement:.0%} of the items, so that "
+                "its classes may be swapped"
+            )
+        if evidence < least_evidence:
+            outcome = "better than none, but not clearly" if evidence > 0 else "no better than none"
+            return (
+                f"its two classes fit {outcome} (z = {evidence:.1f}); at the judges' mean correlation of"
+                f" {self.correlation:.2f} it takes z = {least_evidence:.0f}"
+            )
+        margin = self.scores[name].mean - self._best_rival(name).mean
+        if self.models[name].rival_is_nested and margin < CLEARLY:
+            return (
+                f"its two classes add {margin:.3f} nats an item to what its couplings "
+                "explain without them"
+            )
+        if name == EQUAL:
+            return ""
+        return self.copies_behind(fit, rng) or self._other_reading(name)
+
+    def copies_behind(self, fit: LatentFit, rng: np.random.Generator) -> str:
+        """A doubt where the classes of a fit hang on judges that may be copies of each other."""
+        carrier_judges = class_carriers(self.patterns, fit.pattern_posterior)
+        if self._one_origin(carrier_judges) and are_near_copies(self.patterns, carrier_judges, rng):
+            return (
+                f"its classes depend on {len(carrier_judges)} judges that cannot be "
+                "distinguished from copies of each other"
+            )
+        return ""
+
+    def _required_errors(self, name: str) -> float:
+        """Standard errors by which the classes of a model must beat what has none."""
+        model = self.models[name]
+        plain = model.independent and self.patterns.n_judges > FEW
+        agrees = self.correlation >= AGREEING
+        if model.rival_is_nested:
+            return CLEAR
+        return EVIDENT if plain or agrees else BEYOND_DOUBT
+
+    def _one_origin(self, judges: Sequence[int]) -> bool:
+        """Whether few judges may come from one source: they are not known to be of several families."""
+        n = self.patterns.n_judges
+        if not 1 < len(judges) <= (n / 2 if n > FEW else n - 1):
+            return False
+        return self.families is None or len({self.families[judge] for judge in judges}) == 1
+
+    def _other_reading(self, name: str) -> str:
+        """A doubt where another optimum of the model decides otherwise and is nearly as good."""
+        model, fit = self.models[name], self.fits[name]
+        for reading in model.readings:
+            alternative = reading(self.patterns, fit)
+            differs = share_decided_apart(alternative, fit)
+            if differs <= DIFFERS:
+                continue
+            score = score_by_refits(name, model.fit, alternative, self.patterns, self.fold)
+            if paired_z(self.scores[name], score) < CLEAR:
+                return (
+                    f"another solution of the same model, which decides "
+                    f"{differs:.0%} of the items differently, predicts the votes nearly as well"
+                )
+        return ""
