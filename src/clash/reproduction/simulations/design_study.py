@@ -126,15 +126,14 @@ def _findings(cells: tuple[DesignCell, ...]) -> tuple[str, ...]:
     above = [c for c in cells if c.against_majority.low > 0]
     n_panels = sum(c.n_panels for c in cells)
     worse = [f"{c.design} at {c.n_items}" for c in cells if c.log_loss_against_share.low > 0]
-    behind = {c.design for c in cells if c.against_member.high < -TOLD}
+    behind = [f"{c.design} at {c.n_items}" for c in cells if c.against_member.estimate < -TOLD]
     return (
         f"auto is significantly below majority in {len(below)} of {len(cells)} rows"
         f"{': ' + ', '.join(below) if below else ''}, above in {len(above)}; of the single panels "
         f"{sum(c.panels_below for c in cells)} of {n_panels} are below and "
         f"{sum(c.panels_above for c in cells)} above (a difference of 1.96 standard errors).",
-        "It is more than a point behind the best member, known only in hindsight, in: "
-        f"{', '.join(sorted(behind)) or 'none'}. There another reading of the votes, which is as "
-        "likely, is worse than majority.",
+        "Its mean is more than a point behind the best member, known only in hindsight, in "
+        f"{len(behind)} of {len(cells)} rows{': ' + ', '.join(behind) if behind else ''}.",
         "Its log-loss is significantly above that of the smoothed vote share in "
         f"{len(worse)} of {len(cells)} rows{': ' + ', '.join(worse) if worse else ''}.",
     )
