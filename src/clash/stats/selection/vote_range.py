@@ -24,7 +24,8 @@ import numpy as np
 from clash.stats.latent.candidate_models import candidate_models
 from clash.stats.latent.cross_validation import fit_all
 from clash.stats.latent.fit import share_decided_apart, vote_share
-from clash.stats.latent.model_selection import DIFFERS, select
+from clash.stats.latent.majority_challenge import DIFFERS
+from clash.stats.latent.model_selection import select
 from clash.stats.logistic import log_odds, sigmoid, softmax
 from clash.stats.selection.expert_pool import (
     ANCHOR,
