@@ -75,15 +75,14 @@ def test_pilot_judge_table_comes_out_of_votes_simulated_to_it() -> None:
     assert found.panel.attenuation == pytest.approx(2.81, abs=0.01)
     standing = {judge.judge: judge for judge in found.thresholds.judges}["gpt-4o"]
     assert (standing.published, standing.derived) == ("marginally positive", "negative")
-    assert not standing.adds
-    weights = [round(judge.weight, 3) for judge in found.thresholds.judges]
-    assert weights == [1.0, 0.657, 0.267]
+    assert not standing.adds  # at the edge of the others: these votes do not tell it
+    assert (standing.edge, standing.margin) == (None, None)
     assert _do(found)["gpt-4o"] == "replace"
 
 
 def test_a_good_a_noisy_and_an_inverted_judge() -> None:
     panel = {"good": (0.1, 0.85), "fair": (0.1, 0.8), "also": (0.2, 0.85)}
-    votes = _votes(400, {**panel, "coin": (0.1, 0.5), "inverted": (0.0, 0.2)}, seed=1)
+    votes = _votes(400, {**panel, "coin": (0.1, 0.5), "inverted": (0.0, 0.2)}, seed=1, labels=True)
     found = diagnose(votes)
     assert _do(found) == {
         "good": "keep", "fair": "keep", "also": "keep", "coin": "replace", "inverted": "replace",
@@ -214,7 +213,7 @@ def test_agreement_with_a_lopsided_reference_is_read_beside_what_it_gives() -> N
     assert found.judges[0].label.commoner == pytest.approx(0.9, abs=0.03)
     made = found.recommendations[0]
     assert made.action == "replace"
-    assert any("always naming the more common side agrees on" in r.text for r in made.reasons)
+    assert any("always naming the more common side is right on" in r.text for r in made.reasons)
 
 
 def test_of_two_judges_that_contradict_each_other_neither_is_replaced() -> None:
@@ -224,8 +223,8 @@ def test_of_two_judges_that_contradict_each_other_neither_is_replaced() -> None:
         for j, s in zip("xy", ("AB", "BA")[i % 2], strict=True)
     ]
     made = diagnose(encode(rows)).recommendations
-    assert {m.action for m in made} == {"down-weight"}
-    assert "it is unknown which one it is" in made[0].reasons[1].text
+    assert {m.action for m in made} == {"keep"}
+    assert "how good it is cannot be told" in made[0].reasons[1].text
 
 
 def test_few_ballots_are_not_enough_to_say() -> None:
@@ -249,7 +248,7 @@ def test_length_heuristic_of_llmfao_points_the_wrong_way() -> None:
     assert made["heuristic:longer-answer"].action == "replace"
     assert "inverted" in {r.code for r in made["heuristic:longer-answer"].reasons}
     assert made["gpt-4"].action == "keep"
-    assert made["gpt-3.5-turbo-instruct"].action == "down-weight"
+    assert made["gpt-3.5-turbo-instruct"].weight < made["gpt-4"].weight
 
 
 @real

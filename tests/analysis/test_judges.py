@@ -146,6 +146,17 @@ def test_a_baseline_that_cannot_tell_earns_its_share_of_chance():
     assert {row.agreement.estimate for row in baseline_reports(data)} == {0.5}
 
 
+def test_an_item_without_text_counts_for_no_baseline_and_not_as_a_miss():
+    """Of four items two have text, and the longest response won both: 100% of 2, not 50% of 4."""
+    data = run_data([{"x": ADA}] * 4, ["ada", "bob"])
+    data = with_texts(data, [("many more words", "few"), ("many more words", "few")])
+    found = {row.baseline: row for row in baseline_reports(data)}["longest"].agreement
+    assert (found.estimate, found.n) == (1.0, 2)
+    blank = with_texts(data, [("many more words", "few"), ("", " "), ("", "")])
+    found = {row.baseline: row for row in baseline_reports(blank)}["longest"].agreement
+    assert (found.estimate, found.n) == (1.0, 1)
+
+
 # -- people -----------------------------------------------------------------------------------------
 
 

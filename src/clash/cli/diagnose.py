@@ -100,7 +100,7 @@ def diagnose(
 ) -> None:
     """Is each judge worth keeping? Ties, agreement, biases; keep, down-weight or replace."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import environment, print_json, print_tables, print_written, say
+    from clash.cli.common import environment, print_json, print_tables, print_written, say, stdout
     from clash.cli.dry_run import print_dry_run
     from clash.cli.observer import TerminalObserver
     from clash.cli.sources import vote_selection as select
@@ -111,6 +111,7 @@ def diagnose(
     from clash.report import diagnosis as report
     from clash.report.plots import save
     from clash.report.psychometric_curves import psychometric_plot
+    from clash.report.terminal import print_text
 
     if plot is not None:
         require("matplotlib", field="--plot")
@@ -137,5 +138,7 @@ def diagnose(
     if as_json:
         print_json({**to_dict(findings), "source": source, "written": paths})
         return
+    for sentence in findings.summary:
+        print_text(stdout(), sentence)
     print_tables(report.tables(findings))
     print_written(paths)

@@ -316,7 +316,7 @@ def diagnose(
     options = DiagnoseOptions(candidates, similarity=similarity, seed=seed)
     with _selection(votes, filters) as selection:
         findings = diagnose_votes(selection, options)
-    return Result(findings, tuple(report.tables(findings)), (), (), to_dict(findings))
+    return Result(findings, tuple(report.tables(findings)), findings.summary, (), to_dict(findings))
 
 
 @speaks_python

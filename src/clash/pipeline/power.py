@@ -13,6 +13,7 @@ from clash.errors import ConfigError, StatisticsError, one_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from clash.analysis.judge_edges import PanelEdges
     from clash.analysis.power import PanelDesign, Pilot, PowerQuestion
     from clash.analysis.power.candidate_pairs import CandidatePair, PairVotes
     from clash.analysis.power.scenarios import Scenario
@@ -131,6 +132,7 @@ def pilot_power(
         InputError: the votes cannot be read.
         StatisticsError: the votes decide nothing.
     """
+    from clash.analysis.judge_edges import judge_edges
     from clash.analysis.power.candidate_pairs import choose_pair
 
     if question.question not in ("compare", "paired"):
@@ -144,12 +146,16 @@ def pilot_power(
     votes = _pair_votes(selection)
     # Whether judges agree with labels is asked of all candidates, unless two are named.
     candidates = choose_pair(votes, pair) if outcome == "wins" or pair is not None else None
-    estimate = partial(_pilot, votes, question, cast("Literal['wins', 'agreement']", outcome), seed)
+    edges = judge_edges(votes.votes, seed)
+    measure = cast("Literal['wins', 'agreement']", outcome)
+    estimate = partial(_pilot, votes, question, measure, seed, edges)
     findings = estimate(candidates)
     if candidates is None and outcome == "wins" and votes.n_met > 1:
         pooling = f"{votes.n_met} pairs of candidates, pooled: most were compared on few prompts;"
         note = f"{pooling} --pair a,b asks about two"
         findings = replace(findings, notes=(*findings.notes, note))
+    labels = f"labels: {votes.votes.label_use.sentence}"
+    findings = replace(findings, notes=(*findings.notes, labels))
     other_pairs: list[Pilot] = []
     if candidates is not None and pair is None:
         other_pairs = _other_pilots(votes, candidates, estimate)
@@ -170,6 +176,7 @@ def _pilot(
     question: PowerQuestion,
     outcome: Literal["wins", "agreement"],
     seed: int,
+    edges: PanelEdges,
     pair: CandidatePair | None,
 ) -> Pilot:
     from clash.analysis.power.pilot import pilot
@@ -181,6 +188,7 @@ def _pilot(
         outcome=outcome,
         effect=question.effect,
         level=question.level,
+        edges=edges,
         seed=seed,
     )
 

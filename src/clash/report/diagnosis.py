@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
     from clash.analysis.diagnosis import Diagnosis
     from clash.analysis.diagnosis.judge_quality import Agreement, JudgeFacts
+    from clash.analysis.diagnosis.panel_quality import ThresholdStanding
     from clash.analysis.diagnosis.recommendations import Recommendation
     from clash.analysis.diagnosis.run_judges import ScoreScale
+    from clash.analysis.judge_edges import JudgeEdge
     from clash.stats.effectiveness import Removal
 
 
@@ -49,9 +51,10 @@ def _recommendations(diagnosis: Diagnosis) -> Table:
     ]
     few = len(diagnosis.recommendations) - len(sure)
     notes = [
-        "weight: of its decisive ballots against the best judge's; saves: runs in each of two "
-        "conditions for a 10-point difference (80% power), if a judge that decides 40% or more "
-        "and errs like the median judge replaced it",
+        "weight: what its decisive votes should count beside the best judge's (log-odds of being "
+        "right), with its interval; saves: runs in each of two conditions for a 10-point "
+        "difference (80% power), if a judge that decides 40% or more and errs like the median "
+        "judge replaced it",
         *diagnosis.notes,
     ]
     if few:
@@ -61,8 +64,8 @@ def _recommendations(diagnosis: Diagnosis) -> Table:
 
 
 def _weight(recommendation: Recommendation) -> str:
-    best = recommendation.action == "down-weight" and recommendation.weight >= 0.995
-    return f"{recommendation.weight:.2f}{' (best here)' if best else ''}"
+    interval = recommendation.weight_interval
+    return DASH if interval is None else estimate(interval, 2)
 
 
 def _saving(recommendation: Recommendation) -> str:
@@ -104,22 +107,37 @@ def _judges(diagnosis: Diagnosis) -> Table:
 
 
 def _agreements(diagnosis: Diagnosis) -> Table:
+    edges = {edge.judge: edge for edge in diagnosis.edges.judges}
+    judges = _judges_with_enough_ballots(diagnosis)
+    known = [judge for judge in judges if edges[judge.judge].accuracy is not None]
+    by_label = any(judge.label for judge in judges)
     rows = [
         [
             judge.judge,
+            *_accuracy(edges[judge.judge]),
             *(_agreement(judge.rest) if judge.rest else [DASH] * 2),
-            *(_agreement(judge.label) if judge.label else [DASH] * 2),
+            *((_agreement(judge.label) if judge.label else [DASH] * 2) if by_label else []),
         ]
-        for judge in _judges_with_enough_ballots(diagnosis)
-        if judge.rest is not None or judge.label is not None
+        for judge in judges
+        if judge in known or judge.rest is not None
     ]
-    columns = ["judge", "with the rest", "kappa", "with labels", "kappa"]
+    columns = ["judge", "right", "by", "with the rest", "kappa"]
+    columns += ["with labels", "kappa"] if by_label else []
     notes = [
-        "on ballots where both decide; the rest: the majority of judges of other families; kappa"
-        " above 0.6 signal, below 0.3 noise",
+        "right: share of its decisive ballots, by labels where 30 of them have one, else estimated"
+        " from agreement, which assumes independent errors",
+        "on ballots where both decide; the rest: the majority of judges of other families. Low"
+        " agreement is an alarm about the panel, no verdict on a judge: independent judges that"
+        " are right on 70% agree with kappa 0.16",
     ]
-    right = frozenset(range(1, 5))
-    return Table("Judges: agreement on decisive ballots", columns, rows, right, notes, brief=True)
+    right = frozenset(range(1, len(columns))) - {2}
+    return Table("Judges: how often right, and agreement", columns, rows, right, notes, brief=True)
+
+
+def _accuracy(edge: JudgeEdge) -> list[str]:
+    if edge.accuracy is None:
+        return [DASH, DASH]
+    return [percent(edge.accuracy), edge.source or DASH]
 
 
 def _agreement(agreement: Agreement) -> list[str]:
@@ -210,10 +228,11 @@ def _thresholds(diagnosis: Diagnosis) -> Table:
         [
             judge.judge,
             f"{judge.discrimination:.1%}",
-            judge.published,
-            judge.derived,
-            f"{judge.break_even:.1%}: {'adds' if judge.adds else 'takes away'}",
-            f"{judge.weight:.2f}",
+            estimate(judge.edge, 2),
+            f"{judge.signal:.2f}",
+            f"{judge.break_even:.2f}",
+            estimate(judge.margin, 2, sign="+"),
+            _contribution(judge),
             *(
                 [_removal(judge.removals, "half"), _removal(judge.removals, "davidson")]
                 if simulation
@@ -223,27 +242,31 @@ def _thresholds(diagnosis: Diagnosis) -> Table:
         for judge in limits.judges
         if judge.judge in sure
     ]
-    k = limits.candidates
-    columns = [
-        "judge",
-        "decides",
-        f"published 1/(2K-1) = {limits.published:.3f}",
-        f"derived 1/(K+1) = {limits.derived:.3f}",
-        "break-even",
-        "weight",
-        *(["without it, ties half", "without it, ties modelled"] if simulation else []),
-    ]
+    columns = ["judge", "decides", "edge", "signal", "break-even", "margin", "with one vote it"]
+    columns += ["without it, ties half", "without it, ties modelled"] if simulation else []
     notes = [
-        f"K = {k} candidates; the published condition d/(K-1) > (1-d)/(K(K-1)) solves to"
-        " d > 1/(K+1), not 1/(2K-1)",
-        "break-even: with ties as half wins, a judge with the panel's edge adds power if its "
-        "rate is at least S (sqrt(J/(J-1)) - 1), where S is the sum of the others' rates; K has "
-        "no effect. Where ties are modelled or left out, a tie costs nothing and every judge "
-        "with an edge adds power",
+        "edge: rates of being right on either side, less 1; 0 tosses a coin, -1 inverts the truth",
+        "signal: decides times edge; break-even: S (sqrt(J/(J-1)) - 1), where S is the sum of the"
+        " others' signals: from there on a judge with one vote adds power where ties are half"
+        " wins, whatever the number of candidates; margin: signal less break-even",
     ]
+    if any(judge.edge is None for judge in limits.judges):
+        notes.append("a judge whose edge is not known is taken to be as good as the others' mean")
     if simulation:
-        notes.append("without it: simulated change of power when the judge is removed, in points")
-    return Table("Positive contribution", columns, rows, frozenset({1, 5}), notes)
+        notes.append(
+            "without it: simulated change of power when the judge is removed, in points, each judge"
+            " with its own edge"
+        )
+    numbers = frozenset({*range(1, 6), *range(7, len(columns))})
+    return Table("What each judge contributes", columns, rows, numbers, notes)
+
+
+def _contribution(judge: ThresholdStanding) -> str:
+    if judge.takes_away:
+        return "takes away"
+    if judge.margin is None:
+        return "is not known"
+    return "adds" if judge.margin.low > 0 else "may add or take away"
 
 
 def _removal(removals: Sequence[Removal], analysis: str) -> str:
@@ -330,6 +353,9 @@ def _effects(diagnosis: Diagnosis) -> Table | None:
         [e.candidate, estimate(e.half, 2), estimate(e.corrected, 2), estimate(e.weighted, 2)]
         for e in sorted(diagnosis.run.effects, key=lambda e: -e.corrected.estimate)
     ]
-    columns = ["candidate", "ties half", "ties modelled", "ties half, weighted"]
-    notes = ["log strengths against the mean (Bradley-Terry, Davidson); weights: discrimination"]
+    columns = ["candidate", "ties half", "ties modelled", "ties half, by discrimination"]
+    notes = [
+        "log strengths against the mean (Bradley-Terry, Davidson); by discrimination: each judge's"
+        " ballots count by how often it decides"
+    ]
     return Table("Effects and their attenuation", columns, rows, frozenset({1, 2, 3}), notes)

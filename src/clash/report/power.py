@@ -11,7 +11,7 @@ from clash.report.tables import Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.power import Pilot, Scenario
+    from clash.analysis.power import Addition, Pilot, Scenario
     from clash.analysis.power.scenarios import PowerCell, PowerQuestion
     from clash.reproduction.power_tables import PublishedTables
     from clash.stats.intervals import Interval
@@ -174,8 +174,9 @@ def pilot_tables(pilot: Pilot) -> list[Table]:
             rate.judge,
             percent(rate.discrimination),
             f"{rate.ballots:.2f}",
-            str(extra.needed),
-            str(extra.saves),
+            estimate(extra.edge, 2),
+            DASH if extra.needed is None else str(extra.needed),
+            _saves(extra),
         ]
         for rate, extra in zip(pilot.judges, pilot.additions, strict=True)
     ]
@@ -187,11 +188,27 @@ def pilot_tables(pilot: Pilot) -> list[Table]:
         ),
         Table(
             "Another judge like …",
-            ["judge", "discrimination", "ballots a prompt", "prompts needed with it", "saves"],
+            [
+                "judge",
+                "discrimination",
+                "ballots a prompt",
+                "edge",
+                "prompts needed with it",
+                "saves",
+            ],
             adds,
-            frozenset({1, 2, 3, 4}),
+            frozenset({1, 2, 3, 4, 5}),
         ),
     ]
+
+
+def _saves(addition: Addition) -> str:
+    """Clusters saved, and whether that is ground to add such a judge."""
+    if addition.saves is None:
+        return "none: it hides the difference"
+    if addition.saves > 0 and not addition.advised:
+        return f"{addition.saves}, if it is better than a coin"
+    return str(addition.saves)
 
 
 def pair_line(pilot: Pilot) -> dict[str, Any]:

@@ -8,7 +8,7 @@ shrinks every effect by delta, and treats the tie as a ballot with the same nois
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -29,6 +29,8 @@ TARGET = 0.40
 """The discrimination rate that a replacement should reach (judge-effectiveness pilot, 5)."""
 _MARGIN = 0.1
 """Relative distance from a threshold within which a contribution is called marginal."""
+_SUREST = 0.98
+"""The edge beyond which a larger one counts no more: right on 99% of the votes."""
 _STRONGEST = 3.0
 """Log strength of the best candidate at most: it then wins 95% of its decisive ballots."""
 
@@ -79,6 +81,51 @@ def break_even(other_rates: Sequence[float], edges: Sequence[float] | None = Non
     signal = float(rates @ (np.ones(len(rates)) if edges is None else np.asarray(edges)))
     judges = len(rates) + 1
     return signal * (math.sqrt(judges / (judges - 1)) - 1)
+
+
+def margin(signals: Sequence[Interval], judge: int) -> Interval:
+    """By how much a judge's delta e exceeds the break-even that the others set.
+
+    Above 0 its removal lowers the power where ties are half wins, below 0 raises it; a judge alone
+    has to be better than a coin. The interval is by the method of variance estimates recovery
+    (Zou and Donner 2008) from those of the judges, taken as independent: where judges are measured
+    on the same items and err together it is too wide rather than too narrow.
+
+    Args:
+        signals: (J,), delta e of each judge, negative where it inverts the truth.
+        judge: which of them.
+    """
+    own = signals[judge]
+    others = [signal for index, signal in enumerate(signals) if index != judge]
+    share = math.sqrt(len(signals) / len(others)) - 1 if others else 0.0
+    estimate = own.estimate - share * sum(other.estimate for other in others)
+    down = (own.estimate - own.low) ** 2
+    down += share**2 * sum((other.high - other.estimate) ** 2 for other in others)
+    up = (own.high - own.estimate) ** 2
+    up += share**2 * sum((other.estimate - other.low) ** 2 for other in others)
+    return replace(
+        own,
+        estimate=estimate,
+        low=estimate - math.sqrt(down),
+        high=estimate + math.sqrt(up),
+        method="variance estimates recovery",
+    )
+
+
+def vote_weight(edge: float, best: float) -> float:
+    """What a judge's decisive vote should count beside the best judge's: from 0 to 1.
+
+    The ratio of the log-odds of being right, by which a majority of independent judges is right
+    most often (Nitzan and Paroush 1982). 0 for a judge no better than a coin.
+
+    Args:
+        edge: of the judge, from -1 to 1.
+        best: of the best judge; at most 0 makes every judge 0.
+    """
+    if not best > 0:
+        return 0.0
+    limit = _SUREST
+    return min(1.0, math.atanh(min(max(edge, 0.0), limit)) / math.atanh(min(best, limit)))
 
 
 def contribution(rate: float, threshold: float) -> Contribution:

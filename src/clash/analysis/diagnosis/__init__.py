@@ -18,6 +18,8 @@ from clash.analysis.diagnosis.judge_quality import (
 from clash.analysis.diagnosis.panel_quality import PanelFacts, Thresholds, panel_facts, thresholds
 from clash.analysis.diagnosis.recommendations import ActionReason, Recommendation, Saving, recommend
 from clash.analysis.diagnosis.response_diversity import Equivalence, equivalence
+from clash.analysis.diagnosis.summary import summary
+from clash.analysis.judge_edges import judge_edges
 from clash.analysis.power.pilot import ASSUMED_ICC
 from clash.errors import StatisticsError
 from clash.stats.icc import random_intercept
@@ -27,10 +29,11 @@ if TYPE_CHECKING:
 
     from clash.analysis.diagnosis.known_gaps import JudgeCurve
     from clash.analysis.diagnosis.run_judges import RunFacts
+    from clash.analysis.judge_edges import PanelEdges
     from clash.analysis.semantic import Encoder
     from clash.analysis.texts import Texts
     from clash.stats.intervals import Interval
-    from clash.votes import Votes
+    from clash.votes import LabelUse, Votes
 
 __all__ = [
     "ActionReason",
@@ -54,6 +57,9 @@ class Diagnosis:
     """Measures, thresholds and recommendations for every judge of a panel.
 
     Attributes:
+        labels: how many rows have a label, and whether the labels are used.
+        edges: how much better than chance each judge is, by labels or by agreement.
+        summary: how good the judges are and what panel they make, in sentences.
         icc: correlation of decisive ballots of one item, for the saving in runs.
         run: what only a run folder tells: cost, length, scores, candidates; null for votes.
         equivalence: ties against the diversity of the responses; null without these.
@@ -62,6 +68,9 @@ class Diagnosis:
     """
 
     source: str
+    labels: LabelUse
+    edges: PanelEdges
+    summary: tuple[str, ...]
     panel: PanelFacts
     judges: tuple[JudgeFacts, ...]
     recommendations: tuple[Recommendation, ...]
@@ -109,20 +118,29 @@ def diagnose(
         )
     if np.isnan(votes.matrix).all():
         raise StatisticsError("every judge failed on every item: there is nothing to diagnose")
-    facts = judge_facts(votes)
+    facts, edges = judge_facts(votes), judge_edges(votes, seed)
     icc = _icc(votes)
     icc_is_known = not math.isnan(icc.estimate)
-    judges_with_ballots = [judge for judge in facts if judge.ballots]
-    advice = recommend(facts, icc.estimate if icc_is_known else ASSUMED_ICC)
+    standings = thresholds(
+        [judge for judge in facts if judge.ballots],
+        {edge.judge: edge for edge in edges.judges},
+        candidates,
+        simulate=simulate,
+        replications=replications,
+        seed=seed,
+    )
+    advice = recommend(facts, edges, standings, icc.estimate if icc_is_known else ASSUMED_ICC)
     notes = _notes(votes, facts, icc_is_known=icc_is_known)
+    panel = panel_facts(votes, seed)
     return Diagnosis(
         source=votes.source,
-        panel=panel_facts(votes, seed),
+        labels=votes.label_use,
+        edges=edges,
+        summary=tuple(summary(edges, panel, votes.label_use)),
+        panel=panel,
         judges=facts,
         recommendations=advice,
-        thresholds=thresholds(
-            judges_with_ballots, candidates, simulate=simulate, replications=replications, seed=seed
-        ),
+        thresholds=standings,
         icc=icc,
         run=run,
         equivalence=_equivalence(votes, texts, advice, encoder, seed, notes),
@@ -174,11 +192,6 @@ def _notes(votes: Votes, facts: tuple[JudgeFacts, ...], *, icc_is_known: bool) -
         notes.append(
             f"the correlation of ballots of one item cannot be estimated: {ASSUMED_ICC:g} is"
             " assumed for savings"
-        )
-    if not np.isin(votes.labels, (0.0, 1.0)).any():
-        notes.append(
-            "without labels a judge is compared with the others: a panel that errs together "
-            "looks like one that agrees"
         )
     if all(presentation == "orig" for presentation in votes.presentations):
         notes.append(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.analysis.judge_edges import PEOPLE, own_voices
 from clash.stats.agreement import Kappa, cohen_kappa
 from clash.stats.bias import BiasRate, favouritism, first_slot_rate, longer_wins_rate
 from clash.stats.intervals import Interval, wilson, wilson_clustered
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
     from clash.stats.intervals import Interval
     from clash.stats.typing import Codes, Floats
     from clash.votes import Votes
-
-PEOPLE = ("human", "people", "crowd", "annotator")
-SIGNAL, NOISE = 0.6, 0.3
-"""Kappa on decisive ballots above which there is signal, and below which there is noise."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +50,6 @@ class Agreement:
     def n(self) -> int:
         """Ballots."""
         return int(self.share.n)
-
-    @property
-    def edge(self) -> float:
-        """2 share - 1: 1 follows the reference, 0 tosses a coin, -1 inverts it."""
-        return 2 * self.share.estimate - 1
 
 
 @dataclass(frozen=True)
@@ -119,19 +111,6 @@ class JudgeFacts:
         """Whether it is a person. Labels are made of the votes of people, including this one."""
         return (self.family or "").lower() in PEOPLE
 
-    @property
-    def reference(self) -> Agreement | None:
-        """The label where 30 decisive ballots of a model have one, else the rest."""
-        if not self.person and self.label is not None and self.label.n >= 30:
-            return self.label
-        return self.rest
-
-    @property
-    def reference_name(self) -> str:
-        """What :attr:`reference` is, in words."""
-        by_label = self.label is not None and self.reference is self.label
-        return "the labels" if by_label else "the other judges"
-
 
 def judge_facts(votes: Votes) -> tuple[JudgeFacts, ...]:
     """Every judge that cast a ballot or failed to, in their order."""
@@ -170,7 +149,7 @@ def rest_of_panel(votes: Votes, weights: Floats | None = None) -> Floats:
     leans = np.where(decisive, 2 * votes.matrix - 1, 0.0)
     if weights is not None:
         leans = leans * weights
-    codes = _own_voice(votes)
+    codes = own_voices(votes)
     member = (codes[:, None] == np.unique(codes)).astype(float)
     # Own family out: the sum over all, less the sum over the family.
     rest_lean = leans.sum(axis=1)[:, None] - (leans @ member) @ member.T
@@ -178,17 +157,6 @@ def rest_of_panel(votes: Votes, weights: Floats | None = None) -> Floats:
     side = np.where(rest_lean > 1e-9, 1.0, np.where(rest_lean < -1e-9, 0.0, np.nan))
     result: Floats = side
     return result
-
-
-def _own_voice(votes: Votes) -> Codes:
-    """(J,), equal where two judges do not count as two; all differ where there is one family."""
-    names = [
-        f"\0{judge}" if family is None or family.lower() in PEOPLE else family
-        for judge, family in zip(votes.judges, votes.families, strict=True)
-    ]
-    if len(set(names)) == 1:
-        return np.arange(len(names))
-    return np.unique(names, return_inverse=True)[1].astype(np.intp)
 
 
 def _facts(votes: Votes, index: int, rest_votes: Floats) -> JudgeFacts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,16 +17,19 @@ from clash.stats.effectiveness import (
     break_even,
     contribution,
     derived_threshold,
+    margin,
     published_threshold,
     simulate_removal,
+    vote_weight,
 )
 from clash.stats.intervals import Interval, wilson_clustered
 from clash.stats.resample import cluster_bootstrap
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.analysis.diagnosis.judge_quality import JudgeFacts
+    from clash.analysis.judge_edges import JudgeEdge
     from clash.stats.typing import Floats
     from clash.votes import Votes
 
@@ -37,15 +40,20 @@ _MOST_JUDGES = 40
 
 @dataclass(frozen=True)
 class ThresholdStanding:
-    """A judge compared with the three thresholds of a positive contribution.
+    """What a judge contributes to a panel in which each judge has one vote.
 
     Attributes:
-        published: verdict by 1 / (2K - 1).
-        derived: verdict by 1 / (K + 1), which the published condition solves to.
-        break_even: from this discrimination on a judge of the panel's edge adds power where
-            ties are half wins; whatever K is.
-        adds: whether it does, by that.
-        weight: delta_j / max delta, for a weighted Bradley-Terry fit.
+        discrimination: delta, the share of its ballots that are no ties.
+        published: verdict by 1 / (2K - 1), on delta alone; ``derived`` by 1 / (K + 1), which the
+            published condition solves to. Both take every judge to be equally good.
+        edge: how much better than chance it decides; null where nothing tells.
+        signal: delta times edge, by an assumed edge where it is not known.
+        break_even: the signal from which on it adds power where ties are half wins; whatever K.
+        adds: whether it does, by the estimates.
+        margin: signal less break-even: above 0 it surely adds, below 0 it surely takes away; null
+            where the edge is not known.
+        weight: of its decisive votes against the best judge's, by the log-odds of being right.
+        removals: simulated changes of power when it leaves.
     """
 
     judge: str
@@ -55,7 +63,16 @@ class ThresholdStanding:
     break_even: float
     adds: bool
     weight: float
+    edge: Interval | None = None
+    signal: float = 0.0
+    margin: Interval | None = None
+    weight_interval: Interval | None = None
     removals: tuple[Removal, ...] = ()
+
+    @property
+    def takes_away(self) -> bool:
+        """Whether the panel is surely better without its equal vote."""
+        return self.margin is not None and self.margin.high < 0
 
 
 @dataclass(frozen=True)
@@ -188,41 +205,88 @@ def _kish(matrix: Floats, weights: Floats) -> float:
 
 def thresholds(
     facts: Sequence[JudgeFacts],
+    edges: Mapping[str, JudgeEdge],
     candidates: int,
     *,
     simulate: bool = False,
     replications: int = 400,
     seed: int = 0,
 ) -> Thresholds:
-    """Compare every judge with the thresholds, with a simulation where asked for.
+    """Compare what every judge contributes with what it takes, with a simulation where asked for.
+
+    Judges whose edge is not known are taken to be as good as the mean of the others.
+
+    Args:
+        facts: of the judges that cast a ballot.
+        edges: by judge.
+        candidates: K of the published thresholds and of the simulation.
+        simulate: whether to simulate the removal of each judge.
+        replications: of that simulation.
+        seed: of that simulation.
 
     Raises:
         StatisticsError: fewer than two candidates.
     """
     rates = [judge.discrimination.estimate for judge in facts]
     paper, derived = published_threshold(candidates), derived_threshold(candidates)
-    greatest = max(rates, default=0.0)
+    known = [edges[judge.judge].edge for judge in facts]
+    estimates = [edge.estimate for edge in known if edge is not None]
+    typical = float(np.mean(estimates)) if estimates else 1.0
+    assumed = [
+        _at(typical, judge) if e is None else e for e, judge in zip(known, facts, strict=True)
+    ]
+    signals = [_times(edge, rate) for edge, rate in zip(assumed, rates, strict=True)]
+    best = max(estimates, default=1.0)
     standings = []
     for index, (judge, rate) in enumerate(zip(facts, rates, strict=True)):
-        break_even_rate = break_even([*rates[:index], *rates[index + 1 :]])
-        removals = _removals(rates, index, candidates, replications, seed) if simulate else ()
+        others = [signal.estimate for at, signal in enumerate(signals) if at != index]
+        needed = break_even(others) if others else 0.0
+        removals = (
+            _removals(rates, [e.estimate for e in assumed], index, candidates, replications, seed)
+            if simulate
+            else ()
+        )
+        edge = known[index]
         standings.append(
             ThresholdStanding(
-                judge.judge,
-                rate,
-                contribution(rate, paper),
-                contribution(rate, derived),
-                break_even_rate,
-                rate > break_even_rate,
-                rate / greatest if greatest else 0.0,
-                removals,
+                judge=judge.judge,
+                discrimination=rate,
+                published=contribution(rate, paper),
+                derived=contribution(rate, derived),
+                break_even=needed,
+                adds=signals[index].estimate > needed,
+                weight=round(vote_weight(assumed[index].estimate, best), 4),
+                edge=edge,
+                signal=signals[index].estimate,
+                margin=None if edge is None else margin(signals, index),
+                weight_interval=None if edge is None else _weight_interval(edge, best),
+                removals=removals,
             )
         )
     return Thresholds(candidates, paper, derived, tuple(standings))
 
 
+def _at(edge: float, judge: JudgeFacts) -> Interval:
+    return Interval(edge, edge, edge, 0.95, judge.decisive, judge.decisive, "assumed")
+
+
+def _times(edge: Interval, rate: float) -> Interval:
+    low, middle, high = (rate * end for end in (edge.low, edge.estimate, edge.high))
+    return replace(edge, estimate=middle, low=low, high=high)
+
+
+def _weight_interval(edge: Interval, best: float) -> Interval:
+    low, middle, high = (vote_weight(e, best) for e in (edge.low, edge.estimate, edge.high))
+    return replace(edge, estimate=middle, low=low, high=high)
+
+
 def _removals(
-    rates: Sequence[float], index: int, candidates: int, replications: int, seed: int
+    rates: Sequence[float],
+    edges: Sequence[float],
+    index: int,
+    candidates: int,
+    replications: int,
+    seed: int,
 ) -> tuple[Removal, ...]:
     if len(rates) < 2:
         return ()
@@ -232,6 +296,7 @@ def _removals(
             index,
             candidates,
             np.random.default_rng(seed),
+            edges=edges,
             analysis=analysis,
             replications=replications,
         )

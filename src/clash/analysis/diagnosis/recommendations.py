@@ -6,18 +6,19 @@ Every reason rests on an interval: what the data do not rule out is not held aga
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from clash.analysis.diagnosis.judge_quality import NOISE, SIGNAL
-from clash.stats.effectiveness import TARGET
+from clash.stats.effectiveness import TARGET, break_even
 from clash.stats.power import Clustering, required_two_proportions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.analysis.diagnosis.judge_quality import JudgeFacts
+    from clash.analysis.diagnosis.panel_quality import Thresholds, ThresholdStanding
+    from clash.analysis.judge_edges import JudgeEdge, PanelEdges
     from clash.stats.intervals import Interval
 
 Action = Literal["keep", "down-weight", "replace"]
@@ -28,7 +29,8 @@ MOST_PULL = 0.05
 LOPSIDED_SHARE = 0.7
 """Where one side has more than this share, agreement has to be read beside what it would give."""
 EFFECT = 0.10
-_LEAST = 0.1
+COIN = 0.2
+"""An edge surely below this and not surely above 0 is that of a coin: right on under 60%."""
 _WORST: tuple[Action, ...] = ("keep", "down-weight", "replace")
 
 
@@ -68,57 +70,67 @@ class Recommendation:
 
     Attributes:
         sure: enough decisive ballots (30), ties or failures to say so.
-        weight: of its decisive ballots against those of the best judge, by edge; 0 where it
-            should not vote.
+        weight: of its decisive votes against the best judge's, by the log-odds of being right
+            (as in :class:`ThresholdStanding`); 0 for a judge no better than a coin.
+        weight_interval: at the ends of the interval of its edge; null where that is not known.
     """
 
     judge: str
     action: Action
     sure: bool
     weight: float
+    weight_interval: Interval | None
     reasons: tuple[ActionReason, ...]
     saving: Saving | None
 
 
-def recommend(facts: Sequence[JudgeFacts], icc: float) -> tuple[Recommendation, ...]:
+@dataclass(frozen=True)
+class _Case:
+    """One judge with what is known of it and of the others."""
+
+    facts: JudgeFacts
+    edge: JudgeEdge
+    standing: ThresholdStanding | None
+    others: tuple[JudgeEdge, ...]
+
+
+def recommend(
+    facts: Sequence[JudgeFacts],
+    edges: PanelEdges,
+    thresholds: Thresholds,
+    icc: float,
+) -> tuple[Recommendation, ...]:
     """An action for every judge, with the saving in runs that a replacement would bring.
 
     Args:
         facts: of all judges of the panel.
+        edges: of the same judges.
+        thresholds: what each judge contributes.
         icc: correlation of informative ballots of one item.
     """
-    edges = [_edge(judge) for judge in facts]
-    best = {
-        person: max(
-            (
-                e
-                for e, j in zip(edges, facts, strict=True)
-                if _enough(j) and j.person == person and not math.isnan(e)
-            ),
-            default=0.0,
-        )
-        for person in (False, True)
-    }
+    estimates = [edge.estimate for edge in edges.judges]
+    standings = {standing.judge: standing for standing in thresholds.judges}
     recommendations = []
     for index, judge in enumerate(facts):
-        reasons = tuple(_reasons(judge, [*facts[:index], *facts[index + 1 :]]))
+        others = tuple(
+            edge
+            for edge, other in zip(edges.judges, facts, strict=True)
+            if other is not judge and _enough(other)
+        )
+        case = _Case(judge, edges.judges[index], standings.get(judge.judge), others)
+        reasons = tuple(_reasons(case, edges))
         action: Action = max((r.action for r in reasons), key=_WORST.index, default="keep")
         sure = _enough(judge) or _fails(judge)
         if not sure:
             action = "replace" if not judge.ballots and judge.failed else "keep"
-        saving = _saving(facts, edges, index, icc) if action == "replace" else None
+        saving = _saving(facts, estimates, index, icc) if action == "replace" else None
         if _only_ties(reasons) and saving is not None and (saving.saves or 0) <= 0:
             # It decides rarely but well: another one would not do better in its place.
             action = "down-weight"
+        weight = 1.0 if case.standing is None else case.standing.weight
+        interval = None if case.standing is None else case.standing.weight_interval
         recommendations.append(
-            Recommendation(
-                judge.judge,
-                action,
-                sure,
-                _weight(action, edges[index], best[judge.person]),
-                reasons,
-                saving,
-            )
+            Recommendation(judge.judge, action, sure, weight, interval, reasons, saving)
         )
     return tuple(recommendations)
 
@@ -139,32 +151,23 @@ def _fails(judge: JudgeFacts) -> bool:
     return judge.failed >= FEW and judge.failures.low > MOST_FAILURES
 
 
-def _edge(judge: JudgeFacts) -> float:
-    reference = judge.reference
-    return math.nan if reference is None else reference.edge
-
-
-def _weight(action: Action, edge: float, best: float) -> float:
-    if action == "replace":
-        return 0.0
-    if action == "keep" or not best > 0 or math.isnan(edge):
-        return 1.0
-    return round(min(1.0, max(_LEAST, edge / best)), 2)
-
-
-def _reasons(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> list[ActionReason]:
+def _reasons(case: _Case, edges: PanelEdges) -> list[ActionReason]:
+    judge = case.facts
     if not judge.ballots:
         return [ActionReason("replace", "silent", f"no usable ballot, {judge.failed} failed")]
     if not _enough(judge):
         text = f"{judge.decisive} decisive ballots are too few to say more (30 are needed)"
         failing = _failures(judge) if _fails(judge) else None
         return [*([failing] if failing else []), ActionReason("keep", "few", text)]
-    candidates: list[ActionReason | None] = [
+    candidates = [
         _discrimination(judge),
-        _direction(judge, other_judges),
+        _direction(case, edges),
+        _against_others(case),
+        _failures(judge),
+        _flips(judge),
+        _pull(judge),
+        _repeats(judge),
     ]
-    candidates += _against_others(judge, other_judges)
-    candidates += [_failures(judge), _flips(judge), _pull(judge), _repeats(judge)]
     return [reason for reason in candidates if reason is not None]
 
 
@@ -183,62 +186,78 @@ def _discrimination(judge: JudgeFacts) -> ActionReason:
     return ActionReason("keep", "decides", finding)
 
 
-def _direction(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> ActionReason:
-    reference = judge.reference
-    if reference is None or math.isnan(reference.kappa.estimate):
-        text = "no other judge decided the same ballots, so its direction is unknown"
-        return ActionReason("keep", "alone", text)
-    finding = (
-        f"agrees with {judge.reference_name} on {_range(reference.share)} of {reference.n} decisive"
-        f" ballots (kappa {reference.kappa.estimate:.2f} [{reference.kappa.low:.2f},"
-        f" {reference.kappa.high:.2f}])"
-    )
-    if reference.kappa.estimate < NOISE and reference.commoner > LOPSIDED_SHARE:
-        finding += f", where always naming the more common side agrees on {reference.commoner:.0%}"
-    worst: Action = "replace"
-    doubt = ""
-    if reference is judge.rest and judge.label is not None and judge.label.kappa.high > NOISE:
-        worst = "down-weight"
-        doubt = f"; {judge.label.n} labelled ballots do not rule out that it is right"
-    elif (
-        reference is judge.rest
-        and sum(other_judge.ballots > 0 for other_judge in other_judges) == 1
-    ):
-        worst = "down-weight"
-        doubt = "; with two judges it is unknown which one it is"
-    if reference.kappa.high < 0:
+def _direction(case: _Case, edges: PanelEdges) -> ActionReason:
+    """Whether the judge is better than a coin, and whether an equal vote of it helps the panel.
+
+    Agreement with the others is never held against a judge by itself: good judges of hard items
+    agree little too. What is held against it is an edge that is surely not above chance.
+    """
+    edge, standing = case.edge, case.standing
+    if edge.edge is None or edge.accuracy is None:
+        return ActionReason("keep", "alone", f"how good it is cannot be told: {edges.unknown}")
+    finding = _finding(case)
+    low, high = edge.edge.low, edge.edge.high
+    takes_away = standing is not None and standing.takes_away
+    worst: Action = "replace" if edge.evidence else "down-weight"
+    doubt = "" if edge.evidence else "; the judges err together, so that labels should confirm it"
+    if high < 0:
         return ActionReason(worst, "inverted", f"points the wrong way: {finding}{doubt}")
-    if reference.kappa.high < NOISE:
-        return ActionReason(worst, "noise", f"noise: {finding}{doubt}")
-    if reference.kappa.estimate < NOISE:
-        return ActionReason("down-weight", "weak", f"close to noise: {finding}")
-    word = "signal" if reference.kappa.estimate > SIGNAL else "moderate signal"
-    return ActionReason("keep", "signal", f"{word}: {finding}")
+    if low <= 0 and (takes_away or high < COIN):
+        return ActionReason(worst, "noise", f"no better than a coin: {finding}{doubt}")
+    # Rare decisions are judged by their own rule; here the decisions have to be bad ones.
+    if takes_away and edge.evidence and high < break_even(_known(case.others)):
+        text = f"too weak for a full vote: {finding}; the panel is better without it"
+        return ActionReason("down-weight", "weak", f"{text}, or with the weight beside it")
+    if low <= 0:
+        return ActionReason("keep", "unsure", f"may be no better than a coin: {finding}")
+    return ActionReason("keep", "signal", f"better than a coin: {finding}")
 
 
-def _against_others(judge: JudgeFacts, other_judges: Sequence[JudgeFacts]) -> list[ActionReason]:
+def _known(others: Sequence[JudgeEdge]) -> list[float]:
+    return [other.estimate for other in others if other.edge is not None]
+
+
+def _finding(case: _Case) -> str:
+    """How often the judge is right, by what, and on how many ballots."""
+    edge, label = case.edge, case.facts.label
+    if edge.edge is None or edge.accuracy is None:
+        return ""
+    right = f"right on {_range(edge.accuracy)}"
+    if edge.source == "agreement":
+        return f"{right} of its decisive ballots, estimated from agreement alone"
+    finding = f"{right} of {edge.accuracy.n:g} decisive ballots with a label"
+    if label is not None and label.commoner > LOPSIDED_SHARE:
+        finding += (
+            f", where always naming the more common side is right on {label.commoner:.0%}"
+            f" (both sides alike: {_range(_halved(edge.edge))})"
+        )
+    return finding
+
+
+def _halved(edge: Interval) -> Interval:
+    """An edge as the mean of the rates of being right on either side."""
+    low, middle, high = ((1 + end) / 2 for end in (edge.low, edge.estimate, edge.high))
+    return replace(edge, estimate=middle, low=low, high=high)
+
+
+def _against_others(case: _Case) -> ActionReason | None:
     """A judge that is clearly worse than the typical one should not weigh as much.
 
-    By labels only: each judge has a rest of its own, so agreement with it is no common measure.
+    By labels only: they measure all judges by the same thing.
     """
-    reference = judge.reference
-    peers = [
-        j.reference.share.estimate
-        for j in other_judges
-        if _enough(j) and j.reference is not None and j.reference is j.label
-    ]
-    if reference is None or reference is not judge.label or not peers:
-        return []
+    edge = case.edge
+    peers = [o.accuracy.estimate for o in case.others if o.source == "labels" and o.accuracy]
+    if edge.source != "labels" or edge.accuracy is None or not peers:
+        return None
     typical = median(peers)
     # Judges differ; five points below the middle, the interval included, is more than that.
-    if reference.share.high < typical - 0.05:
+    if edge.accuracy.high < typical - 0.05:
         text = (
-            f"clearly below the panel: {_range(reference.share)} against {typical:.0%} of the "
-            "median"
-            f" judge, by the labels"
+            f"clearly below the panel: {_range(edge.accuracy)} against {typical:.0%} of the median"
+            " judge, by the labels"
         )
-        return [ActionReason("down-weight", "below", text)]
-    return []
+        return ActionReason("down-weight", "below", text)
+    return None
 
 
 def _failures(judge: JudgeFacts) -> ActionReason | None:

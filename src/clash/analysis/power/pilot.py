@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from clash.analysis.judge_edges import judge_edges
 from clash.analysis.power.candidate_pairs import FEW
 from clash.errors import StatisticsError
 from clash.stats.icc import RandomIntercept, anova_icc, random_intercept
@@ -25,11 +26,16 @@ from clash.stats.power import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.analysis.judge_edges import JudgeEdge, PanelEdges
     from clash.analysis.power.candidate_pairs import CandidatePair
     from clash.stats.typing import Codes, Floats
     from clash.votes import Votes
 
 
+_LEAST_EFFECT, _MOST_EFFECT = 0.005, 0.99
+"""Differences that a sample size is computed for."""
 Outcome = Literal["wins", "agreement"]
 ASSUMED_ICC = 0.20
 """What is assumed where a pilot cannot tell: the middle of what was found for panels of models."""
@@ -54,13 +60,19 @@ class Addition:
 
     Attributes:
         like: the judge it resembles.
-        needed: clusters needed with it.
-        saves: clusters saved; 0 where correlation leaves nothing to gain.
+        needed: clusters needed with it; null where the panel would show no difference at all.
+        saves: clusters saved; 0 where correlation leaves nothing to gain, below 0 where such a
+            judge dilutes the panel; null with ``needed``.
+        edge: how much better than chance the judge decides; null where it is not known, and it is
+            taken to be as good as the others' mean.
+        advised: it saves clusters, and is surely better than a coin where its edge is known.
     """
 
     like: str
-    needed: int
-    saves: int
+    needed: int | None
+    saves: int | None
+    edge: Interval | None = None
+    advised: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,6 +130,7 @@ def pilot(
     outcome: Outcome = "wins",
     effect: float = 0.10,
     level: ErrorRates | None = None,
+    edges: PanelEdges | None = None,
     seed: int = 0,
 ) -> Pilot:
     """Estimate the inputs of a sample size from votes, and compute it.
@@ -130,6 +143,7 @@ def pilot(
         outcome: what counts as a success.
         effect: difference to detect.
         level: error rates.
+        edges: how good the judges are, where more votes than these tell it; else these do.
         seed: of the bootstrap of the scores' correlation.
 
     Raises:
@@ -157,7 +171,10 @@ def pilot(
     )
     clusters = table.n_clusters
     n_needed = setting.demand(icc.estimate).clusters
-    additions = tuple(_addition(setting, icc.estimate, rate, n_needed) for rate in rates)
+    known = judge_edges(votes, seed) if edges is None else edges
+    crew = _Crew.of(rates, known)
+    additions = tuple(_addition(setting, icc.estimate, crew, rate, n_needed) for rate in rates)
+    notes += crew.notes(known)
     estimates = Pilot(
         source=votes.source,
         question=question,
@@ -263,18 +280,25 @@ class _Setting:
         )
         return None if math.isnan(effect) else effect
 
-    def with_judge(self, rate: JudgeRate) -> _Setting:
-        """The setting with one more judge, which decides as often as this one and errs as the panel does.
+    def with_judge(self, rate: JudgeRate, edge: float) -> _Setting:
+        """The setting with one more judge, which decides and errs as this one does.
 
-        What a judge ties it does not show: of two candidates' difference a panel sees as much as
-        it decides, so the difference looked for shrinks or grows with the mean discrimination.
+        Of two candidates' difference a ballot shows its judge's edge, and nothing where it ties:
+        the difference looked for shrinks or grows with the mean of what the ballots show.
+
+        Args:
+            rate: how often it decides.
+            edge: its edge in units of the panel's mean edge over decisive ballots.
         """
         decides = rate.discrimination.estimate
         if self.question == "compare":
-            return replace(self, size=self.size + rate.ballots * decides)
+            more = rate.ballots * decides
+            size = self.size + more
+            return replace(self, size=size, effect=self.effect * (self.size + more * edge) / size)
         size = self.size + rate.ballots
-        decisive = (self.decisive * self.size + decides * rate.ballots) / size
-        effect = self.effect * decisive / self.decisive
+        shown = self.decisive * self.size
+        decisive = (shown + decides * rate.ballots) / size
+        effect = self.effect * (shown + decides * rate.ballots * edge) / size / self.decisive
         return replace(self, size=size, decisive=decisive, effect=effect)
 
 
@@ -316,10 +340,66 @@ def _rates(votes: Votes, table: _Ballots) -> tuple[JudgeRate, ...]:
     return tuple(rates)
 
 
-def _addition(setting: _Setting, icc: float, rate: JudgeRate, n_needed: int) -> Addition:
-    more = setting.with_judge(rate)
-    with_it = more.demand(icc).clusters
-    return Addition(rate.judge, with_it, n_needed - with_it)
+@dataclass(frozen=True)
+class _Crew:
+    """The edges of the judges that sit.
+
+    Attributes:
+        edges: by judge; null where it is not known.
+        mean: over decisive ballots, by the estimates; null where no edge is known, or the mean is
+            not above chance.
+    """
+
+    edges: Mapping[str, JudgeEdge]
+    mean: float | None
+
+    @classmethod
+    def of(cls, rates: Sequence[JudgeRate], panel: PanelEdges) -> _Crew:
+        edges = {edge.judge: edge for edge in panel.judges}
+        weights = [
+            (rate.ballots * rate.discrimination.estimate, edges[rate.judge].estimate)
+            for rate in rates
+        ]
+        known = [(weight, edge) for weight, edge in weights if not math.isnan(edge) and weight > 0]
+        total = sum(weight for weight, _ in known)
+        mean = sum(weight * edge for weight, edge in known) / total if total else 0.0
+        return cls(edges, mean if mean > 0 else None)
+
+    def relative(self, judge: str) -> float:
+        """The edge of a judge in units of the mean; 1 where either is not known."""
+        edge = self.edges[judge].estimate
+        return 1.0 if self.mean is None or math.isnan(edge) else edge / self.mean
+
+    def is_sound(self, judge: str) -> bool:
+        """Whether it is surely better than a coin, or nothing is known of it."""
+        edge = self.edges[judge].edge
+        return edge is None or edge.low > 0
+
+    def notes(self, panel: PanelEdges) -> list[str]:
+        """How the edges were had."""
+        if self.mean is None:
+            why = panel.unknown or "the judges are no better than a coin on average"
+            return [f"another judge is taken to be as good as the others: {why}"]
+        by = "the labels" if panel.source == "labels" else "agreement alone"
+        return [f"edge: how much better than a coin a judge decides, by {by} (clash diagnose)"]
+
+
+def _addition(
+    setting: _Setting, icc: float, crew: _Crew, rate: JudgeRate, n_needed: int
+) -> Addition:
+    more = setting.with_judge(rate, crew.relative(rate.judge))
+    edge = crew.edges[rate.judge].edge
+    if more.effect <= _LEAST_EFFECT:
+        return Addition(rate.judge, None, None, edge)
+    with_it = replace(more, effect=min(more.effect, _MOST_EFFECT)).demand(icc).clusters
+    saves = n_needed - with_it
+    return Addition(rate.judge, with_it, saves, edge, saves > 0 and crew.is_sound(rate.judge))
+
+
+def _no_addition(estimates: Pilot) -> str:
+    if any((addition.saves or 0) > 0 for addition in estimates.additions):
+        return "no judge is surely better than a coin, so another like it may save none"
+    return "another judge saves none: ballots of one prompt are too similar"
 
 
 def _next_step(estimates: Pilot) -> str:
@@ -334,7 +414,9 @@ def _next_step(estimates: Pilot) -> str:
     step += f"; {estimates.needed_low} to {estimates.needed_high} needed over the ICC's interval"
     if estimates.pair is not None:
         step = f"{estimates.pair.name}: {step}"
-    best = max(estimates.additions, key=lambda a: a.saves, default=None)
-    if best is None or best.saves <= 0:
-        return step + "; another judge saves none: ballots of one prompt are too similar"
+    best = max(
+        (a for a in estimates.additions if a.advised), key=lambda a: a.saves or 0, default=None
+    )
+    if best is None:
+        return step + f"; {_no_addition(estimates)}"
     return step + f"; another judge like {best.like} saves {best.saves}"

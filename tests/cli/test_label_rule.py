@@ -1,0 +1,75 @@
+"""Labels that are there are used and said to be used; --no-labels leaves them out, everywhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clash.cli.app import run
+
+COMMANDS = {
+    "dependence": ["--bootstrap", "20"],
+    "diagnose": [],
+    "power": ["--for", "paired"],
+}
+
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three copies of one poor judge outvote two good ones: agreement tells the opposite of labels."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, 400)
+    source = np.where(rng.random(400) < 0.6, truth, 1 - truth)
+    path = tmp_path_factory.mktemp("rule") / "votes.jsonl"
+    with path.open("w") as file:
+        for i, label in enumerate(truth.tolist()):
+            for j in range(5):
+                own, sure = (int(source[i]), 0.95) if j < 3 else (label, 0.8)
+                vote = own if rng.random() < sure else 1 - own
+                line = {"item": f"q{i}", "judge": f"j{j}", "vote": vote, "label": label}
+                file.write(json.dumps(line) + "\n")
+    return path
+
+
+def _shown(command: str, votes: Path, *options: str) -> list[str]:
+    source = ["--from", str(votes)] if command == "power" else [str(votes)]
+    return [command, *source, *COMMANDS[command], *options]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_says_what_becomes_of_the_labels(command: str, votes: Path, capsys) -> None:
+    assert run(_shown(command, votes)) == 0
+    used = " ".join(capsys.readouterr().out.split())
+    assert "400 of 400 rows have a label; the labels are used (--no-labels leaves them out)" in used
+    assert run(_shown(command, votes, "--no-labels")) == 0
+    left_out = " ".join(capsys.readouterr().out.split())
+    assert "400 of 400 rows have a label; --no-labels leaves the labels out" in left_out
+
+
+def test_labels_turn_the_answer_about_a_panel_of_copies(votes: Path, capsys) -> None:
+    assert run(_shown("dependence", votes, "--json")) == 0
+    labelled = json.loads(capsys.readouterr().out)
+    assert run(_shown("dependence", votes, "--json", "--no-labels")) == 0
+    inferred = json.loads(capsys.readouterr().out)
+    assert labelled["truth"]["method"] == "labels"
+    assert labelled["effective"]["majority_accuracy"] < 0.7
+    assert inferred["truth"]["available"] == 0
+    assert inferred["panel"]["labels"] == {"rows": 400, "labelled": 400, "used": False}
+    assert inferred["effective"]["majority_accuracy"] > 0.85
+
+
+def test_an_export_leaves_labels_out_on_request(tmp_path: Path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run(["demo", "--run-id", "demo", "--quiet"]) == 0
+    lines = {}
+    for name, options in (("with", []), ("without", ["--no-labels"])):
+        assert run(["export", "demo", "--votes", "--to", f"{name}.jsonl", *options]) == 0
+        text = Path(f"{name}.jsonl").read_text("utf-8")
+        lines[name] = [json.loads(line) for line in text.splitlines()]
+    capsys.readouterr()
+    assert any(line.get("label") is not None for line in lines["with"])
+    assert all(line.get("label") is None for line in lines["without"])
+    assert [line["vote"] for line in lines["with"]] == [line["vote"] for line in lines["without"]]
