@@ -12,7 +12,7 @@ on both sides is right on (1 + edge) / 2 of its votes.
 
 What agreement cannot tell, and what is assumed instead: judges err independently (voices; the
 test sees some of it), most of the panel is better than chance (edges all negative look the same),
-and judges lean to neither side on average (a shared lean looks like a commoner side).
+and judges lean to neither side on average (a shared lean looks like a more common side).
 """
 
 from __future__ import annotations
