@@ -75,6 +75,12 @@ class CalibrateOptions:
         votes = selection.votes()
         return votes.by_item() if by_item else votes
 
+    @property
+    def names_no_menu(self) -> bool:
+        """Whether the menu may depend on the number of labels: nobody chose any part of it."""
+        chosen = (self.paths, self.families, self.sizes, self.select, self.guard, self.prior)
+        return self.protocol == "rotate" and all(option is None for option in chosen)
+
     def settings(self) -> SelectionSettings:
         """The settings of selection.
 
@@ -221,11 +227,13 @@ def calibrate_votes(
         InputError: the votes or an earlier calibrator cannot be read.
         StatisticsError: too few labels.
     """
-    from clash.analysis.calibration.study import study
+    from clash.analysis.calibration.study import default_settings, study
     from clash.stats.selection.blocks import SplitPlan
 
     settings = options.settings()
     votes = options.votes(selection)
+    if options.names_no_menu:
+        settings = replace(default_settings(votes), loss=settings.loss, refit=settings.refit)
     prior = None if options.prior is None else _prior(options, votes, settings)
     if prior is not None:
         settings = replace(settings, prior=prior.weights)

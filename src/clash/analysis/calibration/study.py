@@ -15,12 +15,13 @@ import numpy as np
 from clash.analysis.calibration.frame import FEWEST, ScoreFrame
 from clash.analysis.calibration.planning import win_rate
 from clash.stats.intervals import Interval, mean_clustered, normal_quantile
-from clash.stats.selection import blocks
+from clash.stats.selection import blocks, expert_pool
 from clash.stats.selection.candidate_methods import SelectionSettings
-from clash.stats.selection.families import FAMILIES
+from clash.stats.selection.families import FAMILIES, POOL
 from clash.stats.selection.metrics import Metrics
 from clash.stats.selection.model_choice import selection_penalty
 from clash.stats.selection.panel import SealedRows
+from clash.stats.selection.paths import PATH_RULES
 from clash.stats.selection.selector import (
     DeployedModel,
     SplitOutcome,
@@ -158,6 +159,29 @@ class CalibrationStudy:
         return self.reliability.chance
 
 
+def default_settings(votes: Votes) -> SelectionSettings:
+    """The expert pool on the whole panel where 10 to 200 labels name sides, else the whole menu.
+
+    The pool is deployed without a test against majority, which it holds already: so few labels
+    could not decide between them.
+    """
+    labels = votes.labels[votes.labelled]
+    n_sources = len(np.unique(votes.groups[votes.labelled]))
+    is_binary = votes.label_kind == "binary" and votes.kind != "numeric"
+    if not (is_binary and expert_pool.FEWEST <= n_sources <= expert_pool.MOST) or not np.ptp(
+        labels
+    ):
+        return SelectionSettings()
+    return SelectionSettings(
+        rules=PATH_RULES[:1],
+        sizes=(len(votes.judges),),
+        families=(POOL,),
+        combine="one",
+        guard=math.inf,
+        prior=((POOL, 1.0),),
+    )
+
+
 def sizes_for(n_judges: int, sizes: Sequence[int] = SIZES) -> tuple[int, ...]:
     """Prefix sizes of a panel: those of ``sizes`` below its size, and its size."""
     return (*(k for k in sizes if k < n_judges), n_judges)
@@ -178,7 +202,8 @@ def study(
 
     Args:
         votes: with labels.
-        settings: the menu; prefixes are fitted to the panel's size.
+        settings: the menu; prefixes are fitted to the panel's size. Default: see
+            :func:`default_settings`.
         plan: how rows are divided.
         splits: random splits.
         folds: cross-validation in place of random splits.
@@ -190,11 +215,13 @@ def study(
         InputError: too few labels.
         StatisticsError: too few sources for the blocks.
     """
-    settings, plan = settings or SelectionSettings(), plan or blocks.SplitPlan()
-    # A prior needs labels only to confirm it.
-    frame = ScoreFrame.of(votes, FEWEST if settings.prior is None else blocks.FEWEST_GROUPS)
+    settings, plan = settings or default_settings(votes), plan or blocks.SplitPlan()
+    # A prior needs labels only to confirm it, and the pool has its own.
+    fewest = FEWEST if settings.prior is None else blocks.FEWEST_GROUPS
+    frame = ScoreFrame.of(votes, expert_pool.FEWEST if settings.families == (POOL,) else fewest)
     panel = frame.panel(votes)
-    settings = replace(settings, sizes=sizes_for(panel.n_judges, settings.sizes))
+    if settings.families != (POOL,):
+        settings = replace(settings, sizes=sizes_for(panel.n_judges, settings.sizes))
     row_splits = _splits(panel, plan, splits, folds, seed)
     outcomes = tuple(_outcomes(panel, row_splits, settings, seed, jobs, on_split))
     study_result = _summary(

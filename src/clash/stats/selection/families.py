@@ -30,6 +30,8 @@ from clash.stats.selection.unsupervised import (
     MOST_ISING,
     dawid_skene_score,
     ising_score,
+    pool_map,
+    pool_readings,
     temper_odds,
 )
 from clash.stats.typing import Floats
@@ -41,6 +43,8 @@ FamilyFit = Callable[[Cells, Evidence], Floats]
 FamilyKind = Literal["scalar", "table", "middle"]
 ANCHOR = "majority"
 FAMILY_MEAN = "averaged"
+POOL = "expert-pool"
+"""The only family from 10 to 200 labels, on the whole panel."""
 MOST_PRODUCTS = 12
 MOST_ANCHORED = 40
 """Judges beyond which the Hessian takes seconds."""
@@ -173,6 +177,15 @@ _FAMILIES = (
         uses_order=True,
     ),
     MapFamily("residual-shrinkage", "logistic plus shrunk residuals", _hybrid, "middle"),
+    MapFamily(
+        POOL,
+        "a pool of experts for few labels",
+        None,
+        "scalar",
+        latent=pool_readings,
+        calibrate=pool_map,
+        on_menu=False,
+    ),
     MapFamily(
         FAMILY_MEAN,
         "mean of six that weigh judges",

@@ -7,22 +7,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.dawid_skene import WEAK, refits
+from clash.stats.latent.dawid_skene import WEAK, dawid_skene, one_coin, refits
+from clash.stats.latent.fit import vote_share
 from clash.stats.latent.identifiability import informative_judges
 from clash.stats.latent.ising import IsingPriors, fit_ising
 from clash.stats.latent.multiclass import ClassPatterns, dawid_skene_classes
 from clash.stats.latent.patterns import MISSING, TIE, Patterns
 from clash.stats.logistic import log_odds, sigmoid
+from clash.stats.selection.expert_pool import ANCHOR, PoolLabels, Readings, pool
 from clash.stats.selection.penalised_regression import binomial
 
 if TYPE_CHECKING:
     from clash.stats.selection.panel import Cells, Evidence
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Floats, Index
 
 TOLERANCE = 1e-2
 """Gradient per row at which the fit stops: the temperature fitted afterwards makes up for more."""
 FEWEST_COMPLETE = 0.5
 """Smallest share of rows on which all judges of the prefix voted: couplings are fitted to these."""
+POOL_MODELS = (one_coin, dawid_skene)
 MOST_ISING = 7
 """Judges that an Ising model of a prefix may couple."""
 
@@ -67,6 +70,53 @@ def ising_score(cells: Cells, evidence: Evidence) -> Floats:
     fit = fit_ising("ising-shared", complete_patterns, groups, priors=IsingPriors(), tol=TOLERANCE)
     # Gaps are summed out once, after the fit, which they would slow down twentyfold.
     return log_odds(fit.posterior(patterns.votes))[:, None]
+
+
+def pool_readings(cells: Cells, evidence: Evidence) -> Floats:
+    """(P, 3 + K), what the expert pool reads of each pattern: log-odds of three readings, then votes.
+
+    The readings are those that are fitted in milliseconds, since a calibrator fits its map anew
+    wherever it is used: the vote share, one-coin and Dawid-Skene. One without a fit is the share.
+
+    Raises:
+        StatisticsError: the target is not a side, or votes are scores.
+    """
+    if cells.target != "binary":
+        raise StatisticsError("the expert pool is for labels that name one of two sides")
+    patterns = _patterns(cells, evidence)
+    share = log_odds(vote_share(patterns))
+    columns = [share]
+    for model in POOL_MODELS:
+        try:
+            _require(patterns, 3)
+            columns.append(log_odds(model(patterns).pattern_posterior))
+        except StatisticsError:
+            columns.append(share)
+    return np.column_stack([*columns, patterns.spins])
+
+
+def pool_map(scores: Floats, evidence: Evidence) -> Floats:
+    """(P, 1), the expert pool on the labels: :mod:`clash.stats.selection.expert_pool`.
+
+    Only counts by pattern are known here: every labelled row is taken for a group of its own.
+    """
+    readings = Readings((ANCHOR, "one-coin", "dawid-skene"), scores[:, :3], scores[:, 3:])
+    rows, y = _rows_of(evidence)
+    labelled = PoolLabels(rows, y, np.arange(len(rows)))
+    rng = np.random.default_rng(0)  # the same map wherever a calibrator is used
+    return pool(readings, labelled, rng, cross_fit=False).p[:, None]
+
+
+def _rows_of(evidence: Evidence) -> tuple[Index, Floats]:
+    """Labelled rows from counts: the pattern of each, and its target; a share is one row's."""
+    rows, y = [], []
+    for pattern in np.flatnonzero(evidence.n > 0):
+        n, s = float(evidence.n[pattern]), float(evidence.s[pattern, 0])
+        ones, rest = int(s), s - int(s)
+        targets = [1.0] * ones + [rest] * (rest > 0) + [0.0] * int(n - ones - (rest > 0))
+        rows += [pattern] * len(targets)
+        y += targets
+    return np.array(rows, np.intp), np.array(y, np.float64)
 
 
 def temper_odds(odds: Floats, evidence: Evidence) -> Floats:
