@@ -72,6 +72,24 @@ def test_without_labels_or_with_too_few_nothing_is_a_probability(n_labels, optio
     assert {result.p_is for result in found.methods} == {"vote share"}
 
 
+def test_labels_scale_the_log_odds_of_every_method_and_turn_no_verdict():
+    rng = np.random.default_rng(2)
+    truth = rng.integers(0, 2, 300)
+    source = np.where(rng.random(300) < 0.65, truth, 1 - truth)
+    votes = encode(
+        VoteRow(f"q{i}", f"j{j}", int(source[i]), label=int(truth[i]) if i < 150 else None)
+        for i in range(300)
+        for j in range(5)
+    )
+    plain = aggregate(votes, ["majority"], use_labels=False).result("majority")
+    scaled = aggregate(votes, ["majority"], use_labels=True).result("majority")
+    assert (scaled.p_is, plain.p_is) == ("probability", "vote share")
+    assert (scaled.verdict[150:] == plain.verdict[150:]).all()
+    # Five copies of a judge that is right on 65%: log-odds of log(6) become those of log(65 / 35).
+    assert scaled.scale == pytest.approx(np.log(0.65 / 0.35) / np.log(6), abs=0.15)
+    assert scaled.score.log_loss < plain.score.log_loss - 0.05
+
+
 def test_the_expert_pool_says_why_it_is_refused():
     few = aggregate(with_labels(9), ["expert-pool"]).result("expert-pool")
     assert "needs 10 labels that name a side, there are 9" in few.notes[0]

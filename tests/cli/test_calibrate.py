@@ -121,7 +121,7 @@ def test_what_people_decide_calibrates_a_run_and_its_doubts_come_back_to_them_fi
     answer(capsys, *base, "--run-id", "second", "--calibrator", "cal.json", "--max-risk", "0.05")
     data = RunData.load(RunFolder.open("second"))
     doubts = {v.item_id for v in data.verdicts if v.abstained and "for review" in v.abstained}
-    first = [task.item.item_id for task in review_tasks(data, everything=True)][: len(doubts)]
+    first = [task.item.item_id for task in review_tasks(data, "all")][: len(doubts)]
     assert doubts
     assert set(first) == doubts
 
@@ -217,7 +217,9 @@ def test_few_labels_correct_the_win_rate_in_a_narrower_interval(tmp_path, capsys
 def test_one_map_or_an_average_and_a_guard_only_for_one(tmp_path, capsys):
     split_votes(tmp_path / "v.jsonl")
     base = ("calibrate", tmp_path / "v.jsonl", "--splits", "2", "--jobs", "1")
-    average = answer(capsys, *base)
+    pool = answer(capsys, *base)
+    assert [m["family"] for m in pool["members"]] == ["expert-pool"]
+    average = answer(capsys, *base, "--select", "average")
     assert average["combine"] == "average"
     assert len(average["members"]) > 5
     assert sum(m["weight"] for m in average["members"]) == pytest.approx(1, abs=1e-3)

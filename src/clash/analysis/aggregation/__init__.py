@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,8 @@ from clash.errors import ConfigError, StatisticsError, one_of
 from clash.stats import scoring
 from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.latent.fit import vote_share
+from clash.stats.logistic import log_odds, sigmoid
+from clash.stats.selection.expert_pool import label_scale
 from clash.stats.voting.majority import credit
 from clash.votes.binary import Copies, MethodTable
 
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from clash.analysis.aggregation.ising_methods import RidgeChoice
     from clash.stats.intervals import Interval
     from clash.stats.latent.patterns import Ties
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Floats, Index
     from clash.votes import Votes
 
 
@@ -193,6 +195,8 @@ def aggregate(
         rules |= {name: refuse_labels for name in names if name == EXPERT_POOL}
     fits = {name: attempt(name, rules[name], table.patterns()) for name in names}
     held_out = {name: _cross_fit(rules[name], table, fits[name], seed) for name in names}
+    for name in names:
+        fits[name], held_out[name] = _recalibrate(fits[name], held_out[name], table, seed)
     chooser = next((name for name in (EXPERT_POOL, "auto") if name in names), names[0])
     if "auto" not in names or fits[chooser].p is None:
         chooser = "auto" if "auto" in names else names[0]
@@ -285,13 +289,43 @@ def _cross_fit(
         return full_fit.p
     p = full_fit.p.copy()
     # Whole groups are held out together: a copy of an item would give its twin's label away.
-    fold = np.random.default_rng(seed).permutation(table.groups.max() + 1)[table.groups] % FOLDS
+    fold = _folds(table, seed)
     for held_fold in range(FOLDS):
         fold_fit = attempt(full_fit.method, method, table.patterns(held_out=fold == held_fold))
         if fold_fit.p is None:
             return None
         p[fold == held_fold] = fold_fit.p[fold == held_fold]
     return p
+
+
+def _folds(table: MethodTable, seed: int) -> Index:
+    """(N,), the fold of each row, the same for all rows of a group."""
+    fold = np.random.default_rng(seed).permutation(table.groups.max() + 1)[table.groups] % FOLDS
+    return np.asarray(fold, dtype=np.intp)
+
+
+def _recalibrate(
+    method_fit: MethodFit, held_out: Floats | None, table: MethodTable, seed: int
+) -> tuple[MethodFit, Floats | None]:
+    """One scale on a method's log-odds, fitted to labels that its fits did not see.
+
+    The scale of each fold's scores is fitted to the other folds. Every method is treated alike, vote
+    shares too; no verdict changes, for a scale is positive.
+    """
+    rows = np.flatnonzero(table.decisive)
+    is_ready = method_fit.p is not None and held_out is not None and not method_fit.is_cross_fitted
+    if not (table.uses_labels and is_ready and enough_labels(table)):
+        return method_fit, held_out
+    assert method_fit.p is not None and held_out is not None  # noqa: PT018, S101 - is_ready
+    odds, y, fold = log_odds(held_out[rows]), table.truth[rows], _folds(table, seed)[rows]
+    scores = held_out.copy()
+    for k in range(FOLDS):
+        inside = fold != k
+        scores[rows[~inside]] = sigmoid(label_scale(odds[inside], y[inside]) * odds[~inside])
+    scale = label_scale(odds, y)
+    scaled = sigmoid(scale * log_odds(method_fit.p))
+    p = np.where(table.decisive, method_fit.p, scaled)
+    return replace(method_fit, p=p, scale=scale), scores
 
 
 def _result(

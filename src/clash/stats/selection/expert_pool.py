@@ -51,6 +51,8 @@ ETA = 1.0
 """How much of a nat of held-out log-loss counts in the weights."""
 FLOOR = 1e-3
 """Probabilities are kept this far from 0 and 1 where experts are compared and in what is reported."""
+LEAST_SCALE = 0.02
+"""Of a single method, whose verdicts a scale must not turn."""
 MANY = 50
 """Labels from which on five folds do; below, ten."""
 ANCHOR, SHARE = "auto", "vote share"
@@ -328,6 +330,12 @@ def fit_scale(odds: Floats, y: Floats, sd: float, mean: float = 1.0) -> float:
     expert = _Expert("scale", column, np.array([sd**-2]), np.array([mean]), 1.0)
     rows = np.arange(len(y))
     return float(expert.fit(PoolLabels(rows, y, rows))[0][0])
+
+
+def label_scale(odds: Floats, y: Floats) -> float:
+    """The scale (1) of a method's log-odds (L,) by labels y (L,), kept positive."""
+    prior = PRIORS.scale(ANCHOR)
+    return max(LEAST_SCALE, fit_scale(odds, y, prior.sd, prior.mean))
 
 
 def _folds(labelled: PoolLabels, rng: np.random.Generator) -> Index:
