@@ -53,10 +53,10 @@ def votes(rows, truth, labelled):
 
 def test_too_few_labels_are_refused_and_the_reason_says_how_many_are_missing(made):
     data, rows, truth = made
-    found = calibrate_run(data, votes(rows, truth, 12), "ada")
+    found = calibrate_run(data, votes(rows, truth, 7), "ada")
     assert isinstance(found, CalibrationRefusal)
-    assert (found.labels, found.missing) == (12, 18)
-    assert "at least 30" in found.why
+    assert (found.labels, found.missing) == (7, 3)
+    assert "at least 10" in found.why
 
 
 def test_labels_of_one_kind_are_refused_for_another_reason_than_their_number(made):
@@ -69,7 +69,7 @@ def test_labels_of_one_kind_are_refused_for_another_reason_than_their_number(mad
 
 def test_labels_turn_the_verdicts_of_a_majority_that_is_a_coin(made):
     data, rows, truth = made
-    found = compare_calibrations(data, votes(rows, truth, 12), votes(rows, truth, 100), "ada")
+    found = compare_calibrations(data, votes(rows, truth, 7), votes(rows, truth, 100), "ada")
     assert isinstance(found.before, CalibrationRefusal)
     after = found.after
     assert isinstance(after, CalibratedResult)
@@ -114,9 +114,9 @@ def test_an_item_shown_in_both_orders_has_one_verdict_and_it_is_that_of_both():
 def test_the_change_is_plain_data(made):
     data, rows, truth = made
     found = to_dict(
-        compare_calibrations(data, votes(rows, truth, 12), votes(rows, truth, 60), "ada")
+        compare_calibrations(data, votes(rows, truth, 7), votes(rows, truth, 60), "ada")
     )
-    assert found["before"]["missing"] == 18
+    assert found["before"]["missing"] == 3
     assert set(found["after"]["winners"].values()) <= {"ada", "bob", "tie"}
     assert {f.name for f in dataclasses.fields(CalibratedResult)} == set(found["after"])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,8 @@ import numpy as np
 from clash.analysis.calibration.frame import FEWEST
 from clash.errors import InputError, StatisticsError
 from clash.stats.resample import cluster_bootstrap
-from clash.stats.selection.families import FAMILIES, fit_family
+from clash.stats.selection import expert_pool
+from clash.stats.selection.families import FAMILIES, POOL, fit_family
 from clash.stats.selection.metrics import expected_side, verdicts
 from clash.stats.selection.panel import Evidence, sum_by
 from clash.votes.matrix import pair_item
@@ -124,17 +125,17 @@ def calibrate_run(
 ) -> CalibratedResult | CalibrationRefusal:
     """Select and fit on all labels, and apply to all rows; or why that cannot be done."""
     # Only now: it takes as long to load as the rest of a report.
-    from clash.analysis.calibration.study import study
-    from clash.stats.selection.candidate_methods import SelectionSettings
+    from clash.analysis.calibration.study import default_settings, study
 
     # One map, for its judges and family are named, and refitted in every draw of the bootstrap.
-    settings = SelectionSettings(combine="one")
+    settings = replace(default_settings(votes), combine="one")
+    fewest = expert_pool.FEWEST if settings.families == (POOL,) else FEWEST
     seed = data.manifest.seeds.get("seed", 0)
     try:
         study_result = study(votes, settings=settings, folds=FOLDS, seed=seed, jobs=1)
     except (InputError, StatisticsError) as refusal:
         labels = int(votes.labelled.sum())
-        return CalibrationRefusal(labels, _reason(refusal), max(0, FEWEST - labels))
+        return CalibrationRefusal(labels, _reason(refusal), max(0, fewest - labels))
     return _apply_to_run(data, votes, study_result, leader, np.random.default_rng([seed, 5]))
 
 

@@ -160,17 +160,14 @@ class CalibrationStudy:
 
 
 def default_settings(votes: Votes) -> SelectionSettings:
-    """The expert pool on the whole panel where 10 to 200 labels name sides, else the whole menu.
+    """The expert pool on the whole panel where labels name sides and are at most 200, else the whole menu.
 
     The pool is deployed without a test against majority, which it holds already: so few labels
     could not decide between them.
     """
-    labels = votes.labels[votes.labelled]
     n_sources = len(np.unique(votes.groups[votes.labelled]))
     is_binary = votes.label_kind == "binary" and votes.kind != "numeric"
-    if not (is_binary and expert_pool.FEWEST <= n_sources <= expert_pool.MOST) or not np.ptp(
-        labels
-    ):
+    if not is_binary or n_sources > expert_pool.MOST:
         return SelectionSettings()
     return SelectionSettings(
         rules=PATH_RULES[:1],
