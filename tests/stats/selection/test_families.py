@@ -136,7 +136,7 @@ def test_every_family_predicts_or_refuses(name, target):
     cells, seen = learnt(panel)
     of_sides = {"ising-temperature": ("three",), "expert-pool": ("three", "scalar")}
     if target in of_sides.get(name, ()):
-        with pytest.raises(StatisticsError, match="two (classes|sides)"):
+        with pytest.raises(StatisticsError, match=r"two (classes|sides)"):
             fit_family(FAMILIES[name], cells, seen)
         return
     p = fit_family(FAMILIES[name], cells, seen)
