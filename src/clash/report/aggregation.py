@@ -11,7 +11,7 @@ from clash.wording import plural
 
 if TYPE_CHECKING:
     from clash.analysis.aggregation import Aggregation, MethodResult, MethodScore
-    from clash.analysis.aggregation.vote_ranges import Bounds, VoteRanges
+    from clash.analysis.aggregation.vote_ranges import AllowedRange, VoteRanges
 
 _FIGURES = ("accuracy", "balanced_accuracy", "log_loss", "brier", "ece")
 
@@ -126,7 +126,7 @@ def ranges_table(ranges: VoteRanges) -> Table:
     return Table(title, ["verdicts of", "right"], rows, frozenset({1}), notes)
 
 
-def _percent(bounds: Bounds) -> str:
+def _percent(bounds: AllowedRange) -> str:
     return f"{bounds.low:.0%} to {bounds.high:.0%}"
 
 

@@ -25,7 +25,7 @@ NEXT = 20
 
 
 @dataclass(frozen=True)
-class Bounds:
+class AllowedRange:
     """The least and the largest value that is allowed."""
 
     low: float
@@ -55,8 +55,8 @@ class VoteRanges:
     items: tuple[str, ...] = field(repr=False)
     readings: tuple[str, ...]
     n_labels: int
-    majority: Bounds
-    judges: Mapping[str, Bounds]
+    majority: AllowedRange
+    judges: Mapping[str, AllowedRange]
     low: Floats = field(repr=False)
     high: Floats = field(repr=False)
     n_open: int
@@ -124,6 +124,6 @@ def _verdicts(codes: np.ndarray) -> Floats:
     return np.where(codes == MISSING, np.nan, np.where(codes == TIE, 0.5, codes))
 
 
-def _bounds(given: vote_range.Hypotheses, verdicts: Floats) -> Bounds:
+def _bounds(given: vote_range.Hypotheses, verdicts: Floats) -> AllowedRange:
     low, high = given.bounds(given.accuracy(verdicts))
-    return Bounds(float(low), float(high))
+    return AllowedRange(float(low), float(high))
