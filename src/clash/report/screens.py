@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from clash.analysis.compare import RunComparison
     from clash.analysis.compare.pairs import RunAgainstRun
     from clash.analysis.compare.win_rate_changes import WinRateChange
-    from clash.analysis.concordance import Concordance
+    from clash.analysis.concordance import Ceiling, Concordance
     from clash.analysis.findings import Findings
     from clash.analysis.retest import Retest
     from clash.report.headline import Headline
@@ -251,6 +251,8 @@ def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple
     if findings.kind == "validate" and concordance is not None:
         if (split := _split(concordance)) is not None:
             yield "Judges", split
+        if concordance.ceiling is not None:
+            yield "Ceiling", _ceiling(concordance.ceiling)
     elif concordance is not None:
         yield "Panel vs. people", _panel_and_people(concordance)
     elif findings.decision.status != "none":
@@ -267,6 +269,18 @@ def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple
     if forecast_usd and findings.cost_usd:
         cost += f" (expected {money(forecast_usd)})"
     yield "Cost", cost if wall_s is None else f"{cost} · {seconds(wall_s)}"
+
+
+def _ceiling(ceiling: Ceiling) -> str:
+    """What a perfect judge would reach with these labels, and how much of it the panel does."""
+    reach = f"a perfect judge would reach {percent(ceiling.ceiling)} with these labels"
+    error = ceiling.split.judge_error
+    if error.estimate != error.estimate:
+        return f"{reach} · people may agree by chance"
+    noise = ceiling.split.noise.estimate
+    return (
+        f"{reach} · with a person it differs by {noise:.0%}, the panel by {error.estimate:.0%} more"
+    )
 
 
 def _panel_and_people(concordance: Concordance) -> str:

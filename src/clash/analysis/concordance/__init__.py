@@ -33,6 +33,7 @@ from clash.analysis.concordance.headline import (
     kappas,
     people,
 )
+from clash.analysis.concordance.label_noise import Ceiling, label_ceiling
 from clash.analysis.concordance.method_table import Method, methods
 from clash.analysis.concordance.unanimity import ConcordanceBySplit, split
 from clash.analysis.subpanels import SubPanels, subpanels
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AgreementCoefficient",
     "CaseRate",
+    "Ceiling",
     "Concordance",
     "ConcordanceBySplit",
     "ConcordanceRow",
@@ -78,6 +80,7 @@ class Concordance:
         kappas: each named for what it is over; the first is the one that summaries print.
         methods: chance, baselines, judges, panel, people and published figures, in one table.
         contrasts: strong winners against weak ones, where tiers are known.
+        ceiling: what the noise of the labels allows; null where too few items have several.
     """
 
     headline: ConcordanceSummary
@@ -100,6 +103,7 @@ class Concordance:
     split: ConcordanceBySplit
     subpanels: SubPanels | None
     costs: Costs
+    ceiling: Ceiling | None = None
 
 
 def concordance(run: RunData) -> Concordance | None:
@@ -132,6 +136,7 @@ def concordance(run: RunData) -> Concordance | None:
         split=split(cases, judges),
         subpanels=subpanels(cases, voting, rng),
         costs=costs(run, cases),
+        ceiling=label_ceiling(cases),
     )
 
 

@@ -8,6 +8,7 @@ from clash.report.concordance.agreement_tables import (
     contrasts,
     costs,
     headline,
+    label_noise,
     methods,
     rows,
     sizes,
@@ -30,6 +31,7 @@ def tables(concordance: Concordance | None) -> list[Table]:
     return with_rows(
         [
             headline(concordance),
+            label_noise(concordance.ceiling),
             methods(concordance.methods),
             rows("Concordance by tier of the winner", "tier", concordance.by_tier, brief=True),
             contrasts("Tiers against each other", concordance.contrasts),

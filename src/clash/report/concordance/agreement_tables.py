@@ -17,12 +17,14 @@ from clash.report.formats import (
     share,
 )
 from clash.report.tables import CLUSTERED_LABEL, MOST_ROWS, Table, cut_note
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.concordance import Concordance, ConcordanceRow, Contrast, Method
+    from clash.analysis.concordance import Ceiling, Concordance, ConcordanceRow, Contrast, Method
     from clash.analysis.subpanels import SubPanels
+    from clash.stats.intervals import Interval
 
 _WILSON = "95%, Wilson"
 _MOST_NAMES = 8
@@ -69,6 +71,35 @@ def headline(concordance: Concordance) -> Table:
         "too narrow"
     )
     return Table("Concordance with people", ["", ""], rows, notes=notes, brief=True)
+
+
+def label_noise(ceiling: Ceiling | None) -> Table:
+    """Concordance against the best that the labels allow, and the two parts of disagreement."""
+    if ceiling is None:
+        return Table("Label noise", ["", ""], [])
+    split = ceiling.split
+    rows = [
+        ["panel, where the label is no tie", percent(ceiling.concordance, digits=1)],
+        ["a perfect judge would reach (ceiling)", percent(ceiling.ceiling, digits=1)],
+        ["  the panel as a share of that", f"{ceiling.of_ceiling:.0%}"],
+        ["panel with a single person", percent(split.panel_person, digits=1)],
+        ["  a perfect judge with a single person", percent(split.person, digits=1)],
+        ["disagreement with a person: label noise", percent(split.noise, digits=1)],
+        ["  and judge error", _known(split.judge_error)],
+        ["panel says what most people would", _known(split.panel)],
+    ]
+    notes = [
+        f"from {plural(ceiling.n, 'item')} with two votes or more that are no ties; people are taken"
+        " to err alike, each by chance, on all items",
+        "if some items are harder for people than others, a perfect judge agrees with a single"
+        f" person less often, but no less than two people do: {split.pair_agreement.estimate:.1%}",
+    ]
+    return Table("Label noise", ["", ""], rows, notes=notes, brief=True)
+
+
+def _known(interval: Interval) -> str:
+    """A figure, or a dash where nothing is known of it."""
+    return DASH if interval.estimate != interval.estimate else percent(interval, digits=1)
 
 
 def methods(methods: Sequence[Method]) -> Table:
