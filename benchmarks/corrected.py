@@ -181,15 +181,17 @@ def read_panel(
 
 def panels(folder: Path, runs: int) -> None:
     """Print after how many labels the decision stands on real panels."""
-    print("| panel | items | correlation | with the panel | labels alone | ratio |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    print(
+        "| panel | items | correlation | with the panel | labels alone | ratio | 1 - correlation² |"
+    )
+    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     ratios = []
     for name, options in PANELS.items():
         label, vote = read_panel(folder / f"{name}.votes.jsonl.gz", **options)
         rng = np.random.default_rng(1)
         stops: list[tuple[int, int]] = []
         for _ in range(runs):
-            keep = rng.permutation(len(label))[:500]
+            keep = rng.permutation(len(label))
             turned = (rng.random(len(keep)) < PREFERENCE) != (label[keep] == 1)
             y = np.where(turned, 1 - label[keep], label[keep])
             f = np.where(turned, 1 - vote[keep], vote[keep])
@@ -204,7 +206,8 @@ def panels(folder: Path, runs: int) -> None:
         ratios.append(ratio)
         correlation = np.corrcoef(label, vote)[0, 1]
         print(
-            f"| {name} | {len(label)} | {correlation:.2f} | {first:.0f} | {second:.0f} | {ratio:.2f} |"
+            f"| {name} | {len(label)} | {correlation:.2f} | {first:.0f} | {second:.0f} | {ratio:.2f}"
+            f" | {1 - correlation**2:.2f} |"
         )
     print(f"\nMedian ratio over panels: {np.median(ratios):.2f}")
 
