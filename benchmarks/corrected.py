@@ -120,7 +120,7 @@ def stopping(runs: int) -> None:
             rng, errors = np.random.default_rng(7), 0
             for _ in range(runs):
                 labels, panel = simulated(rng, 0.5, *panel_design)
-                errors += stop(rng, labels, panel, equal=equal) is not None
+                errors += stop(rng, labels, panel, equal=equal, step=4) is not None
             cells.append(f"{100 * errors / runs:.1f}%")
         print(f"| {', '.join(map(str, panel_design))} | {' | '.join(cells)} |")
 
