@@ -138,8 +138,8 @@ def majority_accuracy(person: float, people: int, options: int) -> float:
         wrong = math.fsum(chances[: (people + 1) // 2])
         return right / (right + wrong)
     rng = np.random.default_rng(0)
-    others = [(1 - person) / (options - 1)] * (options - 1)
-    counts = rng.multinomial(people, [person, *others], size=_DRAWS)
+    chances = [(1 - person) / (options - 1)] * (options - 1)
+    counts = rng.multinomial(people, [person, *chances], size=_DRAWS)
     best = counts.max(axis=1)
     is_sole = (counts == best[:, None]).sum(axis=1) == 1
     return float((counts[is_sole, 0] == best[is_sole]).mean())
