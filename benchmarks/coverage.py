@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
+from clash.analysis.rankings import rank_candidates
+from clash.analysis.win_rates import PairOutcomes, win_rates
 from clash.stats.agreement import cohen_kappa
 from clash.stats.intervals import (
     difference,
@@ -33,6 +35,9 @@ from clash.stats.intervals import (
 from clash.stats.selection.calibration_gap import MeasuredBlock, calibration_gap
 from clash.stats.selection.conformal import BinomialControl
 from clash.stats.selection.ppi import powered_proportion
+from clash.stats.voting.judge_aware import judge_aware, judged_pairs
+from clash.stats.voting.rankings import ranking_array
+from clash.votes.named_rankings import NamedRankings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -307,6 +312,89 @@ def risk_with_confidence(rng, n, errors):
     answered = bound.answers(everybody)
     is_kept = not answered.any() or errors(everybody)[answered].mean() <= 0.1
     return Trial(bool(is_kept), float(answered.mean()))
+
+
+def judged(rng, theta, reliability, n):
+    """Items of two candidates before four judges: ties, a length, a random position, shared noise."""
+    k, j = len(theta), len(reliability)
+    first = rng.integers(0, k, n)
+    second = (first + rng.integers(1, k, n)) % k
+    item, judge = np.repeat(np.arange(n), j), np.tile(np.arange(j), n)
+    length, shared = rng.normal(size=n)[item], 0.5 * rng.normal(size=n)[item]
+    position = rng.choice([-1.0, 1.0], n * j)
+    eta = reliability[judge] * (theta[first] - theta[second])[item]
+    eta = eta + STYLE[0] * length + STYLE[1] * position + shared
+    parts = np.stack([np.exp(eta / 2), np.full(n * j, 0.6), np.exp(-eta / 2)])
+    u = rng.random(n * j) * parts.sum(axis=0)
+    points = np.where(u < parts[0], 1.0, np.where(u < parts[:2].sum(axis=0), 0.5, 0.0))
+    style = np.stack([length, position], axis=1)
+    return judged_pairs(first[item], second[item], points, judge, item, n_candidates=k, style=style)
+
+
+STYLE = (0.5, 0.3)
+RELIABILITY = np.array([1.7, 1.2, 0.9, 0.2])
+
+
+@cases("strength, judge-aware", ("4 candidates, 60 items, 4 judges", 60, "theta"))
+@cases("style effect", ("4 candidates, 60 items, 4 judges", 60, "style"))
+@cases("reliability", ("4 candidates, 60 items, 4 judges", 60, "reliability"))
+def judge_aware_estimate(rng, n, which):
+    theta = rng.normal(size=4) * 0.7
+    reliability = RELIABILITY / RELIABILITY.mean()
+    fit = judge_aware(judged(rng, theta, reliability, n))
+    if which == "theta":
+        return trial(fit.strengths()[0], theta[0] - theta.mean())
+    if which == "style":
+        return trial(fit.style_effects()[0], STYLE[0])
+    return trial(fit.reliabilities()[0], reliability[0])
+
+
+SAFE = "a miss is a wrong order, which a true difference makes rare"
+
+
+@cases(
+    "all ranks together",
+    ("5 candidates, equal, 50 items, borda", 50, 0.0, "borda"),
+    ("5 candidates, spread .3, 50 items, borda", 50, 0.3, "borda"),
+    ("5 candidates, equal, 50 items, copeland", 50, 0.0, "copeland"),
+    ("5 candidates, equal, 50 items, bradley-terry", 50, 0.0, "bradley-terry"),
+    notes={
+        "5 candidates, spread .3, 50 items, borda": SAFE,
+    },
+)
+def ranks(rng, n, spread, method):
+    k, judges = 5, 3
+    theta = spread * rng.normal(size=k)
+    worth = theta + 0.7 * rng.normal(size=(n, 1, k)) + rng.gumbel(size=(n, judges, k))
+    order = (-worth).argsort(axis=2).argsort(axis=2).reshape(n * judges, k).astype(float)
+    array = ranking_array(
+        order, judges=np.tile(np.arange(judges), n), items=np.repeat(np.arange(n), judges)
+    )
+    names = tuple("abcde")
+    rankings = NamedRankings(names, ("x", "y", "z"), np.ones(judges), array, n, 0)
+    found = rank_candidates(rankings, [method], seed=int(rng.integers(1 << 30)), replicates=400)
+    best = 1 + (theta[:, None] > theta).sum(axis=0)
+    worst = k - (theta[:, None] < theta).sum(axis=0)
+    places = {place.candidate: place for place in found.methods[0].places}
+    holds = [
+        places[name].rank_low <= best[i] and worst[i] <= places[name].rank_high
+        for i, name in enumerate(names)
+    ]
+    return Trial(all(holds), float(np.mean([p.rank_high - p.rank_low for p in places.values()])))
+
+
+@cases(
+    "win rate over opponents",
+    ("3 candidates, 30 items, one at .95", 30, 0.95),
+    ("3 candidates, 100 items, one at .7", 100, 0.7),
+)
+def win_rate(rng, n, p):
+    outcomes = [(rng.random(n) < share).astype(float) for share in (p, p, 0.5)]
+    pairs = [
+        PairOutcomes(first, second, np.arange(n), result)
+        for (first, second), result in zip(((0, 1), (0, 2), (1, 2)), outcomes, strict=True)
+    ]
+    return trial(win_rates(pairs, np.arange(n), 3, same_items=True).rates[0], p)
 
 
 def measure(subject: Case, runs: int, seed: int) -> tuple[float, float, int]:

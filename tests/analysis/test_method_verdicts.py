@@ -11,7 +11,7 @@ import pytest
 import clash
 from analysis.made import records, rules, run_data
 from clash.analysis.findings import compute_findings
-from clash.analysis.method_verdicts import FEWEST, FEWEST_OF_AUTO
+from clash.analysis.method_verdicts import FEWEST
 from clash.analysis.run_verdicts import decide_verdicts
 from clash.config import AggregateConfig, VerdictMethod
 from clash.errors import ConfigError
@@ -23,7 +23,7 @@ JUDGES = {"a": 0.92, "b": 0.75, "c": 0.7, "d": 0.65, "e": 0.65}
 SWAP = {"ada": "bob", "bob": "ada"}
 
 
-def judged(n=50, names=("ada", "bob"), seed=0, judges=JUDGES):
+def judged(n=48, names=("ada", "bob"), seed=0, judges=JUDGES):
     """What each judge says of each item: each finds the better of two with its own chance."""
     rng = np.random.default_rng(seed)
     table = []
@@ -179,8 +179,7 @@ def test_too_few_items_leave_the_verdicts_to_borda_and_each_says_so(method):
     if method in ("majority", "bradley-terry"):
         assert found.use.fallback is None
         return
-    fewest = FEWEST_OF_AUTO if method == "auto" else FEWEST
-    assert f"3 items are too few to weigh the judges by ({fewest} needed)" in found.use.fallback
+    assert f"3 items are too few to weigh the judges by ({FEWEST} needed)" in found.use.fallback
     assert {(v.method, v.fallback, v.p, v.borda) for v in found.verdicts} == {
         ("borda", found.use.fallback, None, None)
     }

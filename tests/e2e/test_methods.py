@@ -111,7 +111,7 @@ def test_killed_resumed_and_repeated_the_method_stays_and_a_forged_posterior_is_
     ["weighted", "auto"],
 )
 def test_every_method_decides_a_run_offline_from_the_same_judgments(lab, method):
-    lay(lab, 50)
+    lay(lab, 30)
     lab.judged(*PLAIN, run="first")
     lab.server.clear()
     done = lab.here("eval", *PLAIN, "--method", method, "--replay", "first", "--run-id", "run",

@@ -21,7 +21,7 @@ def interval(estimate, low, high):
         (formats.percent(interval(0.714, 0.6, 0.8), digits=1), "71.4% [60.0, 80.0]"),
         (formats.bounds(interval(0.714, 0.6, 0.8)), "[60.0, 80.0]"),
         (formats.points(interval(0.061, 0.01, 0.112)), "+6.1 [+1.0, +11.2]"),
-        (formats.points(interval(0.061, -math.inf, math.inf)), "+6.1"),
+        (formats.points(interval(0.061, -math.inf, math.inf)), "+6.1 –"),
         (formats.estimate(interval(0.5, -0.001, 1), 2), "0.50 [0.00, 1.00]"),
         (formats.estimate(interval(0.5, -0.001, 1), 2, sign="+"), "+0.50 [-0.00, +1.00]"),
         (formats.number(0.5, ".0%"), "50%"),

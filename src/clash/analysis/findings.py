@@ -28,6 +28,7 @@ from clash.analysis.method_findings import MethodFindings, method_findings
 from clash.analysis.pareto import Economy, Trade, economies, trades
 from clash.analysis.preference import Preference, preference
 from clash.analysis.prereg import Conformity, conformity
+from clash.analysis.rankings.judge_aware import JudgeAwareRanking, run_strengths
 from clash.analysis.redteam import Redteam, redteam
 from clash.analysis.spending import Spending, UsageDoubt, spending
 from clash.datasets.controls import SOUND, WORSE
@@ -96,6 +97,7 @@ class Findings:
     usage_doubts: list[UsageDoubt]
     preference: Preference | None = None
     aggregation: MethodFindings | None = None
+    judge_aware: JudgeAwareRanking | None = None
 
 
 def compute_findings(run: RunData) -> Findings:
@@ -141,6 +143,7 @@ def compute_findings(run: RunData) -> Findings:
         usage_doubts=list(run.tally.doubts.values()),
         preference=preference(run, board, people),
         aggregation=method_findings(run),
+        judge_aware=run_strengths(run),
     )
     entries = [
         entry for entry in run.manifest.dataset.get("figures", []) if entry["report"] == "run"

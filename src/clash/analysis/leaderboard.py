@@ -320,7 +320,7 @@ def _duel(
     groups = clusters[pair.rows]
     wins, ties, losses = (int((pair.outcomes == outcome).sum()) for outcome in (1, 0.5, 0))
     lead = table[pair.rows, pair.first] - table[pair.rows, pair.second]
-    difference = mean_clustered(np.where(pair.outcomes == 0.5, 0.0, lead), groups)
+    difference = mean_clustered(np.where(pair.outcomes == 0.5, 0.0, lead), groups).within(-1.0, 1.0)
     share = wilson_clustered(pair.outcomes, groups)
     test = duel_test(2 * pair.outcomes - 1, groups, seed)
     first, second = order[pair.first], order[pair.second]

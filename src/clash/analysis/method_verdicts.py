@@ -39,9 +39,6 @@ BRADLEY_TERRY, AUTO, ISING_CLASS = "bradley-terry", "auto", "ising-class"
 FEWEST = 30
 """Items below which no method that fits a model decides: on simulated panels of 3 and 5 judges,
 Dawid-Skene and the others are worse than majority up to 20 items and level with it at 30."""
-FEWEST_OF_AUTO = 50
-"""The same for ``auto``, which compares models by validation: those of its own rule, as items. The
-rows that it counts are pairs of candidates, several of an item."""
 WITHOUT_FIT = frozenset({"majority", BRADLEY_TERRY})
 """Methods that decide item by item, however few there are."""
 NEAR_EVEN = 0.02
@@ -166,9 +163,8 @@ def _decide(
         StatisticsError: too few items, a model that is not identified, or a fit that did not converge.
     """
     n = len(rankings)
-    fewest = FEWEST_OF_AUTO if rules.method == AUTO else FEWEST
-    if n < fewest and rules.method not in WITHOUT_FIT:
-        raise StatisticsError(f"{n} items are too few to weigh the judges by ({fewest} needed)")
+    if n < FEWEST and rules.method not in WITHOUT_FIT:
+        raise StatisticsError(f"{n} items are too few to weigh the judges by ({FEWEST} needed)")
     if rules.method == BRADLEY_TERRY or not n:
         wins = [_weighted_wins(item, rules) for item in rankings]
         pairs = sum(len(item.candidates) * (len(item.candidates) - 1) // 2 for item in rankings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -65,8 +65,7 @@ def _points(run: RunData, candidate: str, level: float) -> Interval:
     column = points_table(run)[:, run.candidates.index(candidate)]
     has_points = ~np.isnan(column)
     clusters = np.array([run.clusters[item.item_id] for item in run.items])[has_points]
-    interval = mean_clustered(column[has_points], clusters, level)
-    return replace(interval, low=max(0.0, interval.low), high=min(1.0, interval.high))
+    return mean_clustered(column[has_points], clusters, level).within(0.0, 1.0)
 
 
 def _last_look(run: RunData, candidate: str, level: float) -> Interval | None:

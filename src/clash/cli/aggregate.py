@@ -91,6 +91,23 @@ def aggregate(
             help="Bootstrap replicates for the intervals of rankings (default 1000).",
         ),
     ] = None,
+    style: Annotated[
+        str | None,
+        typer.Option(
+            "--style",
+            help="With bradley-terry: also fit how reliable each judge is, and rank at equal "
+            "style: `length`, `markdown`, `position`, `self` (same organisation as the judge), "
+            "comma separated, `all`, or `none`.",
+        ),
+    ] = None,
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            help="Responses behind a votes file, for --style: JSONL with item_id, response_a, "
+            "response_b.",
+        ),
+    ] = None,
     calibrator: Annotated[
         Path | None,
         typer.Option("--calibrator", help="Add this file of `clash calibrate` as a method."),
@@ -150,6 +167,8 @@ def aggregate(
         42 if seed is None else seed,
         ranges,
         risk_confidence,
+        style,
+        pairs,
     )
     findings = aggregate_votes(selection, options)
     if out is not None:

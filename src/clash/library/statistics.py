@@ -112,6 +112,8 @@ def aggregate(
     copies: Literal["merge", "separate"] = "merge",
     weights: str | None = None,
     bootstrap: int | None = None,
+    style: str | None = None,
+    pairs: str | Path | None = None,
     **filters: Unpack[VoteFilters],
 ) -> Result[AggregateFindings]:
     """Aggregate votes into verdicts or rankings, by one method or several (comma separated).
@@ -127,12 +129,16 @@ def aggregate(
         copies: repeated votes of a judge on an item are merged, or count separately.
         weights: of the judges: ``panel``, ``equal``, ``discrimination``, ``one-coin``, or a file.
         bootstrap: resamples behind the intervals of rankings.
+        style: with ``bradley-terry``, also fit how reliable each judge is, and rank at equal
+            style: ``length``, ``markdown``, ``position``, ``self``, ``all`` or ``none``.
+        pairs: the responses behind a votes file, for the style.
         **filters: the filters of :func:`read_votes`.
 
     Returns:
         ``findings.verdicts.methods`` has for each method its posterior ``p`` of side A and its
         verdicts, ``findings.verdicts.selected`` the method to use, ``findings.rankings`` the
-        order of the candidates by each method that ranks.
+        order of the candidates by each method that ranks, ``findings.judge_aware`` their
+        strengths with the judges' reliability and at equal style.
 
     Raises:
         ConfigError: there is no such method.
@@ -147,6 +153,8 @@ def aggregate(
         weights=weights,
         bootstrap=bootstrap,
         seed=seed,
+        style=style,
+        pairs=None if pairs is None else Path(pairs),
     )
     with _selection(votes, filters) as selection:
         findings = aggregate_votes(selection, options)

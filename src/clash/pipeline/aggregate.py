@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.analysis.calibration.calibrator import RiskLimit
     from clash.analysis.rankings import CandidateRankings
+    from clash.analysis.rankings.judge_aware import JudgeAwareRanking
     from clash.pipeline.sources import VoteSelection
     from clash.report.tables import Table
     from clash.stats.typing import Floats
     from clash.votes import Votes
-    from clash.votes.named_rankings import NamedRankings
+    from clash.votes.named_rankings import NamedRankings, PairTexts
 
 GROUPS = ("all", "rankings")
 """Names that stand for several methods."""
@@ -116,6 +117,9 @@ class AggregateOptions:
         max_risk: share of wrong calibrated verdicts to allow.
         ranges: also what readings and strengths of the votes allow, and the items to label next.
         risk_confidence: keep it with this confidence; null keeps it on average.
+        style: fit strengths with the judges' reliability too, at equal style: ``length``,
+            ``markdown``, ``position``, ``self``, ``all`` or ``none``.
+        pairs: the responses behind a votes file, for the style.
     """
 
     method: str = AGGREGATE_METHODS
@@ -131,6 +135,8 @@ class AggregateOptions:
     seed: int = 42
     ranges: bool = False
     risk_confidence: float | None = None
+    style: str | None = None
+    pairs: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,7 @@ class AggregateFindings:
         verdicts: on every item, by each method of verdicts.
         calibrated: the verdicts of a calibrator.
         rankings: the order of the candidates, by each method of rankings.
+        judge_aware: their strengths with the judges' reliability and at equal style.
         folder: the run that the votes are of; null for a votes file.
         ranges: what the votes allow, where it was asked for.
     """
@@ -151,10 +158,11 @@ class AggregateFindings:
     rankings: CandidateRankings | None
     folder: Path | None
     ranges: VoteRanges | None = None
+    judge_aware: JudgeAwareRanking | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The contract of ``clash aggregate --json``, without ``source`` and ``written``."""
-        from clash.report import aggregation, calibration, ranking_tables
+        from clash.report import aggregation, calibration, judge_aware_tables, ranking_tables
 
         record: dict[str, Any] = {"run": None if self.folder is None else str(self.folder)}
         record |= aggregation.as_json(self.verdicts) if self.verdicts else self._only_rankings()
@@ -170,6 +178,8 @@ class AggregateFindings:
                 methods[name] = (
                     {**method, **verdict} if name in self.methods.items else {**verdict, **method}
                 )
+        if self.judge_aware is not None:
+            record["judge_aware"] = judge_aware_tables.as_json(self.judge_aware)
         for name in self.methods.refused:
             methods[name] = {
                 **aggregation.without_figures(),
@@ -197,11 +207,12 @@ class AggregateFindings:
 
     def tables(self) -> list[Table]:
         """The methods of verdicts side by side, then the rankings."""
-        from clash.report import aggregation, ranking_tables
+        from clash.report import aggregation, judge_aware_tables, ranking_tables
 
         tables = [] if self.verdicts is None else [aggregation.table(self.verdicts)]
         tables += [] if self.ranges is None else [aggregation.ranges_table(self.ranges)]
-        return tables + ([] if self.rankings is None else ranking_tables.tables(self.rankings))
+        tables += [] if self.rankings is None else ranking_tables.tables(self.rankings)
+        return tables + judge_aware_tables.tables(self.judge_aware)
 
     def headlines(self) -> list[str]:
         """Which method to use, what the calibrator does, and where rankings differ."""
@@ -218,7 +229,7 @@ class AggregateFindings:
 
     def warnings(self) -> list[str]:
         """What to beware of, and which methods could not be had."""
-        parts = (self.verdicts, self.calibrated, self.rankings)
+        parts = (self.verdicts, self.calibrated, self.rankings, self.judge_aware)
         warnings = [line for part in parts if part is not None for line in part.warnings]
         return warnings + [f"{name} refused: {NAMELESS}" for name in self.methods.refused]
 
@@ -276,9 +287,9 @@ def aggregate_votes(selection: VoteSelection, options: AggregateOptions) -> Aggr
     """
     methods = MethodChoice.parse(options.method)
     _check_choice(options.copies, "--copies", "merge", "separate")
-    rankings = None
+    rankings, texts = None, _style_texts(options, methods)
     if methods.rankings:
-        rankings = selection.rankings(options.copies)
+        rankings = selection.rankings(options.copies, texts=texts)
         methods = methods if rankings is not None else methods.without_names(selection.file)
     elif options.weights is not None:  # a run's panel has weights, and names may tell who ties
         rankings = replace(selection, presentation=None).rankings(options.copies)
@@ -296,6 +307,7 @@ def aggregate_votes(selection: VoteSelection, options: AggregateOptions) -> Aggr
         None if rankings is None else _rank(rankings, methods.rankings, options),
         None if selection.folder is None else selection.folder.path,
         ranges,
+        None if rankings is None else _rank_by_judges(rankings, options),
     )
 
 
@@ -318,6 +330,37 @@ def _ranges(votes: Votes, options: AggregateOptions) -> VoteRanges:
         use_labels=options.use_labels,
         threshold=options.threshold,
     )
+
+
+def _style_texts(options: AggregateOptions, methods: MethodChoice) -> PairTexts | None:
+    """The texts behind a votes file, none where no file was named; null where no style was.
+
+    Raises:
+        ConfigError: a style without ``bradley-terry``, or texts without a style.
+        InputError: the file of pairs cannot be read.
+    """
+    if options.style is None:
+        if options.pairs is not None:
+            raise ConfigError("needs --style", field="--pairs", hint="--style all")
+        return None
+    if "bradley-terry" not in methods.rankings:
+        hint = "clash aggregate … --method bradley-terry --style all"
+        raise ConfigError("belongs to --method bradley-terry", field="--style", hint=hint)
+    from clash.analysis.rankings.judge_aware import parse_styles
+    from clash.analysis.texts import read_pairs
+
+    parse_styles(options.style)
+    pairs = {} if options.pairs is None else read_pairs(options.pairs)
+    return {name: (pair.first, pair.second) for name, pair in pairs.items()}
+
+
+def _rank_by_judges(rankings: NamedRankings, options: AggregateOptions) -> JudgeAwareRanking | None:
+    """Strengths with the judges' reliability, where a style (or ``none``) was named."""
+    from clash.analysis.rankings.judge_aware import parse_styles, rank_by_judges
+
+    if options.style is None:
+        return None
+    return rank_by_judges(rankings, parse_styles(options.style), seed=options.seed)
 
 
 def _decide(

@@ -13,7 +13,7 @@ from clash.store.folder import RunFolder
 
 if TYPE_CHECKING:
     from clash.votes import Votes
-    from clash.votes.named_rankings import NamedRankings
+    from clash.votes.named_rankings import NamedRankings, PairTexts
 
 _SUFFIXES = frozenset({".jsonl", ".csv", ".xlsx", ".gz"})
 
@@ -141,12 +141,15 @@ class VoteSelection:
             votes = encode(vote_rows(self.folder), **filters)
         return votes if self.use_labels else votes.without_labels()
 
-    def rankings(self, copies: str = "merge") -> NamedRankings | None:
+    def rankings(
+        self, copies: str = "merge", *, texts: PairTexts | None = None
+    ) -> NamedRankings | None:
         """The selected rankings of candidates; null where a file names no candidates.
 
         Args:
             copies: ``merge`` gives a judge that saw an item in both orders one say on it;
                 ``separate`` a say for each.
+            texts: with the traits of the responses: of a run its own, of a file these.
 
         Raises:
             ConfigError: a presentation is selected from a run.
@@ -163,11 +166,11 @@ class VoteSelection:
             "copies": copies,
         }
         if self.folder is None:
-            return file_rankings(self.file, presentation=self.presentation, **filters)
+            return file_rankings(self.file, presentation=self.presentation, texts=texts, **filters)
         if self.presentation is not None:
             raise ConfigError(
                 "a ballot of a run ranks all responses of a page, in whatever order they were shown",
                 field="--presentation",
                 hint="leave it out, or rank the pairs: clash export RUN --votes",
             )
-        return run_rankings(self.folder, **filters)
+        return run_rankings(self.folder, style=texts is not None, **filters)

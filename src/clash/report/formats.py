@@ -41,14 +41,18 @@ def estimate(interval: Interval | None, digits: int = 3, *, sign: str = "") -> s
         # "-0.00" becomes "0.00"; where every sign is written, it says on which side of zero.
         ends = (round(end, digits) + 0.0 for end in ends)
     middle, low, high = (f"{end:{sign}.{digits}f}" for end in ends)
+    if not math.isfinite(interval.half_width):
+        return f"{middle} {DASH}"
     return f"{middle} [{low}, {high}]"
 
 
 def percent(interval: Interval | None, *, digits: int = 0) -> str:
-    """A proportion and its interval, as ``71% [60, 80]``."""
+    """A proportion and its interval, as ``71% [60, 80]``; a dash for one that rules nothing out."""
     if interval is None or math.isnan(interval.estimate):
         return DASH
     low, high = 100 * interval.low, 100 * interval.high
+    if low <= 0 and high >= 100:
+        return f"{interval.estimate:.{digits}%} {DASH}"
     return f"{interval.estimate:.{digits}%} [{low:.{digits}f}, {high:.{digits}f}]"
 
 
@@ -58,13 +62,13 @@ def bounds(interval: Interval) -> str:
 
 
 def points(difference: Interval | None, *, digits: int = 1) -> str:
-    """A difference of two proportions in percentage points, as ``+6.1 [+1.0, +11.2]``."""
+    """A difference of two proportions in points, as ``+6.1 [+1.0, +11.2]``, or with a dash."""
     if difference is None or math.isnan(difference.estimate):
         return DASH
     form = f"+.{digits}f"
     text = f"{100 * difference.estimate:{form}}"
-    if not math.isfinite(difference.half_width):
-        return text
+    if difference.low <= -1 and difference.high >= 1:
+        return f"{text} {DASH}"
     return f"{text} [{100 * difference.low:{form}}, {100 * difference.high:{form}}]"
 
 

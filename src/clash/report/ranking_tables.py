@@ -71,7 +71,10 @@ def _side_by_side(rankings: CandidateRankings) -> Table:
     )
     notes = []
     if rankings.replicates and methods:
-        notes.append(f"rank, best first, and in brackets its {rankings.level:.0%} interval")
+        notes.append(
+            "rank, best first, and in brackets the ranks that the rankings allow: "
+            f"{rankings.level:.0%} intervals for all candidates together"
+        )
         notes.append(
             f"bootstrap over {rankings.n_clusters} items or prompts, {rankings.replicates} "
             "replicates,"

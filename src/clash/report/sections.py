@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report import concordance, costs, redteam, registration, run_tables
+from clash.report import concordance, costs, judge_aware_tables, redteam, registration, run_tables
 from clash.report.claims import claims_table
 from clash.report.tables import with_rows
 
@@ -26,6 +26,7 @@ def report_tables(findings: Findings) -> list[Table]:
             run_tables.method(findings),
             run_tables.method_disagreements(findings),
             run_tables.duels(findings),
+            *judge_aware_tables.tables(findings.judge_aware),
             run_tables.coverage(findings),
             run_tables.baselines(findings),
             run_tables.judges(findings),

@@ -7,7 +7,7 @@ two-sided unless the name says otherwise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -235,7 +235,7 @@ def paired_difference(
         level: confidence level.
 
     Returns:
-        With fewer than two clusters p = 1 and the interval is unbounded. Where all differences
+        With fewer than two clusters p = 1 and nothing is ruled out. Where all differences
         are the same and not 0, the error is 0 and p too: look at n. Of credits between 0 and 1 the
         interval ends at -1 and 1, where the t interval of few items would go beyond.
 
@@ -249,15 +249,18 @@ def paired_difference(
         raise StatisticsError(f"methods with {x.shape} and {y.shape} items are not paired")
     _, _, groups = encode_clusters(x - y, clusters)
     gap = mean_clustered(x - y, clusters, level)
+    are_shares = (
+        min(x.min(initial=0), y.min(initial=0)) >= 0
+        and max(x.max(initial=0), y.max(initial=0)) <= 1
+    )
+    bounded = gap.within(-1.0, 1.0) if are_shares else gap
     name = "paired t test" + ("" if clusters is None else ", clustered")
     if groups < 2 or gap.estimate == 0:
-        return PairedDifference(gap, Significance(1.0, 0.0, name))
+        return PairedDifference(bounded, Significance(1.0, 0.0, name))
     if gap.half_width == 0:
         return PairedDifference(gap, Significance(0.0, math.copysign(math.inf, gap.estimate), name))
     t = gap.estimate / (gap.half_width / t_quantile(level, groups - 1))
-    if min(x.min(), y.min()) >= 0 and max(x.max(), y.max()) <= 1:
-        gap = replace(gap, low=max(-1.0, gap.low), high=min(1.0, gap.high))
-    return PairedDifference(gap, Significance(2 * float(stdtr(groups - 1, -abs(t))), t, name))
+    return PairedDifference(bounded, Significance(2 * float(stdtr(groups - 1, -abs(t))), t, name))
 
 
 def paired_bootstrap(

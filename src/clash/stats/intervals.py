@@ -7,7 +7,7 @@ may depend on each other in any way (several pairs on one question, two orders o
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -44,6 +44,10 @@ class Interval:
     def half_width(self) -> float:
         """Half the length, which is what a report prints after ±."""
         return (self.high - self.low) / 2
+
+    def within(self, least: float, most: float) -> Interval:
+        """The same interval where the quantity lies between ``least`` and ``most``."""
+        return replace(self, low=max(least, self.low), high=min(most, self.high))
 
     def excludes(self, value: float) -> bool:
         """Whether ``value`` lies outside: a two-sided test at 1 - ``level``."""

@@ -65,6 +65,8 @@ class ItemRankings:
         compute_scores: makes ``scores``, which only a broken tie asks for.
         shown: the candidates in the order in which every judge saw them first; empty where each
             judge had an order of its own.
+        page_places: by judge, a row (K,) for each presentation it ranked: where the response stood
+            on the page, 0 first.
     """
 
     item_id: str
@@ -73,6 +75,7 @@ class ItemRankings:
     share: Mapping[str, float]
     compute_scores: Callable[[], Mapping[str, Floats]] = field(repr=False, compare=False)
     shown: tuple[str, ...] = ()
+    page_places: Mapping[str, Floats] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
     def scores(self) -> Mapping[str, Floats]:
@@ -206,8 +209,12 @@ def _item_rankings(
     }
     candidates = tuple(sorted(names))
     first_pages = [list(blinds.labels(judgments[0]).values()) for judgments in by_judge.values()]
-    ranks, share = {}, {}
+    ranks, share, page_places = {}, {}, {}
     for judge, judge_judgments in by_judge.items():
+        pages = [list(blinds.labels(j).values()) for j in judge_judgments]
+        page_places[judge] = np.array(
+            [[float(p.index(c)) if c in p else np.nan for c in candidates] for p in pages]
+        )
         ranks[judge] = np.array(
             [_rank_row(j, blinds.labels(j), candidates) for j in judge_judgments]
         )
@@ -222,6 +229,7 @@ def _item_rankings(
             for judge, judge_judgments in by_judge.items()
         },
         _common_order(first_pages),
+        page_places,
     )
 
 

@@ -9,7 +9,8 @@ within a ``group``.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,17 +36,22 @@ from clash.votes.lines import (
 )
 from clash.votes.matrix import matches_globs
 from clash.votes.read import VoteColumns, VoteTable, split_globs
+from clash.votes.style import STYLES, StyleSource, organisation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from clash.records import Item
+    from clash.records import Item, Response
     from clash.stats.typing import Codes, Floats
     from clash.store.folder import RunFolder
-    from clash.votes.from_run import ItemRankings
+    from clash.votes.from_run import ItemRankings, Panelist
     from clash.votes.lines import JudgeRanking
+
+
+PairTexts = Mapping[str, tuple[str, str]]
+"""The two responses of an item, the first model's first, by item id."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,7 @@ def run_rankings(
     subset: str | Sequence[str] | None = None,
     decisive: bool = False,
     copies: str = "merge",
+    style: bool = False,
 ) -> NamedRankings:
     """The rankings of a run's voting judges.
 
@@ -101,6 +108,7 @@ def run_rankings(
         decisive: only items whose label names a winner.
         copies: ``merge`` gives a judge that saw both orders one say, which its rankings share;
             ``separate`` a say for each.
+        style: with the traits of the responses.
 
     Raises:
         InputError: no ranking is left.
@@ -112,10 +120,8 @@ def run_rankings(
         for panelist in read_panelists(folder, manifest)
         if panelist.role == "voting" and matches_globs(panelist.id, judge_globs)
     ]
-    names = [p.id for p in sorted(voting, key=lambda p: p.id)]
+    names = {panelist.id for panelist in voting}
     judgments = [j for j in folder.judgments() if j.judge in names]
-    blinding = BlindingIndex.of(folder.blinding())
-    rankings = unblind_rankings(judgments, blinding, count_presentations(manifest))
     truth = truths(items, folder.labels()) if decisive else {}
     decisive_ids = {name for name, label in truth.items() if label.winner not in (TIE, None)}
     items_read = [
@@ -124,38 +130,90 @@ def run_rankings(
         if matches_globs(item.tags[0] if item.tags else None, subset_globs)
         and (not decisive or item.item_id in decisive_ids)
     ]
-    ids = {item.item_id for item in items_read}
-    candidates = sorted({r.candidate for r in folder.responses() if r.item_id in ids})
-    ranked_names = {name for i in ids & rankings.keys() for name in rankings[i].candidates}
-    columns = _RankingColumns.of(
-        [
-            (at, item, rankings[item.item_id])
-            for at, item in enumerate(items_read)
-            if item.item_id in rankings
-        ],
-        names,
-        [name for name in candidates if name in ranked_names],
+    rankings = ballot_rankings(
+        items_read,
+        unblind_rankings(
+            judgments, BlindingIndex.of(folder.blinding()), count_presentations(manifest)
+        ),
+        voting,
+        folder.responses(),
+        copies=copies,
+        style=style,
     )
-    if not columns.ranks:
+    if rankings is None:
         raise InputError(
             "no ranking is left", path=folder.path, hint="leave out a filter, or clash resume"
         )
-    weight = {p.id: p.weight for p in voting}
+    ids = {item.item_id for item in items_read}
+    failed = sum(j.ranking is None and j.item_id in ids for j in judgments)
+    return replace(rankings, failed=failed, source=str(folder.path))
+
+
+def ballot_rankings(
+    items: Sequence[Item],
+    ballots: Mapping[str, ItemRankings],
+    voting: Sequence[Panelist],
+    responses: Iterable[Response],
+    *,
+    copies: str = "merge",
+    style: bool = False,
+) -> NamedRankings | None:
+    """The rankings of some judges on some items of a run; null where there are none.
+
+    Args:
+        items: of the run, in its order.
+        ballots: of each item, as its judges ranked it.
+        voting: the judges.
+        responses: of the run: candidates without a ranking are ``absent``.
+        copies: as for :func:`run_rankings`.
+        style: with the traits of the responses (:mod:`clash.votes.style`).
+    """
+    by_name = {panelist.id: panelist for panelist in voting}
+    names, ids = sorted(by_name), {item.item_id for item in items}
+    texts: dict[str, dict[str, str]] = {name: {} for name in ids}
+    models: dict[str, str] = {}
+    candidates = set()
+    for response in responses:
+        if response.item_id in ids:
+            candidates.add(response.candidate)
+            models.setdefault(response.candidate, response.model or "")
+            if response.text is not None:
+                texts[response.item_id][response.candidate] = response.text
+    ranked_names = {name for i in ids & ballots.keys() for name in ballots[i].candidates}
+    ranked_candidates = tuple(sorted(candidates & ranked_names))
+    families = {name: by_name[name].family for name in names}
+    authors = {
+        name: maker
+        for name in ranked_candidates
+        if (maker := organisation(models[name])) is not None
+    }
+    columns = _RankingColumns.of(
+        [
+            (at, item, ballots[item.item_id])
+            for at, item in enumerate(items)
+            if item.item_id in ballots
+        ],
+        names,
+        ranked_candidates,
+        StyleSource(texts, families, authors) if style else None,
+    )
+    if not columns.ranks:
+        return None
     return NamedRankings(
-        candidates=tuple(name for name in candidates if name in ranked_names),
+        candidates=ranked_candidates,
         judges=tuple(names),
-        weights=np.array([weight[name] for name in names]),
+        weights=np.array([by_name[name].weight for name in names]),
         rankings=ranking_array(
             columns.ranks,
             columns.shares if copies == "merge" else None,
             columns.judges,
             columns.items,
             columns.clusters,
+            np.array(columns.traits) if style else None,
         ),
-        n_items=len(items_read),
-        failed=sum(j.ranking is None and j.item_id in ids for j in judgments),
-        absent=tuple(name for name in candidates if name not in ranked_names),
-        source=str(folder.path),
+        n_items=len(items),
+        failed=0,
+        absent=tuple(sorted(candidates - ranked_names)),
     )
 
 
@@ -168,6 +226,7 @@ class _RankingColumns:
     judges: list[int]
     items: list[int]
     clusters: list[int]
+    traits: list[Floats]
 
     @classmethod
     def of(
@@ -175,21 +234,32 @@ class _RankingColumns:
         items: Iterable[tuple[int, Item, ItemRankings]],
         names: Sequence[str],
         candidates: Sequence[str],
+        style: StyleSource | None = None,
     ) -> _RankingColumns:
         """From each item, its index among those read, and its rankings."""
-        columns, clusters = cls([], [], [], [], []), _IndexByName()
+        columns, clusters = cls([], [], [], [], [], []), _IndexByName()
         column = {name: k for k, name in enumerate(candidates)}
+        judge_index = {name: j for j, name in enumerate(names)}
         for at, item, rankings in items:
             indices = [column[name] for name in rankings.candidates]
             for judge, ranks in rankings.ranks.items():
-                for ranking in ranks:
+                if judge not in judge_index:
+                    continue
+                for at_page, ranking in enumerate(ranks):
                     row = np.full(len(candidates), np.nan)
                     row[indices] = ranking
                     columns.ranks.append(row)
                     columns.shares.append(1 / len(ranks))
-                    columns.judges.append(names.index(judge))
+                    columns.judges.append(judge_index[judge])
                     columns.items.append(at)
                     columns.clusters.append(clusters[item.cluster])
+                    if style is not None:
+                        page = np.full((len(candidates), len(STYLES)), np.nan)
+                        page_order = rankings.page_places[judge][at_page].tolist()
+                        page[indices] = style.traits(
+                            item.item_id, judge, rankings.candidates, page_order
+                        )
+                        columns.traits.append(page)
         return columns
 
 
@@ -209,6 +279,7 @@ def file_rankings(
     presentation: str | None = None,
     decisive: bool = False,
     copies: str = "merge",
+    texts: PairTexts | None = None,
 ) -> NamedRankings | None:
     """The rankings of a votes file; null where its lines name no candidates.
 
@@ -220,6 +291,8 @@ def file_rankings(
         decisive: only votes whose label is a side.
         copies: ``merge`` gives a judge one say on an item, which its votes in several orders and
             repeats share; ``separate`` a say for each.
+        texts: the two responses of an item, the first model's first: rankings then have the
+            traits of the responses. An empty mapping gives those that need no text.
 
     Raises:
         InputError: as ``read_votes``; a line that names only one of a pair; scores of a pair, or
@@ -247,12 +320,15 @@ def file_rankings(
         else np.ones(len(rankings.lines))
     )
     ranks, candidates = _drop_absent(rankings)
+    traits = None
+    if texts is not None and pairs:
+        traits = _pair_traits(table, rankings.lines, candidates, texts)
     return NamedRankings(
         candidates=candidates,
         judges=names,
         weights=np.ones(len(names)),
         rankings=ranking_array(
-            ranks, share, judge_of[rankings.lines], rankings.items, rankings.clusters
+            ranks, share, judge_of[rankings.lines], rankings.items, rankings.clusters, traits
         ),
         n_items=rankings.n_items,
         failed=int(np.isnan(table.values["vote"][table.codes["vote"]]).sum()),
@@ -342,6 +418,26 @@ def _pair_rankings(table: VoteTable) -> _TableRankings:
         len(np.unique(item[~self_pair])),
         tuple(notes),
     )
+
+
+def _pair_traits(
+    table: VoteTable, lines: Codes, candidates: Sequence[str], texts: PairTexts
+) -> Floats:
+    """The traits of the two responses of each vote, (R, K, q)."""
+    names = {
+        key: [table.names[key][code] or "" for code in table.codes[key][lines].tolist()]
+        for key in ("item", "judge", "model_a", "model_b", "presentation", "family")
+    }
+    column = {name: k for k, name in enumerate(candidates)}
+    families = {j: f for j, f in zip(names["judge"], names["family"], strict=True) if f}
+    traits = np.full((len(lines), len(candidates), len(STYLES)), np.nan)
+    places = {"swap": (1.0, 0.0), "orig": (0.0, 1.0)}
+    for at, (item, judge, first, second, order, _) in enumerate(zip(*names.values(), strict=True)):
+        pair = (first, second)
+        source = StyleSource({item: dict(zip(pair, texts.get(item, ()), strict=False))}, families)
+        page_order = places.get(order, (np.nan, np.nan))
+        traits[at, [column[first], column[second]]] = source.traits(item, judge, pair, page_order)
+    return traits
 
 
 def _score_rankings(table: VoteTable) -> _TableRankings:

@@ -137,7 +137,7 @@ def _curve(panel: PanelVotes, rng: np.random.Generator) -> tuple[list[LabelStep]
             point.labels,
             float(point.active.mean()),
             float(point.random.mean()),
-            mean_clustered(point.random - point.active),
+            mean_clustered(point.random - point.active).within(-1.0, 1.0),
         )
         for point in points
     ]

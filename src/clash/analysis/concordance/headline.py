@@ -196,4 +196,4 @@ def _with_person(cases: Sequence[LabelledCase], groups: NDArray[np.intp]) -> Int
     share = [
         float(np.mean([w == case.outcome for w in case.annotators.values()])) for case in cases
     ]
-    return mean_clustered(share, groups)
+    return mean_clustered(share, groups).within(0.0, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +16,11 @@ from clash.analysis.rankings.candidate_rankings import (
 )
 from clash.analysis.rankings.weights import judge_weights
 from clash.errors import ConfigError, StatisticsError, one_of
+from clash.stats.intervals import normal_quantile, t_quantile
 from clash.stats.voting.bootstrap import TWINS, RuleReplicates, draw, replicate
 from clash.stats.voting.bradley_terry import linked_sets
 from clash.stats.voting.condorcet import condorcet_winner, majority_cycle, places, smith_set
+from clash.stats.voting.rank_intervals import RankIntervals, rank_intervals, ranks_of
 from clash.stats.voting.rankings import RankingArray, with_twins
 from clash.stats.voting.rules import RANKING_RULES, PairwiseTable, RankingRule
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Bools, Floats
     from clash.votes.named_rankings import NamedRankings
 
 
@@ -40,6 +43,8 @@ __all__ = [
 
 LEVEL = 0.95
 REPLICATES = 1000
+_STEPPED = ("copeland", "schulze", "kemeny")
+"""Scores that jump, and whose bootstrap is too sure where candidates are level."""
 _FEWER_FROM = 13
 _FEWER = 100
 """From so many candidates on Kemeny's search takes so long that fewer replicates have to do."""
@@ -178,14 +183,17 @@ class _Study:
         scores = rule.scores(self.base.own_weights())[0]
         draws = self.draws
         if draws is None:
-            return MethodRanking(name, "ok", rule.fit, self._places(scores, rule, None))
+            return MethodRanking(name, "ok", rule.fit, self._places(scores, rule))
         fewer = name == "kemeny" and len(scores) >= _FEWER_FROM
         rule_replicates = replicate(rule, draws[:_FEWER] if fewer else draws)
+        better = self._better(scores, rule_replicates)
+        if name in _STEPPED:
+            better &= self._better_by_points
         return MethodRanking(
             name,
             "ok",
             rule.fit,
-            self._places(scores, rule, rule_replicates),
+            self._places(scores, rule, rule_replicates, ranks_of(better)),
             len(rule_replicates.scores),
             _notes(rule_replicates, fewer=fewer),
         )
@@ -200,8 +208,26 @@ class _Study:
             return PairwiseTable.of(self.pool.with_judge_weights(worth), self.n_own)
         return self.base
 
+    def _better(self, scores: Floats, rule_replicates: RuleReplicates) -> Bools:
+        """Who is better than whom by a rule, all statements at once, (K, K)."""
+        few = t_quantile(LEVEL, self.n_own - 1) / normal_quantile(LEVEL)
+        return rank_intervals(
+            scores, rule_replicates.scores, LEVEL, inflation=few, comparable=self.sure
+        ).better
+
+    @cached_property
+    def _better_by_points(self) -> Bools:
+        """The same by Borda points, whose bootstrap is right where scores in steps jump."""
+        rule = RANKING_RULES["borda"](self.base)
+        draws = np.zeros((0, 0), np.uint16) if self.draws is None else self.draws
+        return self._better(rule.scores(self.base.own_weights())[0], replicate(rule, draws))
+
     def _places(
-        self, scores: Floats, rule: RankingRule, rule_replicates: RuleReplicates | None
+        self,
+        scores: Floats,
+        rule: RankingRule,
+        rule_replicates: RuleReplicates | None = None,
+        intervals: RankIntervals | None = None,
     ) -> tuple[CandidatePlace, ...]:
         """Every candidate with a score, best first; equal ones in the order of their names."""
         ranks, names = places(scores, rule.slack), self.rankings.candidates
@@ -216,8 +242,8 @@ class _Study:
         ]
         all_places = (
             without_intervals
-            if rule_replicates is None
-            else _with_intervals(without_intervals, rule_replicates, self.sure)
+            if rule_replicates is None or intervals is None
+            else _with_intervals(without_intervals, rule_replicates, intervals, self.sure)
         )
         ranked_places = [entry for entry in all_places if entry.rank > 0]
         return tuple(sorted(ranked_places, key=lambda entry: (entry.rank, entry.candidate)))
@@ -226,10 +252,12 @@ class _Study:
 def _with_intervals(
     plain: Sequence[CandidatePlace],
     rule_replicates: RuleReplicates,
+    intervals: RankIntervals,
     has_interval: NDArray[np.bool_],
 ) -> list[CandidatePlace]:
     low, high = rule_replicates.score_interval(LEVEL)
-    best, worst = rule_replicates.place_interval(LEVEL)
+    # A candidate without a score has no rank, and takes none of the others'.
+    n_ranked = sum(entry.rank > 0 for entry in plain)
     first, ahead = rule_replicates.first(), rule_replicates.ahead()
     reach = (1 - LEVEL) / 2
     unsure = (ahead > reach) & (ahead < 1 - reach)
@@ -239,8 +267,8 @@ def _with_intervals(
             # A score that jumps may lie outside what its replicates show; it is no surprise to them.
             low=min(float(low[k]), entry.score),
             high=max(float(high[k]), entry.score),
-            rank_low=min(int(best[k]), entry.rank),
-            rank_high=max(int(worst[k]), entry.rank),
+            rank_low=int(intervals.low[k]),
+            rank_high=int(intervals.high[k]) - len(plain) + n_ranked,
             first=float(first[k]),
             close=tuple(plain[i].candidate for i in np.flatnonzero(unsure[k]).tolist() if i != k),
         )

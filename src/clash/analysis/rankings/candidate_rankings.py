@@ -21,6 +21,7 @@ class CandidatePlace:
         low: of the score's interval; null, as ``high`` and what follows, where the candidate was
             judged on fewer than two items or the method has no replicates.
         rank: 1 is best, tied candidates share the better place.
+        rank_low: of the rank's interval, which holds together with those of all others.
         first: share of the replicates in which it is first, ties shared.
         tied: who shares its place.
         close: of whom it is not clearly apart: neither is ahead in 97.5% of the replicates.

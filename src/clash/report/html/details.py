@@ -15,6 +15,7 @@ from clash.report.html.blocks import PageFigure
 from clash.report.html.chart_kinds import Forest, Matrix
 from clash.report.html.heat import heat_table
 from clash.report.html.words import share_row
+from clash.report.judge_aware_tables import RELIABILITY, STRENGTHS, STYLE
 from clash.report.sections import report_tables
 from clash.report.tables import Table
 
@@ -47,12 +48,13 @@ _GROUPS = {
         "Method beside Borda",
         "Where method and Borda differ",
         "Pair by pair",
+        STRENGTHS,
         "Quality, cost and speed",
     ),
     "Coverage": ("Coverage and agreement", "Control group"),
-    "Judges": ("Judges", "Judges among themselves", "Self-evaluation"),
+    "Judges": ("Judges", "Judges among themselves", RELIABILITY, "Self-evaluation"),
     SHARED_ERRORS: (SHARED_ERRORS,),
-    "Biases and criteria": (LENGTH, CRITERIA),
+    "Biases and criteria": (STYLE, LENGTH, CRITERIA),
 }
 
 

@@ -61,7 +61,7 @@ def information_added(
         flips = (without >= 0.5) != (full_posterior >= 0.5)
         out.append(
             InformationGain(
-                mean_clustered(gain[patterns.inverse], clusters),
+                mean_clustered(gain[patterns.inverse], clusters).within(-1.0, 1.0),
                 float(patterns.counts @ flips / patterns.weight),
             )
         )

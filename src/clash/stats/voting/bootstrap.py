@@ -94,11 +94,6 @@ class RuleReplicates:
         """Percentiles of the scores, low and high, (K,) each, where a candidate was drawn."""
         return _quantiles(self.scores, level, "linear")
 
-    def place_interval(self, level: float) -> tuple[Floats, Floats]:
-        """Percentiles of the places, low and high, (K,) each."""
-        places = np.where(self.places > 0, self.places.astype(float), np.nan)
-        return _quantiles(places, level, "inverted_cdf")
-
     def first(self) -> Floats:
         """How often each is first, ties shared, (K,); adds up to 1."""
         top = self.places == 1

@@ -32,6 +32,8 @@ class RankingArray:
         judges: (R,) codes 0..J-1.
         items: (R,) codes: rankings of one item are the votes of one panel.
         clusters: (R,) codes 0..G-1: what is drawn together in a bootstrap.
+        traits: (R, K, q) of the responses as they were shown, NaN not known; null where nobody
+            asked for them.
     """
 
     ranks: Floats
@@ -39,6 +41,7 @@ class RankingArray:
     judges: Codes
     items: Codes
     clusters: Codes
+    traits: Floats | None = None
 
     @property
     def n_candidates(self) -> int:
@@ -68,6 +71,7 @@ def ranking_array(
     judges: ArrayLike | None = None,
     items: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
+    traits: Floats | None = None,
 ) -> RankingArray:
     """Check rankings and drop those that order nothing: fewer than two candidates, or weight 0.
 
@@ -77,6 +81,7 @@ def ranking_array(
         judges: (R,), codes; all of one judge where not given.
         items: (R,), any codes; each ranking its own where not given.
         clusters: (R,), any codes; the items where not given.
+        traits: (R, K, q), of the responses.
 
     Raises:
         StatisticsError: not (R, K) with K >= 2, shapes that differ, bad weights, or no ranking.
@@ -101,6 +106,7 @@ def ranking_array(
         judge[useful].astype(np.intp),
         _dense(item[useful]),
         _dense(cluster[useful]),
+        None if traits is None else traits[useful],
     )
 
 

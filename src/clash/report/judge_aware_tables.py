@@ -1,0 +1,115 @@
+"""Strengths with the judges' reliability and at equal style, as tables and as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clash.analysis.serialize import to_dict
+from clash.report.formats import DASH, JSON_DIGITS
+from clash.report.tables import Table
+from clash.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clash.analysis.rankings.judge_aware import JudgeAwareRanking, Strength
+    from clash.stats.intervals import Interval
+
+STRENGTHS = "Strengths with the judges' reliability"
+STYLE = "Style"
+RELIABILITY = "Reliability of the judges"
+_MOST_ROWS = 20
+_WIDEST = 20.0
+"""Log strengths beyond say nothing that a reader could use."""
+
+
+def as_json(ranking: JudgeAwareRanking) -> dict[str, Any]:
+    """Everything, as the contract of ``--json`` has it."""
+    return to_dict(ranking, JSON_DIGITS)
+
+
+def tables(ranking: JudgeAwareRanking | None) -> list[Table]:
+    """The candidates with and without adjustment, what style does, and the judges."""
+    if ranking is None:
+        return []
+    return [candidates(ranking), *_styles(ranking), _judges(ranking)]
+
+
+def candidates(ranking: JudgeAwareRanking) -> Table:
+    """Ranks and strengths of the candidates, as they are and at equal style."""
+    at_equal_style = bool(ranking.adjusted_for)
+    rows = [
+        [
+            row.candidate,
+            *(_places(row.at_equal_style) if at_equal_style else []),
+            *_places(row.plain),
+        ]
+        for row in ranking.rows
+    ]
+    at_equal = ["rank at\nequal style", "strength at\nequal style"] if at_equal_style else []
+    title = STRENGTHS
+    if at_equal_style:
+        title += f", at equal {', '.join(ranking.adjusted_for)}"
+    notes = [
+        "log strength against the mean, on the scale of the average judge; in brackets "
+        f"{ranking.level:.0%} intervals, those of ranks for all candidates together",
+        f"{plural(ranking.n, 'comparison')}, errors clustered by {ranking.n_clusters} items or "
+        "prompts",
+        *(f"not adjusted for {name}: {why}" for name, why in ranking.left_out.items()),
+        *ranking.notes,
+    ]
+    if len(rows) > _MOST_ROWS:
+        notes.append(f"and {len(rows) - _MOST_ROWS} more: --json has them all")
+    columns = ["candidate", *at_equal, "rank", "strength"]
+    return Table(title, columns, rows[:_MOST_ROWS], frozenset(range(1, len(columns))), notes)
+
+
+def _styles(ranking: JudgeAwareRanking) -> Iterator[Table]:
+    rows = [
+        [row.style, row.unit, _factor(row.odds), _verdict(row.effect)] for row in ranking.styles
+    ]
+    if rows:
+        notes = [
+            "odds of winning are multiplied by this for the response that has it, between equals",
+            "longer or better laid out may also be better: equal style then takes some merit away",
+        ]
+        yield Table(STYLE, ["style", "for", "odds times", ""], rows, frozenset({2}), notes)
+
+
+def _judges(ranking: JudgeAwareRanking) -> Table:
+    rows = [
+        [row.judge, _number(row.reliability, ""), f"{row.tie_odds:.2f}", f"{row.n:,}"]
+        for row in ranking.judges
+    ]
+    notes = [
+        "reliability: how strongly a judge follows the strengths, 1 on average; 0 is a coin, below 0 "
+        "the opposite of the others. It is agreement with the panel, not with people",
+        "tie odds: a tie against a decision, between equals",
+    ]
+    columns = ["judge", "reliability", "tie odds", "comparisons"]
+    return Table(RELIABILITY, columns, rows, frozenset({1, 2, 3}), notes)
+
+
+def _number(interval: Interval, sign: str = "+") -> str:
+    estimate, low, high = (
+        f"{v:{sign}.2f}" for v in (interval.estimate, interval.low, interval.high)
+    )
+    if interval.low < -_WIDEST or interval.high > _WIDEST:
+        return f"{estimate} {DASH}"
+    return f"{estimate} [{low}, {high}]"
+
+
+def _factor(odds: Interval) -> str:
+    if odds.high > 1e4:
+        return f"{odds.estimate:.2f} {DASH}"
+    return f"{odds.estimate:.2f} [{odds.low:.2f}, {odds.high:.2f}]"
+
+
+def _verdict(effect: Interval) -> str:
+    if not effect.excludes(0):
+        return "no effect shown"
+    return "favoured" if effect.estimate > 0 else "disfavoured"
+
+
+def _places(place: Strength) -> list[str]:
+    return [f"{place.rank} [{place.rank_low}, {place.rank_high}]", _number(place.strength)]

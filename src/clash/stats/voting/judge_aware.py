@@ -1,0 +1,450 @@
+"""Bradley-Terry strengths seen by several judges: their reliability, their ties, and style.
+
+Model. Judge j compares candidate f, named first, with s. With strengths theta, the judge's
+reliability a_j, style x (differences, f less s) and its coefficients beta, and a tie parameter nu_j,
+
+    eta = a_j (theta_f - theta_s) + x' beta                                                   (1)
+    P(f wins) = e^(eta / 2) / D,   P(s wins) = e^(-eta / 2) / D,   P(tie) = nu_j / D,         (2)
+    D = e^(eta / 2) + e^(-eta / 2) + nu_j
+
+(Bradley, Terry 1952; Davidson 1970; a judge's discrimination as in the two-parameter model of item
+response theory, Birnbaum 1968; style as a covariate, Li et al. 2024). The mean of a_j over the
+judges is 1, so that strengths are on the scale of the average judge: 0 is a judge that tosses a
+coin, below 0 one that prefers the weaker. Position is such an x, 1 where f was shown first and -1
+where s was; with both orders its effect and the strengths are estimated from different contrasts.
+
+Prior, which is worth little where there are data and keeps all finite where outcomes are separated
+(Firth-like, as in :mod:`clash.stats.voting.bradley_terry`): ``prior`` games of each candidate against
+a phantom of strength 0, half of them won; ``prior`` games of each judge between equals, a third of
+them tied; normal priors of variance 1 on each a_j - 1 and of variance ``STYLE_SCALE``^2 on each
+beta. With one judge and without style it is the fit of ``bradley_terry``.
+
+The log posterior is concave in (theta, beta, log nu) and in (a, beta, log nu), not jointly. Fisher
+scoring from a = 1 finds a maximum, whose gradient is checked.
+
+Errors. With H the observed information at the maximum and s_g the sum of the scores of a cluster
+(item, prompt), the covariance is the sandwich H^-1 M H^-1, M = G / (G - 1) sum_g s_g s_g' (Huber
+1967; Liang, Zeger 1986): pairs of one ranking, and judges of one item, may depend on each other in
+any way. If nothing varies, M is nearly 0, so the scores of two average twins, clusters with random
+outcomes, are added to M, like the twins of :mod:`clash.stats.voting.bootstrap`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clash.errors import StatisticsError
+from clash.stats.intervals import Interval, t_quantile
+from clash.stats.logistic import sigmoid
+from clash.stats.optimise import minimise
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from clash.stats.typing import Codes, Floats, Index
+
+Table = Any
+"""A matrix of numpy or a sparse one of scipy, which has no types."""
+STYLE_SCALE = 2.0
+"""Standard deviation of the prior of a coefficient: odds of 7 to 1 for a unit of style."""
+TWINS = 2.0
+"""Clusters with random outcomes that errors count in addition; see ``bootstrap.DOUBT``."""
+LONGEST_STEP = 2.0
+_CELLS = 1 << 21
+"""Tables of more cells are sparse: few comparisons are sooner multiplied than looked up."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPairs:
+    """n comparisons by judges; make them by :func:`judged_pairs`.
+
+    Attributes:
+        first, second: (n,), candidates 0..K-1.
+        points: (n,), of the first: 1, 0.5 (a tie) or 0.
+        judge: (n,), 0..J-1.
+        cluster: (n,), 0..G-1.
+        style: (n, q), of the first less that of the second.
+        weights: (n,), positive.
+    """
+
+    first: Codes
+    second: Codes
+    points: Floats
+    judge: Codes
+    cluster: Codes
+    style: Floats
+    weights: Floats
+    n_candidates: int
+    n_judges: int
+
+    @property
+    def n_clusters(self) -> int:
+        """G."""
+        return int(self.cluster.max(initial=-1)) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAware:
+    """A fit.
+
+    Attributes:
+        theta: (K,), log strengths on the scale of the average judge, mean 0.
+        reliability: (J,), mean 1.
+        tie: (J,), each judge's tie parameter; 0 where no judge ties.
+        style: (q,), coefficients: log-odds for a unit of style.
+        covariance: of (theta, style, reliability), clustered, (K + q + J, K + q + J).
+        n: comparisons; ``n_clusters`` what they are clustered by.
+        gradient: largest entry of the gradient of the log posterior at the end.
+    """
+
+    theta: Floats
+    reliability: Floats
+    tie: Floats
+    style: Floats
+    covariance: Floats
+    n: int
+    n_clusters: int
+    converged: bool
+    n_iter: int
+    gradient: float
+
+    def contrast(self, weights: Floats, level: float = 0.95) -> Interval:
+        """A linear combination of (theta, style, reliability), with a t interval of G - 1 degrees.
+
+        Unbounded where there is one cluster.
+        """
+        values = np.concatenate([self.theta, self.style, self.reliability])
+        estimate, variance = float(weights @ values), float(weights @ self.covariance @ weights)
+        reach = np.inf
+        if self.n_clusters > 1:
+            reach = t_quantile(level, self.n_clusters - 1) * np.sqrt(max(0.0, variance))
+        return Interval(
+            estimate,
+            estimate - reach,
+            estimate + reach,
+            level,
+            self.n,
+            self.n_clusters,
+            "clustered sandwich",
+        )
+
+    def strengths(self, level: float = 0.95) -> list[Interval]:
+        """Of theta against the mean, one for each candidate."""
+        return self._each(range(len(self.theta)), level)
+
+    def style_effects(self, level: float = 0.95) -> list[Interval]:
+        """Of each coefficient of style."""
+        k, q = len(self.theta), len(self.style)
+        return self._each(range(k, k + q), level)
+
+    def reliabilities(self, level: float = 0.95) -> list[Interval]:
+        """Of each judge's reliability."""
+        at = len(self.theta) + len(self.style)
+        return self._each(range(at, at + len(self.reliability)), level)
+
+    def _each(self, entries: range, level: float) -> list[Interval]:
+        identity = np.eye(len(self.covariance))
+        return [self.contrast(identity[entry], level) for entry in entries]
+
+
+def judged_pairs(
+    first: ArrayLike,
+    second: ArrayLike,
+    points: ArrayLike,
+    judge: ArrayLike,
+    cluster: ArrayLike,
+    *,
+    n_candidates: int,
+    style: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> JudgedPairs:
+    """Check comparisons, and code judges and clusters from 0.
+
+    Args:
+        first: (n,), codes of candidates.
+        second: (n,), the other.
+        points: (n,), 1 where the first won, 0 where the second did, 0.5 a tie.
+        judge: (n,), codes 0..J-1; every code has a comparison.
+        cluster: (n,), any codes.
+        n_candidates: K.
+        style: (n, q), the first's less the second's, finite; none where not given.
+        weights: (n,), positive; 1 each where not given.
+
+    Raises:
+        StatisticsError: no comparison, shapes that differ, a candidate against itself, another
+            outcome, or style that is not finite.
+    """
+    i, j, judges = (np.asarray(part, dtype=np.intp) for part in (first, second, judge))
+    y, n = np.asarray(points, dtype=float), len(np.asarray(points))
+    x = np.zeros((n, 0)) if style is None else np.asarray(style, dtype=float)
+    w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
+    groups = np.unique(np.asarray(cluster), return_inverse=True)[1].astype(np.intp)
+    if not n:
+        raise StatisticsError("no comparison of two candidates")
+    if not i.shape == j.shape == judges.shape == groups.shape == w.shape == y.shape == x.shape[:1]:
+        raise StatisticsError("first, second, points, judge, cluster and style are of one length")
+    if np.any(i == j) or not np.all((y == 1) | (y == 0.5) | (y == 0)):
+        raise StatisticsError("two different candidates, and an outcome of 1, 0.5 or 0")
+    if min(i.min(), j.min()) < 0 or max(i.max(), j.max()) >= n_candidates or n_candidates < 2:
+        raise StatisticsError(
+            f"candidate indices lie in 0..{n_candidates - 1}, and are two or more"
+        )
+    if not np.isfinite(x).all() or not np.all(w > 0):
+        raise StatisticsError("style is finite and weights are positive")
+    return JudgedPairs(i, j, y, judges, groups, x, w, n_candidates, int(judges.max()) + 1)
+
+
+def judge_aware(
+    pairs: JudgedPairs,
+    *,
+    reliability: bool = True,
+    prior: float = 0.5,
+    tol: float = 1e-8,
+    max_iter: int = 200,
+) -> JudgeAware:
+    """Fit strengths, reliabilities, ties and style to judged comparisons.
+
+    Args:
+        pairs: see :func:`judged_pairs`.
+        reliability: a reliability for each judge; else all are 1.
+        prior: games of the prior for each candidate and judge, > 0.
+        tol: stop where the gradient is below ``tol`` times the comparisons.
+        max_iter: steps of Fisher scoring.
+
+    Raises:
+        StatisticsError: the prior is not positive.
+    """
+    if not prior > 0:
+        raise StatisticsError(f"a prior is a positive number of games, not {prior}")
+    problem = _Posterior(pairs, prior, reliability=reliability and pairs.n_judges > 1)
+    minimum = minimise(
+        problem,
+        problem.start,
+        gradient_tol=tol * max(1.0, float(pairs.weights.sum())),
+        max_iter=max_iter,
+        longest_step=LONGEST_STEP,
+    )
+    theta, style, ties, reliabilities = problem.parts(minimum.x)
+    return JudgeAware(
+        theta=theta - theta.mean(),
+        reliability=reliabilities,
+        tie=np.exp(ties) if problem.has_ties else np.zeros(pairs.n_judges),
+        style=style,
+        covariance=problem.covariance(minimum.x),
+        n=len(pairs.points),
+        n_clusters=pairs.n_clusters,
+        converged=bool(minimum.converged),
+        n_iter=int(minimum.n_iter),
+        gradient=float(minimum.gradient_norm),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Moments:
+    """Of each comparison under the model: what derivatives of (2) by eta and log nu are made of.
+
+    With u the first's points less 1/2 and t whether they tied, log P = u eta + t log nu - log D,
+    so the derivatives of log D are the means of u and t, and the second ones their covariance.
+    """
+
+    gap: Floats
+    scale: Floats
+    u: Floats
+    t: Floats
+    var_u: Floats
+    cov: Floats
+    var_t: Floats
+
+
+class _Posterior:
+    """The negative log posterior in free parameters, a linear map of (theta, beta, log nu, a)."""
+
+    def __init__(self, pairs: JudgedPairs, prior: float, *, reliability: bool) -> None:
+        self.pairs, self.prior = pairs, prior
+        self.k, self.q, self.j = pairs.n_candidates, pairs.style.shape[1], pairs.n_judges
+        self.has_ties = bool(np.any(pairs.points == 0.5))
+        self.size = self.k + self.q + 2 * self.j
+        self.at_tie, self.at_judge = self.k + self.q, self.k + self.q + self.j
+        columns = [np.eye(self.size)[:, : self.k + self.q]]
+        if self.has_ties:
+            columns.append(np.eye(self.size)[:, self.at_tie : self.at_judge])
+        if reliability:
+            # An orthonormal basis of the deviations that sum to 0.
+            basis = np.linalg.svd(np.ones((1, self.j)))[2][1:].T
+            columns.append(np.vstack([np.zeros((self.at_judge, self.j - 1)), basis]))
+        self.map = np.hstack(columns)
+        self.base = np.concatenate([np.zeros(self.at_judge), np.ones(self.j)])
+        self.start = np.zeros(self.map.shape[1])
+        row, units = np.arange(len(pairs.points)), np.ones(len(pairs.points))
+        columns_of_style = [
+            (row, np.full(len(row), self.k + c), pairs.style[:, c]) for c in range(self.q)
+        ]
+        self._contrast = self._table((row, pairs.first, units), (row, pairs.second, -units))
+        self._style = self._table(*columns_of_style)
+        self._by_tie = self._table((row, self.at_tie + pairs.judge, units))
+        self._by_judge = self._table((row, self.at_judge + pairs.judge, units))
+
+    def _table(self, *entries: tuple[Index, Index, Floats]) -> Table:
+        """An (n, size) matrix of (rows, columns, values): sparse where it would be large."""
+        shape = (len(self.pairs.points), self.size)
+        if np.prod(shape) <= _CELLS:
+            table = np.zeros(shape)
+            for row, column, value in entries:
+                table[row, column] = value
+            return table
+        from scipy.sparse import csr_array
+
+        if not entries:
+            return csr_array(shape)
+        row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+        return csr_array((value, (row, column)), shape=shape)
+
+    def parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """(theta, beta, log nu, a) of free parameters."""
+        full = self.base + self.map @ x
+        theta, style, ties, judges = np.split(full, [self.k, self.at_tie, self.at_judge])
+        return theta, style, ties, judges
+
+    def _eta(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        theta, style, ties, judges = self.parts(x)
+        pairs = self.pairs
+        gap, scale = theta[pairs.first] - theta[pairs.second], judges[pairs.judge]
+        log_tie = ties[pairs.judge] if self.has_ties else np.full(len(gap), -np.inf)
+        return gap, scale, scale * gap + pairs.style @ style, log_tie
+
+    def value(self, x: Floats) -> np.float64:
+        """Minus the log posterior."""
+        pairs, (theta, style, ties, judges) = self.pairs, self.parts(x)
+        _, _, eta, log_tie = self._eta(x)
+        log_d = np.logaddexp(np.logaddexp(eta / 2, -eta / 2), log_tie)
+        log_likelihood = (pairs.points - 0.5) * eta - log_d
+        if self.has_ties:
+            log_likelihood += (pairs.points == 0.5) * log_tie
+        loss = -(pairs.weights @ log_likelihood)
+        loss += self.prior * np.sum(np.logaddexp(0, theta) - theta / 2)
+        loss += np.sum((judges - 1) ** 2) / 2 + np.sum((style / STYLE_SCALE) ** 2) / 2
+        if self.has_ties:
+            loss += self.prior * np.sum(np.logaddexp(np.log(2), ties) - ties / 3)
+        return np.float64(loss)
+
+    def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
+        """Gradient and expected information, which is positive definite where the observed is not."""
+        moments = self._moments(x)
+        gradient, curvature = self._prior_terms(x)
+        gradient = gradient - self._gradient(moments, self.pairs.points)
+        information = self._information(moments) + np.diag(curvature)
+        return self.map.T @ gradient, self.map.T @ information @ self.map
+
+    def _moments(self, x: Floats) -> _Moments:
+        gap, scale, eta, log_tie = self._eta(x)
+        log_d = np.logaddexp(np.logaddexp(eta / 2, -eta / 2), log_tie)
+        win, lose, tie = (np.exp(part - log_d) for part in (eta / 2, -eta / 2, log_tie))
+        u = (win - lose) / 2
+        return _Moments(gap, scale, u, tie, (win + lose) / 4 - u**2, -tie * u, tie * (1 - tie))
+
+    def _prior_terms(self, x: Floats) -> tuple[Floats, Floats]:
+        """Gradient and curvature of the prior by (theta, beta, log nu, a)."""
+        theta, style, ties, judges = self.parts(x)
+        phantom, share = sigmoid(theta), np.exp(ties) / (2 + np.exp(ties))
+        rate = self.prior if self.has_ties else 0.0
+        precision = STYLE_SCALE**-2
+        gradient = [
+            self.prior * (phantom - 0.5), precision * style, rate * (share - 1 / 3), judges - 1
+        ]  # fmt: skip
+        curvature = [
+            self.prior * phantom * (1 - phantom),
+            np.full(self.q, precision),
+            rate * share * (1 - share),
+            np.ones(self.j),
+        ]
+        return np.concatenate(gradient), np.concatenate(curvature)
+
+    def _slopes(self, moments: _Moments) -> Table:
+        """D eta / d (theta, beta, log nu, a), (n, size)."""
+        strength_slopes = _times(self._contrast, moments.scale)
+        return strength_slopes + self._style + _times(self._by_judge, moments.gap)
+
+    def _residuals(self, moments: _Moments, points: Floats) -> tuple[Floats, Floats]:
+        """Weighted derivatives of log P by eta and log nu, (n,) each."""
+        w = self.pairs.weights
+        return w * (points - 0.5 - moments.u), w * ((points == 0.5) - moments.t)
+
+    def _gradient(self, moments: _Moments, points: Floats) -> Floats:
+        """Of the log-likelihood by (theta, beta, log nu, a), (size,)."""
+        by_eta, by_tie = self._residuals(moments, points)
+        total = self._slopes(moments).T @ by_eta
+        if self.has_ties:
+            total = total + self._by_tie.T @ by_tie
+        return np.asarray(total)
+
+    def _cluster_scores(self, moments: _Moments, points: Floats) -> Floats:
+        """The same, summed within clusters, (G, size)."""
+        by_eta, by_tie = self._residuals(moments, points)
+        rows = _times(self._slopes(moments), by_eta)
+        if self.has_ties:
+            rows = rows + _times(self._by_tie, by_tie)
+        n, cluster, g = len(by_eta), self.pairs.cluster, self.pairs.n_clusters
+        if isinstance(rows, np.ndarray):
+            totals = np.zeros((g, self.size))
+            np.add.at(totals, cluster, rows)
+            return totals
+        from scipy.sparse import csr_array
+
+        return _dense(csr_array((np.ones(n), (cluster, np.arange(n))), (g, n)) @ rows)
+
+    def _information(self, moments: _Moments) -> Floats:
+        """Expected information by (theta, beta, log nu, a), (size, size)."""
+        w, eta, tie = self.pairs.weights, self._slopes(moments), self._by_tie
+        total = _dense(eta.T @ _times(eta, w * moments.var_u))
+        if self.has_ties:
+            cross = _dense(eta.T @ _times(tie, w * moments.cov))
+            total = total + cross + cross.T + _dense(tie.T @ _times(tie, w * moments.var_t))
+        return total
+
+    def _bend(self, moments: _Moments) -> Floats:
+        """What the observed information has beyond the expected: eta is bilinear in theta and a."""
+        pairs, bend = self.pairs, np.zeros((self.size, self.size))
+        residual = pairs.weights * (pairs.points - 0.5 - moments.u)
+        np.add.at(bend, (pairs.first, self.at_judge + pairs.judge), -residual)
+        np.add.at(bend, (pairs.second, self.at_judge + pairs.judge), residual)
+        return bend + bend.T
+
+    def covariance(self, x: Floats) -> Floats:
+        """The sandwich of (theta less its mean, beta, a)."""
+        moments, (_, curvature) = self._moments(x), self._prior_terms(x)
+        information = self._information(moments) + np.diag(curvature)
+        curvature_at_end = self.map.T @ (information + self._bend(moments)) @ self.map
+        if np.linalg.eigvalsh(curvature_at_end)[0] <= 0:
+            curvature_at_end = self.map.T @ information @ self.map
+        bread = self.map @ np.linalg.solve(curvature_at_end, self.map.T)
+        keep = np.r_[0 : self.at_tie, self.at_judge : self.size]
+        spread = bread[keep] @ self._meat(moments) @ bread[:, keep]
+        centre = np.eye(len(keep))
+        centre[: self.k, : self.k] -= 1 / self.k
+        covariance: Floats = centre @ spread @ centre.T
+        return covariance
+
+    def _meat(self, moments: _Moments) -> Floats:
+        """The variance of the sum of scores, twins counted in, (size, size)."""
+        points, g = self.pairs.points, self.pairs.n_clusters
+        scores = self._cluster_scores(moments, points)
+        scores = scores - scores.mean(axis=0)
+        mirror_scores = self._cluster_scores(moments, 1 - points)
+        twins = (scores.T @ scores + mirror_scores.T @ mirror_scores) / (2 * g)
+        total: Floats = g / max(1, g - 1) * scores.T @ scores + TWINS * twins
+        return total
+
+
+def _times(table: Table, row_factors: Floats) -> Table:
+    """A table, dense or sparse, with each row multiplied."""
+    if isinstance(table, np.ndarray):
+        return table * row_factors[:, None]
+    return table.multiply(row_factors[:, None]).tocsr()
+
+
+def _dense(table: Table) -> Floats:
+    dense: Floats = np.asarray(table if isinstance(table, np.ndarray) else table.toarray())
+    return dense

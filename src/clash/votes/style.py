@@ -1,0 +1,88 @@
+"""What may move a judge apart from quality, of each response as it was shown to a judge.
+
+Four traits: how long a response is, how much Markdown it has, where on the page it stood, and
+whether its author and the judge come from the same organisation.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.datasets import published_models
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clash.stats.typing import Floats
+
+STYLES = ("length", "markdown", "position", "self")
+"""The traits, in the order of the columns; ``self`` is the same organisation as the judge."""
+POSITION = STYLES.index("position")
+_BULLETS = ("#", "- ", "* ", "+ ", "```", "|", "> ")
+
+
+@dataclass(frozen=True)
+class StyleSource:
+    """Where traits come from; what is not there is not known.
+
+    Attributes:
+        texts: responses by item and candidate.
+        families: organisation by judge.
+        organisations: by candidate; where it is not there, what its name tells.
+    """
+
+    texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    families: Mapping[str, str] = field(default_factory=dict)
+    organisations: Mapping[str, str] = field(default_factory=dict)
+
+    def traits(
+        self, item: str, judge: str, names: Sequence[str], page_order: Sequence[float]
+    ) -> Floats:
+        """Of each response on a page, (m, 4): NaN where it is not known.
+
+        Args:
+            item: its id.
+            judge: who saw the page.
+            names: the m candidates.
+            page_order: (m,), their places on the page, 0 is first.
+        """
+        texts = self.texts.get(item, {})
+        rows = []
+        for name, place in zip(names, page_order, strict=True):
+            length, marks = text_traits(texts[name]) if name in texts else (math.nan, math.nan)
+            rows.append([length, marks, place, self._is_own(judge, name)])
+        return np.array(rows)
+
+    def _is_own(self, judge: str, candidate: str) -> float:
+        family = self.families.get(judge) or organisation(judge)
+        author = self.organisations.get(candidate) or organisation(candidate)
+        return math.nan if family is None or author is None else float(family == author)
+
+
+@lru_cache(maxsize=1 << 16)
+def text_traits(text: str) -> tuple[float, float]:
+    """Binary logarithms of the length in characters and of the Markdown marks, each plus 1.
+
+    A difference of 1 is twice as long, or twice as much Markdown. Marks are headings, items of
+    lists, quotes, rows of tables, fences of code, and pairs of bold stars.
+    """
+    marks = text.count("**") // 2
+    for line in text.splitlines():
+        head = line.lstrip()
+        marks += head.startswith(_BULLETS) or (head[:1].isdigit() and head[1:3] in (". ", ") "))
+    return math.log2(1 + len(text)), math.log2(1 + marks)
+
+
+@lru_cache(maxsize=4096)
+def organisation(name: str) -> str | None:
+    """The maker of a model, as far as its name tells (``openai/gpt-6``); null where it does not."""
+    parts = name.split("/")
+    if len(parts) > 1:
+        return parts[-2]
+    model = published_models.find(name)
+    return model.family if model else None
