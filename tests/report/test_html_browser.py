@@ -53,7 +53,7 @@ def browser(driver):
 
 def opened(browser, folder, hash_=""):
     browser.get((folder.path / layout.REPORT_HTML).as_uri() + hash_)
-    WebDriverWait(browser, 10).until(
+    WebDriverWait(browser, 100).until(
         lambda b: b.execute_script("return document.body.dataset.ready === 'yes'")
     )
 
@@ -63,7 +63,7 @@ def bodies(browser):
 
 
 def wait_for(browser, truth):
-    WebDriverWait(browser, 10).until(lambda _: truth())
+    WebDriverWait(browser, 100).until(lambda _: truth())
 
 
 def keys(browser, *typed):

@@ -72,7 +72,7 @@ def reviewing(folder, *words):
 
 
 def wait_for(browser, truth):
-    WebDriverWait(browser, 10).until(lambda _: truth())
+    WebDriverWait(browser, 100).until(lambda _: truth())
 
 
 def item(browser):
