@@ -96,13 +96,13 @@ def margin(signals: Sequence[Interval], judge: int) -> Interval:
         judge: which of them.
     """
     own = signals[judge]
-    others = [signal for index, signal in enumerate(signals) if index != judge]
-    share = math.sqrt(len(signals) / len(others)) - 1 if others else 0.0
-    estimate = own.estimate - share * sum(other.estimate for other in others)
+    rest = [signal for index, signal in enumerate(signals) if index != judge]
+    share = math.sqrt(len(signals) / len(rest)) - 1 if rest else 0.0
+    estimate = own.estimate - share * sum(colleague.estimate for colleague in rest)
     down = (own.estimate - own.low) ** 2
-    down += share**2 * sum((other.high - other.estimate) ** 2 for other in others)
+    down += share**2 * sum((colleague.high - colleague.estimate) ** 2 for colleague in rest)
     up = (own.high - own.estimate) ** 2
-    up += share**2 * sum((other.estimate - other.low) ** 2 for other in others)
+    up += share**2 * sum((colleague.estimate - colleague.low) ** 2 for colleague in rest)
     return replace(
         own,
         estimate=estimate,

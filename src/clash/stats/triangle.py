@@ -125,7 +125,7 @@ def agreement_triangle(
             ends = np.clip(scale * profile[:, 0], -1, 1)
             edges[judge], low[judge], high[judge] = ends
             if n_judges == 3:
-                reach += [majority_accuracy(scale * refitted) for refitted in profile[1:]]
+                reach += [majority_accuracy(scale * refit) for refit in profile[1:]]
     p_value = _independence(x, rough, voice, group)
     accuracy = None if rng is None else _panel_accuracy(x, group, apart, rng, reach)
     return Triangle(edges, low, high, p_value, accuracy, n_clusters)
@@ -138,15 +138,15 @@ def majority_accuracy(edges: ArrayLike) -> float:
     right votes by convolution (Grofman, Owen and Feld 1983). A judge of unknown edge (NaN) counts
     in no majority.
     """
-    known = np.asarray(edges, dtype=float)
-    known = known[~np.isnan(known)]
-    if not len(known):
+    estimates = np.asarray(edges, dtype=float)
+    estimates = estimates[~np.isnan(estimates)]
+    if not len(estimates):
         return math.nan
     law = np.ones(1)
-    for right in (1 + np.clip(known, -1, 1)) / 2:
+    for right in (1 + np.clip(estimates, -1, 1)) / 2:
         law = np.convolve(law, (1 - right, right))
     votes = np.arange(len(law))
-    share = np.where(2 * votes > len(known), 1.0, np.where(2 * votes == len(known), 0.5, 0.0))
+    share = np.where(2 * votes > len(estimates), 1.0, np.where(2 * votes == len(estimates), 0.5, 0.0))
     return float(law @ share)
 
 
@@ -176,8 +176,8 @@ class _System:
 
 def _system(x: Floats, judge: int, rough: Floats, voice: Codes, group: Codes) -> _System | None:
     """The judge beside five other voices at most; null without two others."""
-    others = [v for v in np.unique(voice) if v != voice[judge]]
-    members = [np.flatnonzero(voice == v) for v in others]
+    other_voices = [v for v in np.unique(voice) if v != voice[judge]]
+    members = [np.flatnonzero(voice == v) for v in other_voices]
     members = [m[~np.isnan(rough[m]) & (rough[m] != 0)] for m in members]
     members = [m for m in members if len(m)]
     bundles = _bundles(members, rough, MOST_UNITS - 1)
@@ -204,10 +204,10 @@ def _bundles(members: list[Codes], rough: Floats, most: int) -> list[Codes]:
 def _unit(x: Floats, judges: Codes, rough: Floats | None) -> Floats:
     """(N,), the mean decision of some judges, each turned the right way; NaN where none decides."""
     columns = x[:, judges]
-    decided = (columns != 0).sum(axis=1)
-    turned = columns if rough is None else columns * np.sign(rough[judges])
+    n_decisive = (columns != 0).sum(axis=1)
+    decisions = columns if rough is None else columns * np.sign(rough[judges])
     mean = np.full(len(x), np.nan)
-    np.divide(turned.sum(axis=1), decided, out=mean, where=decided > 0)
+    np.divide(decisions.sum(axis=1), n_decisive, out=mean, where=n_decisive > 0)
     return mean
 
 
@@ -216,18 +216,18 @@ def _measure(units: Floats, group: Codes) -> _System | None:
     n_groups = int(group.max()) + 1
     pairs, values, influence, clusters = [], [], [], []
     for u, v in combinations(range(units.shape[1]), 2):
-        both = ~np.isnan(units[:, u]) & ~np.isnan(units[:, v])
-        n_both = len(np.unique(group[both]))
+        is_common = ~np.isnan(units[:, u]) & ~np.isnan(units[:, v])
+        n_both = len(np.unique(group[is_common]))
         if n_both < FEWEST_CLUSTERS:
             continue
-        product = np.prod([units[both, k] - units[both, k].mean() for k in (u, v)], axis=0)
-        deviation = np.bincount(group[both], product - product.mean(), n_groups)
+        product = np.prod([units[is_common, k] - units[is_common, k].mean() for k in (u, v)], axis=0)
+        deviation = np.bincount(group[is_common], product - product.mean(), n_groups)
         pairs.append((u, v))
         values.append(float(product.mean()))
-        influence.append(deviation / both.sum())
+        influence.append(deviation / is_common.sum())
         clusters.append(n_both)
-    linked = {unit for pair in pairs for unit in pair}
-    if len(pairs) < units.shape[1] or len(linked) < units.shape[1]:
+    units_with_pairs = {unit for pair in pairs for unit in pair}
+    if len(pairs) < units.shape[1] or len(units_with_pairs) < units.shape[1]:
         return None
     least = min(clusters)
     phi = np.array(influence)
@@ -267,12 +267,12 @@ def _fit(system: _System, start: Floats, fixed: float | None) -> tuple[Floats, f
             rows = incident[k]
             slope = np.zeros(len(gap))
             slope[rows] = np.where(first[rows] == k, edges[second[rows]], edges[first[rows]])
-            weighted = system.precision @ slope
-            curvature = float(slope @ weighted)
+            row = system.precision @ slope
+            curvature = float(slope @ row)
             if curvature <= 0:
                 continue
             lowest = -1.0 if k == 0 else 0.0
-            value = min(1.0, max(lowest, edges[k] + float(weighted @ gap) / curvature))
+            value = min(1.0, max(lowest, edges[k] + float(row @ gap) / curvature))
             gap = gap - slope * (value - edges[k])
             change = max(change, abs(value - edges[k]))
             edges[k] = value
@@ -332,18 +332,18 @@ def _covariances(x: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
         x: shape (N, J).
         weights: shape (B, N), of the rows.
     """
-    decided = (x != 0).astype(float)
-    parts = [_moments(x, decided, w) for w in weights]
-    products, own, together = (np.array(part) for part in zip(*parts, strict=True))
+    is_decisive = (x != 0).astype(float)
+    parts = [_moments(x, is_decisive, w) for w in weights]
+    products, totals, together = (np.array(part) for part in zip(*parts, strict=True))
     count = np.maximum(together, 1e-12)
-    covariances = products / count - (own / count) * (own / count).transpose(0, 2, 1)
+    covariances = products / count - (totals / count) * (totals / count).transpose(0, 2, 1)
     diagonal = np.arange(x.shape[1])
-    return covariances, together, (own / count)[:, diagonal, diagonal]
+    return covariances, together, (totals / count)[:, diagonal, diagonal]
 
 
-def _moments(x: Floats, decided: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
-    weighted = x * weights[:, None]
-    return weighted.T @ x, weighted.T @ decided, (decided * weights[:, None]).T @ decided
+def _moments(x: Floats, is_decisive: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    scores = x * weights[:, None]
+    return scores.T @ x, scores.T @ is_decisive, (is_decisive * weights[:, None]).T @ is_decisive
 
 
 def _rank_one(matrices: Floats, weights: Floats) -> Floats:

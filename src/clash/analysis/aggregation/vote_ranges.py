@@ -94,28 +94,28 @@ def vote_ranges(
     )
     is_known = table.labelled & (use_labels is not False)
     rows = np.flatnonzero(table.decisive & is_known)
-    labelled = PoolLabels(rows, table.truth[rows], table.groups[rows])
-    given = vote_range.hypotheses(readings, labelled)
+    labels = PoolLabels(rows, table.truth[rows], table.groups[rows])
+    hypotheses = vote_range.hypotheses(readings, labels)
     majority = np.sign(readings.spins.sum(axis=1)) / 2 + 0.5
-    unlabelled = np.flatnonzero(~is_known)
-    chosen = vote_range.next_labels(given, unlabelled, NEXT)
-    random = rng.permutation(unlabelled)[:NEXT]
-    low, high = given.bounds(given.p)
+    rest = np.flatnonzero(~is_known)
+    label_next = vote_range.next_labels(hypotheses, rest, NEXT)
+    random = rng.permutation(rest)[:NEXT]
+    low, high = hypotheses.bounds(hypotheses.p)
     return VoteRanges(
         items=table.items,
         readings=readings.names,
         n_labels=len(rows),
-        majority=_bounds(given, majority),
+        majority=_bounds(hypotheses, majority),
         judges={
-            name: _bounds(given, _verdicts(table.codes[:, column]))
+            name: _bounds(hypotheses, _verdicts(table.codes[:, column]))
             for column, name in enumerate(votes.judges)
         },
         low=low,
         high=high,
         n_open=int(((low < 0.5) & (high > 0.5)).sum()),
-        label_next=tuple(table.items[row] for row in chosen),
-        width_after=vote_range.width_after(given, chosen, majority, rng),
-        width_random=vote_range.width_after(given, random, majority, rng),
+        label_next=tuple(table.items[row] for row in label_next),
+        width_after=vote_range.width_after(hypotheses, label_next, majority, rng),
+        width_random=vote_range.width_after(hypotheses, random, majority, rng),
     )
 
 
@@ -124,6 +124,6 @@ def _verdicts(codes: np.ndarray) -> Floats:
     return np.where(codes == MISSING, np.nan, np.where(codes == TIE, 0.5, codes))
 
 
-def _bounds(given: vote_range.Hypotheses, verdicts: Floats) -> AllowedRange:
-    low, high = given.bounds(given.accuracy(verdicts))
+def _bounds(hypotheses: vote_range.Hypotheses, verdicts: Floats) -> AllowedRange:
+    low, high = hypotheses.bounds(hypotheses.accuracy(verdicts))
     return AllowedRange(float(low), float(high))

@@ -228,34 +228,34 @@ def thresholds(
         StatisticsError: fewer than two candidates.
     """
     rates = [judge.discrimination.estimate for judge in facts]
-    paper, derived = published_threshold(candidates), derived_threshold(candidates)
-    known = [edges[judge.judge].edge for judge in facts]
-    estimates = [edge.estimate for edge in known if edge is not None]
+    paper, derivation = published_threshold(candidates), derived_threshold(candidates)
+    intervals = [edges[judge.judge].edge for judge in facts]
+    estimates = [edge.estimate for edge in intervals if edge is not None]
     typical = float(np.mean(estimates)) if estimates else 1.0
-    assumed = [
-        _at(typical, judge) if e is None else e for e, judge in zip(known, facts, strict=True)
+    assumptions = [
+        _at(typical, judge) if e is None else e for e, judge in zip(intervals, facts, strict=True)
     ]
-    signals = [_times(edge, rate) for edge, rate in zip(assumed, rates, strict=True)]
+    signals = [_times(edge, rate) for edge, rate in zip(assumptions, rates, strict=True)]
     best = max(estimates, default=1.0)
     standings = []
     for index, (judge, rate) in enumerate(zip(facts, rates, strict=True)):
-        others = [signal.estimate for at, signal in enumerate(signals) if at != index]
-        needed = break_even(others) if others else 0.0
+        colleagues = [signal.estimate for at, signal in enumerate(signals) if at != index]
+        threshold = break_even(colleagues) if colleagues else 0.0
         removals = (
-            _removals(rates, [e.estimate for e in assumed], index, candidates, replications, seed)
+            _removals(rates, [e.estimate for e in assumptions], index, candidates, replications, seed)
             if simulate
             else ()
         )
-        edge = known[index]
+        edge = intervals[index]
         standings.append(
             ThresholdStanding(
                 judge=judge.judge,
                 discrimination=rate,
                 published=contribution(rate, paper),
-                derived=contribution(rate, derived),
-                break_even=needed,
-                adds=signals[index].estimate > needed,
-                weight=round(vote_weight(assumed[index].estimate, best), 4),
+                derived=contribution(rate, derivation),
+                break_even=threshold,
+                adds=signals[index].estimate > threshold,
+                weight=round(vote_weight(assumptions[index].estimate, best), 4),
                 edge=edge,
                 signal=signals[index].estimate,
                 margin=None if edge is None else margin(signals, index),
@@ -263,7 +263,7 @@ def thresholds(
                 removals=removals,
             )
         )
-    return Thresholds(candidates, paper, derived, tuple(standings))
+    return Thresholds(candidates, paper, derivation, tuple(standings))
 
 
 def _at(edge: float, judge: JudgeFacts) -> Interval:

@@ -91,7 +91,7 @@ class _Case:
     facts: JudgeFacts
     edge: JudgeEdge
     standing: ThresholdStanding | None
-    others: tuple[JudgeEdge, ...]
+    colleagues: tuple[JudgeEdge, ...]
 
 
 def recommend(
@@ -112,12 +112,12 @@ def recommend(
     standings = {standing.judge: standing for standing in thresholds.judges}
     recommendations = []
     for index, judge in enumerate(facts):
-        others = tuple(
+        colleagues = tuple(
             edge
-            for edge, other in zip(edges.judges, facts, strict=True)
-            if other is not judge and _enough(other)
+            for edge, colleague in zip(edges.judges, facts, strict=True)
+            if colleague is not judge and _enough(colleague)
         )
-        case = _Case(judge, edges.judges[index], standings.get(judge.judge), others)
+        case = _Case(judge, edges.judges[index], standings.get(judge.judge), colleagues)
         reasons = tuple(_reasons(case, edges))
         action: Action = max((r.action for r in reasons), key=_WORST.index, default="keep")
         sure = _enough(judge) or _fails(judge)
@@ -205,7 +205,7 @@ def _direction(case: _Case, edges: PanelEdges) -> ActionReason:
     if low <= 0 and (takes_away or high < COIN):
         return ActionReason(worst, "noise", f"no better than a coin: {finding}{doubt}")
     # Rare decisions are judged by their own rule; here the decisions have to be bad ones.
-    if takes_away and edge.evidence and high < break_even(_known(case.others)):
+    if takes_away and edge.evidence and high < break_even(_estimates(case.colleagues)):
         text = f"too weak for a full vote: {finding}; the panel is better without it"
         return ActionReason("down-weight", "weak", f"{text}, or with the weight beside it")
     if low <= 0:
@@ -213,8 +213,8 @@ def _direction(case: _Case, edges: PanelEdges) -> ActionReason:
     return ActionReason("keep", "signal", f"better than a coin: {finding}")
 
 
-def _known(others: Sequence[JudgeEdge]) -> list[float]:
-    return [other.estimate for other in others if other.edge is not None]
+def _estimates(edges: Sequence[JudgeEdge]) -> list[float]:
+    return [edge.estimate for edge in edges if edge.edge is not None]
 
 
 def _finding(case: _Case) -> str:
@@ -229,12 +229,12 @@ def _finding(case: _Case) -> str:
     if label is not None and label.commoner > LOPSIDED_SHARE:
         finding += (
             f", where always naming the more common side is right on {label.commoner:.0%}"
-            f" (both sides alike: {_range(_halved(edge.edge))})"
+            f" (both sides alike: {_range(_mean_accuracy(edge.edge))})"
         )
     return finding
 
 
-def _halved(edge: Interval) -> Interval:
+def _mean_accuracy(edge: Interval) -> Interval:
     """An edge as the mean of the rates of being right on either side."""
     low, middle, high = ((1 + end) / 2 for end in (edge.low, edge.estimate, edge.high))
     return replace(edge, estimate=middle, low=low, high=high)
@@ -246,7 +246,7 @@ def _against_others(case: _Case) -> ActionReason | None:
     By labels only: they measure all judges by the same thing.
     """
     edge = case.edge
-    peers = [o.accuracy.estimate for o in case.others if o.source == "labels" and o.accuracy]
+    peers = [o.accuracy.estimate for o in case.colleagues if o.source == "labels" and o.accuracy]
     if edge.source != "labels" or edge.accuracy is None or not peers:
         return None
     typical = median(peers)

@@ -171,10 +171,10 @@ def pilot(
     )
     clusters = table.n_clusters
     n_needed = setting.demand(icc.estimate).clusters
-    known = judge_edges(votes, seed) if edges is None else edges
-    crew = _Crew.of(rates, known)
+    panel = judge_edges(votes, seed) if edges is None else edges
+    crew = _Crew.of(rates, panel)
     additions = tuple(_addition(setting, icc.estimate, crew, rate, n_needed) for rate in rates)
-    notes += crew.notes(known)
+    notes += crew.notes(panel)
     estimates = Pilot(
         source=votes.source,
         question=question,
@@ -296,9 +296,9 @@ class _Setting:
             size = self.size + more
             return replace(self, size=size, effect=self.effect * (self.size + more * edge) / size)
         size = self.size + rate.ballots
-        shown = self.decisive * self.size
-        decisive = (shown + decides * rate.ballots) / size
-        effect = self.effect * (shown + decides * rate.ballots * edge) / size / self.decisive
+        n_decisive = self.decisive * self.size
+        decisive = (n_decisive + decides * rate.ballots) / size
+        effect = self.effect * (n_decisive + decides * rate.ballots * edge) / size / self.decisive
         return replace(self, size=size, decisive=decisive, effect=effect)
 
 
@@ -360,9 +360,9 @@ class _Crew:
             (rate.ballots * rate.discrimination.estimate, edges[rate.judge].estimate)
             for rate in rates
         ]
-        known = [(weight, edge) for weight, edge in weights if not math.isnan(edge) and weight > 0]
-        total = sum(weight for weight, _ in known)
-        mean = sum(weight * edge for weight, edge in known) / total if total else 0.0
+        pairs = [(weight, edge) for weight, edge in weights if not math.isnan(edge) and weight > 0]
+        total = sum(weight for weight, _ in pairs)
+        mean = sum(weight * edge for weight, edge in pairs) / total if total else 0.0
         return cls(edges, mean if mean > 0 else None)
 
     def relative(self, judge: str) -> float:

@@ -109,11 +109,11 @@ class MajorityChallenge:
         """Score contenders and their rivals on held-out items."""
 
         def score_all(
-            fitters: Mapping[str, ModelFitter], fitted: dict[str, LatentFit]
+            fitters: Mapping[str, ModelFitter], model_fits: dict[str, LatentFit]
         ) -> dict[str, HeldOutScores]:
             return {
                 name: score_by_refits(name, fitters[name], fit, patterns, fold)
-                for name, fit in fitted.items()
+                for name, fit in model_fits.items()
             }
 
         rival_names = {rival for name in fits for rival in models[name].rivals}
@@ -143,8 +143,8 @@ class MajorityChallenge:
         """Share of the items with three votes or more; 1 where there are fewer than three judges."""
         if self.patterns.n_judges < FEW:
             return 1.0
-        crossed = self.patterns.present.sum(axis=1) >= FEW
-        return float(self.patterns.counts @ crossed) / self.patterns.weight
+        has_many_votes = self.patterns.present.sum(axis=1) >= FEW
+        return float(self.patterns.counts @ has_many_votes) / self.patterns.weight
 
     def class_leader(self) -> tuple[str, float] | None:
         """The model with dependence by class that leads every other kind, and by how much.
@@ -156,9 +156,9 @@ class MajorityChallenge:
         if not self.class_scores or self.crossed_share < LEAST_CROSSED_SHARE:
             return None
         best = max(self.class_scores.values(), key=mean_score)
-        others = [*self.scores.values(), *self.rival_scores.values()]
-        lead = min(paired_z(best, other) for other in others)
-        margin = best.mean - max(other.mean for other in others)
+        opponents = [*self.scores.values(), *self.rival_scores.values()]
+        lead = min(paired_z(best, opponent) for opponent in opponents)
+        margin = best.mean - max(opponent.mean for opponent in opponents)
         fit = self.by_class[best.name]
         if lead < AHEAD or margin < CLEARLY or fit.anchor_agreement < SIDES or not fit.converged:
             return None
@@ -174,27 +174,27 @@ class MajorityChallenge:
         """
         if self.patterns.n_judges <= FEW or any(name not in self.scores for name in ALONE):
             return None
-        coin, own = (self.scores[name] for name in ALONE)
-        chosen = coin if paired_z(own, coin) <= 1 else own
+        coin, dawid_skene = (self.scores[name] for name in ALONE)
+        model = coin if paired_z(dawid_skene, coin) <= 1 else dawid_skene
         dependent = [
             score for name, score in self._all_scores().items() if name not in (*ALONE, EQUAL)
         ]
-        behind = min((paired_z(chosen, score) for score in dependent), default=0.0)
-        fit = self.fits[chosen.name]
+        behind = min((paired_z(model, score) for score in dependent), default=0.0)
+        fit = self.fits[model.name]
         if behind < ABREAST or fit.anchor_agreement < MOSTLY:
             return None
-        if chosen is own and self.correlation < NEAR_CHANCE:
+        if model is dawid_skene and self.correlation < NEAR_CHANCE:
             return None  # two rates a judge and a prior: a misled bloc becomes a rare class
         lead = EVIDENT if self.crossed_share < LEAST_CROSSED_SHARE else NOT_BEHIND
-        if EQUAL in self.scores and paired_z(chosen, self.scores[EQUAL]) < lead:
+        if EQUAL in self.scores and paired_z(model, self.scores[EQUAL]) < lead:
             return None
-        return chosen.name
+        return model.name
 
     def witnesses(self, name: str) -> tuple[LatentFit, ...]:
         """The models with dependence by class that predict held-out votes as well as this one."""
         return tuple(
-            self.by_class[other]
-            for other, score in self.class_scores.items()
+            self.by_class[witness]
+            for witness, score in self.class_scores.items()
             if paired_z(score, self.scores[name]) >= AS_GOOD
         )
 

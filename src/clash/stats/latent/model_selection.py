@@ -115,8 +115,8 @@ class ModelSelection:
         rows = np.atleast_2d(np.asarray(votes, np.int8))
         if self.fit.name == "majority":
             return self.fit.posterior(rows)
-        contested = contested_items(self.fit, self.witnesses, rows)
-        return np.where(contested, vote_share(collapse_rows(rows)), blend(self.fit, rows))
+        is_contested = contested_items(self.fit, self.witnesses, rows)
+        return np.where(is_contested, vote_share(collapse_rows(rows)), blend(self.fit, rows))
 
 
 def select(
@@ -239,26 +239,26 @@ def _model_selection(
     name: str,
     fit: LatentFit,
     reason: str,
-    considered: tuple[ConsideredModel, ...],
+    models: tuple[ConsideredModel, ...],
 ) -> ModelSelection:
     """A model's verdicts; where dependence by class may explain the votes, only those it shares."""
     fit = temper(fit)
     witnesses = challenge.witnesses(name) if name in challenge.scores else ()
-    contested = contested_items(fit, witnesses)
+    is_contested = contested_items(fit, witnesses)
     reason += (
         f"; the judges' mean correlation is {challenge.correlation:.2f}, and it agrees with "
         f"majority on {fit.anchor_agreement:.0%} of the items"
     )
-    if contested.any():
-        share = float(fit.patterns.counts @ contested) / fit.patterns.weight
+    if is_contested.any():
+        share = float(fit.patterns.counts @ is_contested) / fit.patterns.weight
         names = " or ".join(witness.name for witness in witnesses)
         reason += f"; {share:.1%} that {names} would leave to majority stay with it"
     return ModelSelection(
         name,
         reason,
         fit,
-        np.where(contested, vote_share(fit.patterns), blend(fit)),
-        considered,
+        np.where(is_contested, vote_share(fit.patterns), blend(fit)),
+        models,
         challenge.correlation,
         (*_warnings(challenge.correlation), *fit.warnings),
         witnesses,
@@ -276,13 +276,13 @@ def contested_items(
         votes: new votes, shape (n, n_judges). Default: the fit's own patterns.
     """
     rows = fit.patterns.votes if votes is None else votes
-    counted = np.sign(np.round(vote_share(collapse_rows(rows)) - 0.5, 12))
-    own = np.sign(fit.posterior(rows) - 0.5)
-    overrules = counted * own < 0
+    majority = np.sign(np.round(vote_share(collapse_rows(rows)) - 0.5, 12))
+    verdicts = np.sign(fit.posterior(rows) - 0.5)
+    overrules = majority * verdicts < 0
     if votes is None:
         overrules &= fit.patterns.labels == MISSING
-    shared = [np.sign(witness.posterior(rows) - 0.5) == own for witness in witnesses]
-    return np.asarray(overrules & ~np.all(shared, axis=0)) if shared else np.zeros(len(rows), bool)
+    agreement = [np.sign(witness.posterior(rows) - 0.5) == verdicts for witness in witnesses]
+    return np.asarray(overrules & ~np.all(agreement, axis=0)) if agreement else np.zeros(len(rows), bool)
 
 
 def _by_labels(

@@ -192,10 +192,10 @@ class _Expert:
     centre: Floats
     weight: float
 
-    def fit(self, labelled: PoolLabels) -> tuple[Floats, bool]:
+    def fit(self, labels: PoolLabels) -> tuple[Floats, bool]:
         """Coefficients at the maximum of the posterior, and whether they converged."""
-        x = np.ascontiguousarray(self.columns[:, labelled.rows])
-        loss = LogisticLoss(x, np.ones(len(labelled)), labelled.y, self.precision, self.centre)
+        x = np.ascontiguousarray(self.columns[:, labels.rows])
+        loss = LogisticLoss(x, np.ones(len(labels)), labels.y, self.precision, self.centre)
         minimum = minimise(loss, self.centre, decrement_tol=DECREMENT)
         return minimum.x, bool(minimum.converged)
 
@@ -206,7 +206,7 @@ class _Expert:
 
 def pool(
     readings: Readings,
-    labelled: PoolLabels,
+    labels: PoolLabels,
     rng: np.random.Generator,
     priors: PoolPriors = PRIORS,
     *,
@@ -228,17 +228,17 @@ def pool(
     Raises:
         StatisticsError: no label, or one outside [0, 1].
     """
-    if not len(labelled):
+    if not len(labels):
         raise StatisticsError("no labelled row to fit to")
-    if not ((labelled.y >= 0) & (labelled.y <= 1)).all():
+    if not ((labels.y >= 0) & (labels.y <= 1)).all():
         raise StatisticsError("labels must lie between 0 and 1")
     experts = _experts(readings, priors)
-    mix = _fit(experts, labelled, rng, priors)
-    held_out = np.full(len(labelled), np.nan)
-    fold = _folds(labelled, rng)
+    mix = _fit(experts, labels, rng, priors)
+    held_out = np.full(len(labels), np.nan)
+    fold = _folds(labels, rng)
     for k in np.unique(fold) if cross_fit else ():
-        without = _fit(experts, labelled.part(fold != k), rng, priors)
-        held_out[fold == k] = without.predict(experts, labelled.rows[fold == k])
+        without = _fit(experts, labels.part(fold != k), rng, priors)
+        held_out[fold == k] = without.predict(experts, labels.rows[fold == k])
     return PoolFit(
         tuple(expert.name for expert in experts),
         mix.weights,
@@ -250,13 +250,13 @@ def pool(
 
 
 def held_out_losses(
-    readings: Readings, labelled: PoolLabels, rng: np.random.Generator, priors: PoolPriors = PRIORS
+    readings: Readings, labels: PoolLabels, rng: np.random.Generator, priors: PoolPriors = PRIORS
 ) -> dict[str, float]:
     """Summed log-loss of each expert on labels that its fits did not see."""
     experts = _experts(readings, priors)
-    predictions = _held_out(experts, labelled, rng)
+    predictions = _held_out(experts, labels, rng)
     return {
-        expert.name: _loss(p, labelled.y) for expert, p in zip(experts, predictions, strict=True)
+        expert.name: _loss(p, labels.y) for expert, p in zip(experts, predictions, strict=True)
     }
 
 
@@ -267,8 +267,8 @@ def _experts(readings: Readings, priors: PoolPriors) -> list[_Expert]:
         prior = priors.scale(name)
         precision, centre = np.array([prior.sd**-2]), np.array([prior.mean])
         experts.append(_Expert(name, column[None], precision, centre, prior.weight))
-    fixed = np.array([CERTAIN]), np.array([1.0])
-    experts.append(_Expert(f"{readings.names[0]}, unchanged", odds[:1], *fixed, priors.unchanged))
+    certain = np.array([CERTAIN]), np.array([1.0])
+    experts.append(_Expert(f"{readings.names[0]}, unchanged", odds[:1], *certain, priors.unchanged))
     n_judges = readings.spins.shape[1]
     columns = np.vstack([odds[:1], np.ones((1, len(readings.spins))), readings.spins.T])
     anchor = priors.scale(readings.names[0])
@@ -293,32 +293,32 @@ class _Mix:
     def predict(self, experts: list[_Expert], rows: Index | slice = slice(None)) -> Floats:
         """Probabilities of class 1 at some rows."""
         p = [expert.predict(t, rows) for expert, t in zip(experts, self.thetas, strict=True)]
-        pooled = sigmoid(self.final * log_odds(self.weights @ np.stack(p)))
-        return np.clip(pooled, FLOOR, 1 - FLOOR)
+        mixture = sigmoid(self.final * log_odds(self.weights @ np.stack(p)))
+        return np.clip(mixture, FLOOR, 1 - FLOOR)
 
 
 def _fit(
-    experts: list[_Expert], labelled: PoolLabels, rng: np.random.Generator, priors: PoolPriors
+    experts: list[_Expert], labels: PoolLabels, rng: np.random.Generator, priors: PoolPriors
 ) -> _Mix:
     """Every expert on these labels; weights and last scale by predictions of labels not seen."""
-    fits = [expert.fit(labelled) for expert in experts]
+    fits = [expert.fit(labels) for expert in experts]
     log_weights = np.log([expert.weight for expert in experts])
     final = 1.0
-    if len(np.unique(labelled.groups)) > 1:
-        held_out = _held_out(experts, labelled, rng)
-        log_weights -= ETA * np.array([_loss(p, labelled.y) for p in held_out])
+    if len(np.unique(labels.groups)) > 1:
+        held_out = _held_out(experts, labels, rng)
+        log_weights -= ETA * np.array([_loss(p, labels.y) for p in held_out])
         weights = softmax(log_weights)
-        final = fit_scale(log_odds(weights @ held_out), labelled.y, priors.final_sd)
+        final = fit_scale(log_odds(weights @ held_out), labels.y, priors.final_sd)
     converged = all(ok for _, ok in fits)
     return _Mix([theta for theta, _ in fits], softmax(log_weights), final, converged)
 
 
-def _held_out(experts: list[_Expert], labelled: PoolLabels, rng: np.random.Generator) -> Floats:
+def _held_out(experts: list[_Expert], labels: PoolLabels, rng: np.random.Generator) -> Floats:
     """(E, L), each label predicted by fits that did not see its fold."""
-    held_out = np.empty((len(experts), len(labelled)))
-    fold = _folds(labelled, rng)
+    held_out = np.empty((len(experts), len(labels)))
+    fold = _folds(labels, rng)
     for k in np.unique(fold):
-        inside, outside = labelled.part(fold != k), labelled.rows[fold == k]
+        inside, outside = labels.part(fold != k), labels.rows[fold == k]
         for i, expert in enumerate(experts):
             held_out[i, fold == k] = expert.predict(expert.fit(inside)[0], outside)
     return held_out
@@ -338,9 +338,9 @@ def label_scale(odds: Floats, y: Floats) -> float:
     return max(LEAST_SCALE, fit_scale(odds, y, prior.sd, prior.mean))
 
 
-def _folds(labelled: PoolLabels, rng: np.random.Generator) -> Index:
+def _folds(labels: PoolLabels, rng: np.random.Generator) -> Index:
     """(L,), a fold for each labelled row, the same for all rows of a group."""
-    names, code = np.unique(labelled.groups, return_inverse=True)
+    names, code = np.unique(labels.groups, return_inverse=True)
     n_folds = 5 if len(names) >= MANY else 10
     return np.asarray((rng.permutation(len(names)) % n_folds)[code], dtype=np.intp)
 

@@ -86,15 +86,15 @@ class Hypotheses:
 
     def bounds(self, values: Floats) -> tuple[Floats, Floats]:
         """Least and largest of values (H, …) under the hypotheses that are allowed."""
-        kept = values[self.allowed]
-        return kept.min(axis=0), kept.max(axis=0)
+        within = values[self.allowed]
+        return within.min(axis=0), within.max(axis=0)
 
     def accuracy(self, verdicts: Floats) -> Floats:
         """(H,), expected share of verdicts (N,) in [0, 1] that are right; NaN is no verdict."""
-        given = ~np.isnan(verdicts)
-        if not given.any():
+        has_verdict = ~np.isnan(verdicts)
+        if not has_verdict.any():
             return np.full(len(self.p), np.nan)
-        p, d = self.p[:, given], verdicts[given]
+        p, d = self.p[:, has_verdict], verdicts[has_verdict]
         return np.asarray((p * d + (1 - p) * (1 - d)).mean(axis=1))
 
 
@@ -120,25 +120,25 @@ def read_otherwise(
         if behind.get(name, 0.0) > BEHIND:
             continue
         by_pattern[name] = fit.pattern_posterior
-        others = [reading(patterns, fit) for reading in models[name].readings]
-        for i, other in enumerate(other for other in others if _is_another(other, fit)):
-            by_pattern[f"{name}, reading {i + 2}"] = other.pattern_posterior
+        alternatives = [reading(patterns, fit) for reading in models[name].readings]
+        for i, alternative in enumerate(other for other in alternatives if _is_another(other, fit)):
+            by_pattern[f"{name}, reading {i + 2}"] = alternative.pattern_posterior
     odds = np.stack([log_odds(p)[patterns.inverse] for p in by_pattern.values()], axis=1)
     return Readings(tuple(by_pattern), odds, patterns.spins[patterns.inverse])
 
 
-def _is_another(other: LatentFit, fit: LatentFit) -> bool:
-    return share_decided_apart(other, fit) > DIFFERS
+def _is_another(alternative: LatentFit, fit: LatentFit) -> bool:
+    return share_decided_apart(alternative, fit) > DIFFERS
 
 
-def hypotheses(readings: Readings, labelled: PoolLabels | None = None) -> Hypotheses:
+def hypotheses(readings: Readings, labels: PoolLabels | None = None) -> Hypotheses:
     """Each reading at each strength, and how likely the labels make it.
 
     Args:
         readings: of all rows.
         labelled: rows with a label, if any.
     """
-    has_labels = labelled is not None and len(labelled) > 0
+    has_labels = labels is not None and len(labels) > 0
     names, p = [], []
     for name, odds in zip(readings.names, np.clip(readings.odds, -CAP, CAP).T, strict=True):
         prior = PRIORS.scale(name.partition(",")[0])
@@ -148,12 +148,12 @@ def hypotheses(readings: Readings, labelled: PoolLabels | None = None) -> Hypoth
             p.append(np.clip(sigmoid(strength * odds), FLOOR, 1 - FLOOR))
     table = np.stack(p)
     log_weights = np.zeros(len(table))
-    if labelled is not None and len(labelled):
-        log_weights = _log_likelihood(table[:, labelled.rows], labelled.y)
+    if labels is not None and len(labels):
+        log_weights = _log_likelihood(table[:, labels.rows], labels.y)
     return Hypotheses(tuple(names), table, log_weights)
 
 
-def next_labels(given: Hypotheses, candidates: Index, n: int) -> Index:
+def next_labels(hypotheses: Hypotheses, candidates: Index, n: int) -> Index:
     """The rows whose labels would narrow the probabilities of all rows most, the best first.
 
     Args:
@@ -161,22 +161,22 @@ def next_labels(given: Hypotheses, candidates: Index, n: int) -> Index:
         candidates: rows to choose from.
         n: how many; fewer where there are fewer candidates.
     """
-    mean = given.weights @ given.p
-    spread = (np.sqrt(given.weights)[:, None] * (given.p - mean)).T  # (N, H)
+    mean = hypotheses.weights @ hypotheses.p
+    spread = (np.sqrt(hypotheses.weights)[:, None] * (hypotheses.p - mean)).T  # (N, H)
     noise = np.maximum(mean * (1 - mean), FLOOR)
     inner = spread.T @ spread
     covariance = np.eye(spread.shape[1])
     left = np.ones(len(candidates), bool)
-    chosen = []
+    selection = []
     for _ in range(min(n, len(candidates))):
         reach = spread[candidates] @ covariance  # (C, H)
-        own = (reach * spread[candidates]).sum(axis=1) + noise[candidates]
-        gain = ((reach @ inner) * reach).sum(axis=1) / own
+        variance = (reach * spread[candidates]).sum(axis=1) + noise[candidates]
+        gain = ((reach @ inner) * reach).sum(axis=1) / variance
         best = int(np.argmax(np.where(left, gain, -1.0)))
-        chosen.append(int(candidates[best]))
+        selection.append(int(candidates[best]))
         left[best] = False
-        covariance = covariance - np.outer(reach[best], reach[best]) / own[best]
-    return np.array(chosen, np.intp)
+        covariance = covariance - np.outer(reach[best], reach[best]) / variance[best]
+    return np.array(selection, np.intp)
 
 
 def width_after(
@@ -197,8 +197,8 @@ def width_after(
     for i, h in enumerate(rng.choice(len(given.p), DRAWS, p=given.weights)):
         y = (rng.random(len(rows)) < given.p[h, rows]).astype(float)
         of_rows = given.p[:, rows]
-        gained = _log_likelihood(of_rows, y)
-        low, high = Hypotheses(given.names, given.p, given.log_weights + gained).bounds(accuracy)
+        gain = _log_likelihood(of_rows, y)
+        low, high = Hypotheses(given.names, given.p, given.log_weights + gain).bounds(accuracy)
         widths[i] = float(high - low)
     return float(widths.mean())
 

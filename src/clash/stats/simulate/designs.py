@@ -73,18 +73,18 @@ class CopiedSources:
         truth = draw_labels(self.prior, n, rng)
         right = rng.random((n, len(self.accuracy))) < self.accuracy
         verdicts = np.where(right, truth[:, None], 1 - truth[:, None])
-        repeated = np.repeat(verdicts, self.copies, axis=1)
-        slips = rng.random(repeated.shape) < self._slips()
-        return np.where(slips, 1 - repeated, repeated).astype(np.int8), truth
+        answers = np.repeat(verdicts, self.copies, axis=1)
+        slips = rng.random(answers.shape) < self._slips()
+        return np.where(slips, 1 - answers, answers).astype(np.int8), truth
 
     def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2); the sources' verdicts summed out."""
         total, at, slips = np.zeros((len(votes), 2)), 0, self._slips()
         for accuracy, times in zip(self.accuracy, self.copies, strict=True):
-            own, slip = votes[:, at : at + times], slips[at : at + times]
-            given = [np.log(np.where(own == v, 1 - slip, slip)).sum(axis=1) for v in (0, 1)]
+            copies, slip = votes[:, at : at + times], slips[at : at + times]
+            log_p = [np.log(np.where(copies == v, 1 - slip, slip)).sum(axis=1) for v in (0, 1)]
             for y in (0, 1):
-                right, wrong = given[y] + np.log(accuracy), given[1 - y] + np.log1p(-accuracy)
+                right, wrong = log_p[y] + np.log(accuracy), log_p[1 - y] + np.log1p(-accuracy)
                 total[:, y] += np.logaddexp(right, wrong)
             at += times
         return total
@@ -141,7 +141,7 @@ def _lone(prior: float, sensitivity: Floats, specificity: Floats | None = None) 
     return law, draw
 
 
-def _moved(law: FactorLaw) -> Sampler:
+def _factor_sampler(law: FactorLaw) -> Sampler:
     """Judges moved by normal factors: shared (by class or not), or one of each group."""
 
     def draw(n: int, rng: np.random.Generator) -> tuple[VoteCodes, VoteCodes]:
@@ -151,8 +151,8 @@ def _moved(law: FactorLaw) -> Sampler:
         slope = slope + side * (0.0 if law.contrast is None else law.contrast[:, 0])
         level = law.lean + side * law.skill + slope * rng.normal(size=(n, 1))
         if law.groups:
-            own = rng.normal(size=(n, max(law.groups) + 1))
-            level = level + law.own_loadings * own[:, list(law.groups)]
+            factors = rng.normal(size=(n, max(law.groups) + 1))
+            level = level + law.own_loadings * factors[:, list(law.groups)]
         return (rng.random(level.shape) < sigmoid(level)).astype(np.int8), truth
 
     return law, draw
@@ -163,7 +163,7 @@ def _factor_law(
     *,
     loadings: Floats | None = None,
     contrast: Floats | None = None,
-    own: Floats | None = None,
+    own_loadings: Floats | None = None,
     groups: tuple[int, ...] = (),
 ) -> FactorLaw:
     k = len(skill)
@@ -172,7 +172,7 @@ def _factor_law(
         lean=np.zeros(k),
         skill=skill,
         loadings=np.zeros((k, 0)) if loadings is None else loadings[:, None],
-        own_loadings=np.zeros(k) if own is None else own,
+        own_loadings=np.zeros(k) if own_loadings is None else own_loadings,
         groups=groups,
         nodes=NODES,
         n_params=2 * k + 1,
@@ -192,8 +192,8 @@ def _blocs(rng: np.random.Generator) -> Sampler:
     k = _size(rng)
     size = int(rng.integers(2, k // 2 + 1))
     groups = tuple(min(j // size, 2) if j < 2 * size else j - 2 * size + 2 for j in range(k))
-    own = np.where(np.arange(k) < 2 * size, rng.uniform(1.5, 3.0), 0.0)
-    return _moved(_factor_law(rng.uniform(0.5, 1.8, k), own=own, groups=groups))
+    own_loadings = np.where(np.arange(k) < 2 * size, rng.uniform(1.5, 3.0), 0.0)
+    return _factor_sampler(_factor_law(rng.uniform(0.5, 1.8, k), own_loadings=own_loadings, groups=groups))
 
 
 def _class_dependent(rng: np.random.Generator) -> Sampler:
@@ -221,12 +221,12 @@ def _one_sided(rng: np.random.Generator) -> Sampler:
     slope = rng.uniform(1.0, 2.5, k) / 2
     side = float(rng.choice((-1.0, 1.0)))
     law = _factor_law(rng.uniform(0.6, 1.6, k), loadings=slope, contrast=side * slope)
-    return _moved(law)
+    return _factor_sampler(law)
 
 
-def _shared(rng: np.random.Generator) -> Sampler:
+def _shared_factor(rng: np.random.Generator) -> Sampler:
     k = _size(rng)
-    return _moved(_factor_law(rng.uniform(0.6, 1.8, k), loadings=rng.uniform(0.3, 2.0, k)))
+    return _factor_sampler(_factor_law(rng.uniform(0.6, 1.8, k), loadings=rng.uniform(0.3, 2.0, k)))
 
 
 def _expert(rng: np.random.Generator) -> Sampler:
@@ -243,9 +243,9 @@ def _adversary(rng: np.random.Generator) -> Sampler:
 
 
 def _near_copies(rng: np.random.Generator) -> Sampler:
-    times, others = int(rng.integers(3, 5)), int(rng.integers(3, 6))
-    accuracy = np.concatenate([rng.uniform(0.6, 0.8, 1), rng.uniform(0.68, 0.9, others)])
-    law = CopiedSources(0.5, accuracy, (times, *[1] * others), rng.uniform(0.02, 0.08))
+    times, n_singles = int(rng.integers(3, 5)), int(rng.integers(3, 6))
+    accuracy = np.concatenate([rng.uniform(0.6, 0.8, 1), rng.uniform(0.68, 0.9, n_singles)])
+    law = CopiedSources(0.5, accuracy, (times, *[1] * n_singles), rng.uniform(0.02, 0.08))
     return law, law.sample
 
 
@@ -261,8 +261,8 @@ def _missing(rng: np.random.Generator) -> Sampler:
 def _many(rng: np.random.Generator) -> Sampler:
     k = 24
     groups = tuple(int(j) for j in np.sort(rng.integers(0, 8, k)))
-    own = np.full(k, rng.uniform(0.5, 2.0))
-    return _moved(_factor_law(rng.uniform(0.2, 1.5, k), own=own, groups=groups))
+    own_loadings = np.full(k, rng.uniform(0.5, 2.0))
+    return _factor_sampler(_factor_law(rng.uniform(0.2, 1.5, k), own_loadings=own_loadings, groups=groups))
 
 
 DESIGNS = (
@@ -271,7 +271,7 @@ DESIGNS = (
     Design("blocs", "two blocs, each moved by a factor of its own", _blocs),
     Design("class-dependent", "one bloc couples in class 0, another in class 1", _class_dependent),
     Design("one-sided factor", "a factor moves the judges in one class alone", _one_sided),
-    Design("shared factor", "a factor moves all judges in both classes", _shared),
+    Design("shared factor", "a factor moves all judges in both classes", _shared_factor),
     Design("expert", "one good judge among some near chance", _expert),
     Design("adversary", "two judges that are mostly wrong", _adversary),
     Design("near-copies", "three or four copies of one judge among others", _near_copies),
