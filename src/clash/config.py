@@ -473,8 +473,8 @@ class Limits(Strict):
 
     def updated(self, changes: Mapping[str, Any]) -> Limits:
         """The limits with these changes; a null changes nothing."""
-        given = {name: value for name, value in changes.items() if value is not None}
-        return self.model_copy(update=given)
+        fields = {name: value for name, value in changes.items() if value is not None}
+        return self.model_copy(update=fields)
 
 
 class Observers(Strict):

@@ -87,10 +87,10 @@ class CorrectedDuel:
             self,
             first=self.second,
             second=self.first,
-            rate=_mirrored(self.rate, 1.0),
-            difference=_mirrored(self.difference, 0.0),
-            labels_only=_mirrored(self.labels_only, 1.0),
-            once=_mirrored(self.once, 1.0),
+            rate=_mirror(self.rate, 1.0),
+            difference=_mirror(self.difference, 0.0),
+            labels_only=_mirror(self.labels_only, 1.0),
+            once=_mirror(self.once, 1.0),
             panel=1 - self.panel,
         )
 
@@ -273,10 +273,10 @@ class _Table:
 
         Of two candidates the one that people prefer comes first.
         """
-        others = [name for name in names[1:] if self._rows_of_pair(names[0], name).size]
-        level = 1 - (1 - LEVEL) / max(len(others), 1)
+        rivals = [name for name in names[1:] if self._rows_of_pair(names[0], name).size]
+        level = 1 - (1 - LEVEL) / max(len(rivals), 1)
         duels = []
-        for name in others:
+        for name in rivals:
             duel, strict = self.duel(names[0], name), self.duel(names[0], name, level)
             if duel is not None and strict is not None:
                 leader = names[0]
@@ -296,7 +296,7 @@ class _Table:
         if share is None:
             return None
         rate = share.always_valid if self.sample.any_time else share.interval
-        judged = np.round(panel[self.has_verdict[rows]], 9)
+        panel_values = np.round(panel[self.has_verdict[rows]], 9)
         return CorrectedDuel(
             first,
             second,
@@ -305,8 +305,10 @@ class _Table:
             _points(rate),
             share.labels_only,
             share.interval,
-            float(((np.sign(judged - 0.5) + 1) / 2).mean()) if len(judged) else float("nan"),
-            len(judged),
+            float(((np.sign(panel_values - 0.5) + 1) / 2).mean())
+            if len(panel_values)
+            else float("nan"),
+            len(panel_values),
             share.power,
         )
 
@@ -315,7 +317,7 @@ class _Table:
         if len(order) < 3 or self.sample.has_label.sum() < FEWEST_FOR_STRENGTHS:
             return ()
         pairs = [(i, j) for i in range(len(order)) for j in range(i + 1, len(order))]
-        people = np.column_stack([self._told(order[i], order[j]) for i, j in pairs])
+        people = np.column_stack([self._people_side(order[i], order[j]) for i, j in pairs])
         panel = np.column_stack([self._panel_outcomes(order[i], order[j]) for i, j in pairs])
         try:
             fit = corrected_strengths(
@@ -384,7 +386,7 @@ class _Table:
             return float("nan")
         return _OUTCOMES.get(truth.side(first, second) or "", 0.5)
 
-    def _told(self, first: str, second: str) -> Floats:
+    def _people_side(self, first: str, second: str) -> Floats:
         """(N,), what labels say of two candidates; NaN where they do not."""
         return np.array([self.run_wins(item.item_id, first, second) for item in self.run.items])
 
@@ -405,7 +407,7 @@ def _points(rate: Interval) -> Interval:
     )
 
 
-def _mirrored(interval: Interval, total: float) -> Interval:
+def _mirror(interval: Interval, total: float) -> Interval:
     """The interval of ``total`` less the figure."""
     return replace(
         interval,

@@ -155,14 +155,14 @@ def _by_labels(votes: Votes, index: int) -> JudgeEdge | None:
     accuracy = wilson_clustered((vote == label).astype(float), groups)
     if np.ptp(label) == 0:
         # Labels of one side cannot tell a judge that follows it from one that always says so.
-        edge = _scaled(accuracy)
+        edge = _scale(accuracy)
     else:
         sides = [wilson_clustered(vote[label == side], groups[label == side]) for side in (1, 0)]
         edge = difference(*sides)
     return JudgeEdge(votes.judges[index], edge, accuracy, "labels", evidence=True)
 
 
-def _scaled(share: Interval) -> Interval:
+def _scale(share: Interval) -> Interval:
     """The edge of a judge that is equally good on both sides."""
     ends = (2 * end - 1 for end in (share.estimate, share.low, share.high))
     estimate, low, high = ends
@@ -188,11 +188,11 @@ def _labelled_accuracy(votes: Votes) -> Interval | None:
     """The majority of all judges against labels that are a side; a tied majority is half right."""
     has_label = np.isin(votes.labels, (0.0, 1.0))
     leans = np.nansum(2 * votes.matrix[has_label] - 1, axis=1)
-    voted = ~np.isnan(votes.matrix[has_label]).all(axis=1)
-    if not voted.any():
+    has_vote = ~np.isnan(votes.matrix[has_label]).all(axis=1)
+    if not has_vote.any():
         return None
     credit = 0.5 + 0.5 * np.sign(leans) * (2 * votes.labels[has_label] - 1)
-    return wilson_clustered(credit[voted], votes.groups[has_label][voted])
+    return wilson_clustered(credit[has_vote], votes.groups[has_label][has_vote])
 
 
 def _why(spins: Floats, votes: Votes) -> str:

@@ -52,11 +52,11 @@ def concordance_with_labels(run: RunData) -> LabelConcordance | None:
         split=concordance_rate(
             run, [v for v in labelled_verdicts if v.ranking and not v.unanimous]
         ),
-        of_all=_weighted(run),
+        of_all=_weighted_rate(run),
     )
 
 
-def _weighted(run: RunData) -> Interval | None:
+def _weighted_rate(run: RunData) -> Interval | None:
     """The concordance of all items from those that a review drew; null where none did."""
     chances = label_sample(run).chances
     if chances is None:

@@ -138,11 +138,11 @@ def _point_shares(verdict: Verdict) -> dict[str, float]:
         greatest = scores.sum() * 2 / len(scores)
         return {name: score / greatest for name, score in verdict.scores.items()}
     below = sum(len(group) for group in verdict.ranking)
-    others = below - 1
+    n_others = below - 1
     shares: dict[str, float] = {}
     for group in verdict.ranking:
         below -= len(group)
-        shares |= dict.fromkeys(group, (below + (len(group) - 1) / 2) / others)
+        shares |= dict.fromkeys(group, (below + (len(group) - 1) / 2) / n_others)
     return shares
 
 

@@ -119,8 +119,8 @@ def front(points: Mapping[str, tuple[float, float]]) -> set[str]:
         name
         for name, (quality, price) in points.items()
         if not any(
-            other >= quality and cost <= price and (other, cost) != (quality, price)
-            for other, cost in points.values()
+            rival >= quality and cost <= price and (rival, cost) != (quality, price)
+            for rival, cost in points.values()
         )
     }
 

@@ -135,13 +135,13 @@ def _verdicts(folder: RunFolder, run: RunData) -> Iterator[str | AuditGap]:
         )
         if verdict.winner == follows.winner and verdict.ranking == follows.ranking:
             sentence += f" ({', '.join(different)})"
-        if elsewhere is not None and _FITTED.issuperset(different):
+        if elsewhere is not None and _FITTED_FIELDS.issuperset(different):
             yield AuditGap(f"{sentence} ({elsewhere})")
         else:
             yield sentence
 
 
-_FITTED = frozenset(
+_FITTED_FIELDS = frozenset(
     {
         "method", "model", "ranking", "winner", "confidence", "unanimous", "split", "abstained",
         "p", "borda", "fallback",
@@ -150,10 +150,10 @@ _FITTED = frozenset(
 """What a fit decides of a verdict; the scores are the judges' points, whoever decides."""
 
 
-def _different_fields(written: Verdict, follows: Verdict) -> list[str]:
+def _different_fields(record: Verdict, follows: Verdict) -> list[str]:
     """The fields in which two verdicts differ; numbers up to rounding, and not in their words."""
-    before, after = _comparable(written), _comparable(follows)
-    return [name for name in before if not _same(before[name], after[name])]
+    before, after = _comparable(record), _comparable(follows)
+    return [name for name in before if not _is_same(before[name], after[name])]
 
 
 def _comparable(verdict: Verdict) -> dict[str, Any]:
@@ -162,12 +162,12 @@ def _comparable(verdict: Verdict) -> dict[str, Any]:
     return fields | {name: bool(fields[name]) for name in ("abstained", "fallback")}
 
 
-def _same(written: object, follows: object) -> bool:
-    if isinstance(written, dict) and isinstance(follows, dict):
-        return written.keys() == follows.keys() and all(
-            _same(written[name], follows[name]) for name in written
+def _is_same(value: object, follows: object) -> bool:
+    if isinstance(value, dict) and isinstance(follows, dict):
+        return value.keys() == follows.keys() and all(
+            _is_same(value[name], follows[name]) for name in value
         )
-    return written == follows or _near(written, follows)
+    return value == follows or _near(value, follows)
 
 
 def _exports(folder: RunFolder) -> Iterator[AuditGap]:

@@ -144,7 +144,7 @@ class RunData:
             names.add((call.model, call.served_model))
             usage[call.purpose, call.judge or call.candidate or "criteria"].add(call)
         tally.bound_usd += sum(open_attempts.values())
-        decided = decide_verdicts(rules, items, responses, judgments, rankings)
+        outcome = decide_verdicts(rules, items, responses, judgments, rankings)
         return cls(
             manifest=folder.manifest(),
             rules=rules,
@@ -154,8 +154,8 @@ class RunData:
             judgments=judgments,
             blinds=blinds,
             ballots=rankings,
-            verdicts=decided.verdicts,
-            method_use=decided.use,
+            verdicts=outcome.verdicts,
+            method_use=outcome.use,
             labels=tuple(folder.labels()),
             usage=dict(usage),
             n_lost=len(open_attempts),

@@ -168,18 +168,20 @@ def calibrate(
         return
     with _progress(quiet=quiet or as_json) as progress:
         findings = calibrate_votes(selection, options, progress)
-    answered: tuple[AnsweredShare, ...] = ()
+    answered_shares: tuple[AnsweredShare, ...] = ()
     if out is not None:
         calibrator = findings.fit()
         write_calibrator(calibrator, out)
-        answered = findings.answered(calibrator)
+        answered_shares = findings.answered(calibrator)
     drawing = {} if plots is None else _draw(findings, plots, quiet=quiet or as_json)
     if as_json:
         path = None if out is None else str(out)
-        shares = {"answered": report.answered_json(answered)} if answered else {}
+        shares = {"answered": report.answered_json(answered_shares)} if answered_shares else {}
         print_json({"source": source, **findings.as_json(), "written": path, **shares, **drawing})
         return
-    print_tables([*findings.tables(), *(report.answered_tables(answered) if answered else [])])
+    print_tables(
+        [*findings.tables(), *(report.answered_tables(answered_shares) if answered_shares else [])]
+    )
     for line in findings.headlines():
         stdout().print(f"\n{line}", soft_wrap=True, markup=False)
     print_written([*([] if out is None else [out]), *drawing.get("plots", [])])

@@ -82,10 +82,10 @@ def _add_runs(screen: Screen, lines: list[dict[str, Any]], out: Path) -> None:
         screen.paragraph(answer, "", _INDENT)
 
 
-def _minute(started: str) -> str:
+def _minute(timestamp: str) -> str:
     """A time of a manifest to the minute; as it is where it is none."""
     try:
-        time = datetime.fromisoformat(started).astimezone(UTC)
+        time = datetime.fromisoformat(timestamp).astimezone(UTC)
     except (ValueError, OverflowError):
-        return started or "unknown time"
+        return timestamp or "unknown time"
     return f"{time:%Y-%m-%d %H:%M}"

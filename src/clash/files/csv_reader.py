@@ -96,20 +96,20 @@ def _cells(path: Path, delimiter: str, encoding: str) -> Iterator[tuple[int, lis
         text = io.TextIOWrapper(file, encoding=encoding, newline="")
         lines = _check_line_lengths(text, path)
         head = next(lines, "")
-        declared = _SEPARATOR.fullmatch(head.strip())
-        if declared is not None:
-            delimiter, head = declared[1], next(lines, "")
+        declaration = _SEPARATOR.fullmatch(head.strip())
+        if declaration is not None:
+            delimiter, head = declaration[1], next(lines, "")
         elif delimiter == ",":
             delimiter = _delimiter_of(head)
         reader = csv.reader(chain([head], lines), delimiter=delimiter, strict=True)
-        skipped = int(declared is not None)
+        n_skipped = int(declaration is not None)
         try:
             for cells in reader:
-                yield reader.line_num + skipped, cells
+                yield reader.line_num + n_skipped, cells
         except UnicodeDecodeError:
             raise InputError("is damaged UTF-16", path=path, hint=SAVE_AS_UTF8) from None
         except csv.Error as error:
-            line = reader.line_num + skipped
+            line = reader.line_num + n_skipped
             raise InputError(f"is not CSV: {error}", path=path, line=line) from None
 
 

@@ -77,11 +77,11 @@ def _check_sizes(data: bytes, path: Path) -> None:
             parts = archive.infolist()
     except _BROKEN:
         raise _unreadable(path) from None
-    unpacked = sum(part.file_size for part in parts)
-    is_bomb = unpacked > max(_ANY_RATIO, MAX_RATIO * len(data))
-    if len(parts) > MAX_PARTS or unpacked > MAX_UNPACKED or is_bomb:
+    n_bytes = sum(part.file_size for part in parts)
+    is_bomb = n_bytes > max(_ANY_RATIO, MAX_RATIO * len(data))
+    if len(parts) > MAX_PARTS or n_bytes > MAX_UNPACKED or is_bomb:
         raise InputError(
-            f"unpacks to {unpacked >> 20} MB in {len(parts)} parts, more than a workbook of prompts",
+            f"unpacks to {n_bytes >> 20} MB in {len(parts)} parts, more than a workbook of prompts",
             path=path,
             hint="save the one sheet as CSV UTF-8",
         )

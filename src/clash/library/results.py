@@ -413,9 +413,9 @@ class Run:
         from clash.report.headline import run_headline
         from clash.report.sections import report_tables
 
-        answer, *others = run_headline(self.findings).sentences()
+        answer, *more = run_headline(self.findings).sentences()
         headline = f"<p><b>{_escape(answer)}</b></p>"
-        headline += "".join(f"<p>{_escape(line)}</p>" for line in others)
+        headline += "".join(f"<p>{_escape(line)}</p>" for line in more)
         tables = [table for table in report_tables(self.findings) if table.brief]
         path = f"<p><small>{_escape(str(self.path))}</small></p>"
         return headline + tables_html(tables) + path

@@ -25,8 +25,8 @@ def script(*files: Path) -> str:
 
     The files find elements, text and unpacking in ``dom``.
     """
-    shared = ("pages.js", "dom.js") if files else ("pages.js",)
-    return "".join(map(inline_source, (*(_FOLDER / name for name in shared), *files)))
+    scripts = ("pages.js", "dom.js") if files else ("pages.js",)
+    return "".join(map(inline_source, (*(_FOLDER / name for name in scripts), *files)))
 
 
 def templates(folder: Path) -> Environment:

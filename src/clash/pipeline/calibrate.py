@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.calibrator import Calibrator
     from clash.analysis.calibration.planning import LabelPlan
     from clash.analysis.calibration.regimes import PanelRegimes
-    from clash.analysis.calibration.risk import AnsweredShare, RiskCurve
+    from clash.analysis.calibration.risk import AnsweredShare, RiskByLabels
     from clash.analysis.calibration.study import CalibrationStudy
     from clash.pipeline.sources import VoteSelection
     from clash.report.tables import Table
@@ -78,8 +78,8 @@ class CalibrateOptions:
     @property
     def names_no_menu(self) -> bool:
         """Whether the menu may depend on the number of labels: nobody chose any part of it."""
-        chosen = (self.paths, self.families, self.sizes, self.select, self.guard, self.prior)
-        return self.protocol == "rotate" and all(option is None for option in chosen)
+        options = (self.paths, self.families, self.sizes, self.select, self.guard, self.prior)
+        return self.protocol == "rotate" and all(option is None for option in options)
 
     def settings(self) -> SelectionSettings:
         """The settings of selection.
@@ -163,7 +163,7 @@ class CalibrateFindings:
         return calibration.tables(self.study, self.risk)
 
     @cached_property
-    def risk(self) -> RiskCurve:
+    def risk(self) -> RiskByLabels:
         """Which risk can be promised with how many labels, and how many rows are answered."""
         from clash.analysis.calibration.risk import risk_curve
 

@@ -102,12 +102,12 @@ def _judge_batches(
     pool = writer.pool()
     sizes = stopping.sizes_of(len({part.item.cluster for part in pool}), rule.looks)
     before, looks = looks, looks[:-1] if stopping.is_over(rule, looks, sizes) else looks
-    stopped: Mapping[str, str] = {}
+    stop_reasons: Mapping[str, str] = {}
     while True:
         _top_up(writer, pool, sizes[len(looks)])
         plan = replan(writer, environ, observer, limits)
-        result = carry_on(writer, plan, environ, observer, stopped=stopped)
-        stopped = result.manifest.stopped
+        result = carry_on(writer, plan, environ, observer, stopped=stop_reasons)
+        stop_reasons = result.manifest.stopped
         if result.exit_code in (130, 4) or result.interrupted is not None:
             return _conclude(writer, result, rule, max(before, looks, key=len), sizes)
         looks = [*looks, _look(result, rule, looks, sizes)]

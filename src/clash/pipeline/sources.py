@@ -110,14 +110,14 @@ class VoteSelection:
         """The votes that ship with clash under this name, unless the user has something of it."""
         from clash.datasets.votes_files import votes_path
 
-        shipped = votes_path(str(self.source))
-        if shipped is None:
+        votes_file = votes_path(str(self.source))
+        if votes_file is None:
             return None
-        own = next((p for p in (Path(self.source), self.runs / self.source) if p.exists()), None)
-        if own is not None:
-            self.observer.note(f"reads {own}, not the votes of this name that ship with clash")
+        path = next((p for p in (Path(self.source), self.runs / self.source) if p.exists()), None)
+        if path is not None:
+            self.observer.note(f"reads {path}, not the votes of this name that ship with clash")
             return None
-        return shipped
+        return votes_file
 
     def votes(self) -> Votes:
         """The selected votes, with their labels if these are to be used.

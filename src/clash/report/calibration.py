@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.analysis.calibration.planning import LabelPlan
-    from clash.analysis.calibration.risk import AnsweredShare, RiskCurve, RiskStep
+    from clash.analysis.calibration.risk import AnsweredShare, RiskByLabels, RiskStep
     from clash.analysis.calibration.study import CalibrationStudy, SplitMean, SplitMeans
     from clash.stats.intervals import Interval
     from clash.stats.selection.ppi import PoweredMean
@@ -185,20 +185,20 @@ def _win_rate(rate: PoweredMean | None) -> list[Table]:
     return [Table("Win rate of side A", ["from", "rate"], rows, frozenset({1}), notes)]
 
 
-def tables(study: CalibrationStudy, risk: RiskCurve) -> list[Table]:
+def tables(study: CalibrationStudy, risk: RiskByLabels) -> list[Table]:
     """The choice against majority, the risk that labels allow, then family by family."""
     return [_headline(study), *_win_rate(study.win_rate), _risk(risk), _families(study)]
 
 
-def _risk(curve: RiskCurve) -> Table:
+def _risk(curve: RiskByLabels) -> Table:
     """Share of rows answered, by labels and risk."""
     risks = sorted({step.max_risk for step in curve.steps})
     rows = []
     for labels in sorted({step.labels for step in curve.steps}):
         steps = {step.max_risk: step for step in curve.steps if step.labels == labels}
-        here = " (here)" if labels == curve.labels else ""
-        rows.append([f"{labels}{here}", *(_answered(steps[max_risk]) for max_risk in risks)])
-    needed = ", ".join(f"{max_risk:.0%}: {curve.fewest[max_risk]}" for max_risk in risks)
+        mark = " (here)" if labels == curve.labels else ""
+        rows.append([f"{labels}{mark}", *(_answered_share(steps[max_risk]) for max_risk in risks)])
+    requirements = ", ".join(f"{max_risk:.0%}: {curve.fewest[max_risk]}" for max_risk in risks)
     return Table(
         "Share of rows answered, by labels and by the share of them that may be wrong",
         ["labels", *(f"at most {max_risk:.0%} wrong" for max_risk in risks)],
@@ -208,13 +208,13 @@ def _risk(curve: RiskCurve) -> Table:
             f"on average / with {curve.level:.0%} confidence (--max-risk, --risk-confidence);"
             f" {DASH} where no promise is possible",
             f"fewest labels for a promise with {curve.level:.0%} confidence, without an error among "
-            f"the three tenths that are held out: {needed}",
+            f"the three tenths that are held out: {requirements}",
             "for this map as it is: more labels also improve the map",
         ],
     )
 
 
-def _answered(step: RiskStep) -> str:
+def _answered_share(step: RiskStep) -> str:
     parts = (step.on_average, step.with_confidence)
     return " / ".join(f"{share:.0%}" if share >= _LEAST_SHARE else DASH for share in parts)
 
@@ -223,7 +223,7 @@ _LEAST_SHARE = 0.005
 """Share answered below which nothing is."""
 
 
-def risk_json(curve: RiskCurve) -> dict[str, Any]:
+def risk_json(curve: RiskByLabels) -> dict[str, Any]:
     """The curve, and the fewest labels of each risk."""
     fewest = {f"{max_risk:g}": labels for max_risk, labels in curve.fewest.items()}
     record = {
@@ -312,7 +312,7 @@ def _headline(study: CalibrationStudy) -> Table:
         f" (not deployable); theorem 1 allows {study.penalty:.2f} more than the best",
     ]
     return Table(
-        f"{_labelled(study)}, {len(study.frame.judges)} judges, {study.frame.target} target",
+        f"{_label_counts(study)}, {len(study.frame.judges)} judges, {study.frame.target} target",
         ["", "accuracy", "balanced", "MSE", "NLL", "calibration error"],
         rows,
         frozenset(range(1, 6)),
@@ -321,7 +321,7 @@ def _headline(study: CalibrationStudy) -> Table:
     )
 
 
-def _labelled(study: CalibrationStudy) -> str:
+def _label_counts(study: CalibrationStudy) -> str:
     text = f"{study.n_items} labelled items"
     if study.n_labelled != study.n_items:
         text += f" ({study.n_labelled} rows)"

@@ -184,7 +184,7 @@ def _chart(chart: AnswerChart, top: float) -> Iterator[Shape]:
     names, size = _names([row.name for row in rows], size)
     start = _LEFT + max(_width(name, size, bold=True) for name in names.values()) + 32
     ends = (start, float(_TRACK_END))
-    reference, words = _place(axis, chart.reference[0], ends), chart.reference[1]
+    reference, words = _x_position(axis, chart.reference[0], ends), chart.reference[1]
     yield Word(_LEFT, top + 8, chart.measure, tone="ink-2", size=22)
     label_x = max(reference, _LEFT + _width(chart.measure, 22) + 24 + _width(words, 22) / 2)
     yield Word(label_x, top + 8, words, "middle", "ink-2", 22)
@@ -208,14 +208,14 @@ def _chart_row(
         yield Word(_RIGHT, base, row.note, "end", "ink-2", size - 4)
         return
     if row.low is not None and row.high is not None:
-        low, high = (_place(axis, end, ends) for end in (row.low, row.high))
+        low, high = (_x_position(axis, end, ends) for end in (row.low, row.high))
         yield StraightLine(low, y, high, y, "grey" if is_plain else tone, 5)
-    yield Dot(_place(axis, row.estimate, ends), y, 11, "ink-2" if is_plain else tone)
+    yield Dot(_x_position(axis, row.estimate, ends), y, 11, "ink-2" if is_plain else tone)
     yield Word(_FIGURE_X, base, row.figure, "end", tone, size, bold=True)
     yield Word(_RIGHT, base, row.bounds, "end", "ink-2", size)
 
 
-def _place(axis: Axis, value: float, ends: tuple[float, float]) -> float:
+def _x_position(axis: Axis, value: float, ends: tuple[float, float]) -> float:
     return ends[0] + (ends[1] - ends[0]) * axis.position(value) / 100
 
 

@@ -111,18 +111,18 @@ def _rules(run: str, checks: Sequence[GateCheck]) -> str:
 def _chart(chart: AnswerChart) -> str:
     """Intervals drawn with letters, in a code block, where nothing has an effect."""
     first = chart.first(_MOST_ROWS)
-    shown, axis = first.rows, first.axis
+    rows, axis = first.rows, first.axis
     names = {
-        name: _plain(short) for name, short in short_names([r.name for r in shown], _NAME).items()
+        name: _plain(short) for name, short in short_names([r.name for r in rows], _NAME).items()
     }
     width = max(map(cell_len, names.values()))
     lines = [
         f"{set_cell_size(names[row.name], width)}  {_track(row, axis)}  {row.figure:>4}  {row.bounds or row.note}".rstrip()
-        for row in shown
+        for row in rows
     ]
     lines.append(f"{'':<{width}}  {_scale(axis, *chart.reference)}".rstrip())
-    if len(chart.rows) > len(shown):
-        lines.append(f"and {len(chart.rows) - len(shown)} more")
+    if len(chart.rows) > len(rows):
+        lines.append(f"and {len(chart.rows) - len(rows)} more")
     body = "\n".join([f"{chart.measure}, 95% intervals", *lines])
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", body)), default=0))
     return f"{fence}text\n{body}\n{fence}"

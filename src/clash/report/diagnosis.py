@@ -109,7 +109,7 @@ def _judges(diagnosis: Diagnosis) -> Table:
 def _agreements(diagnosis: Diagnosis) -> Table:
     edges = {edge.judge: edge for edge in diagnosis.edges.judges}
     judges = _judges_with_enough_ballots(diagnosis)
-    known = [judge for judge in judges if edges[judge.judge].accuracy is not None]
+    measured_judges = [judge for judge in judges if edges[judge.judge].accuracy is not None]
     by_label = any(judge.label for judge in judges)
     rows = [
         [
@@ -119,7 +119,7 @@ def _agreements(diagnosis: Diagnosis) -> Table:
             *((_agreement(judge.label) if judge.label else [DASH] * 2) if by_label else []),
         ]
         for judge in judges
-        if judge in known or judge.rest is not None
+        if judge in measured_judges or judge.rest is not None
     ]
     columns = ["judge", "right", "by", "with the rest", "kappa"]
     columns += ["with labels", "kappa"] if by_label else []

@@ -136,11 +136,11 @@ def _flip_sentences(explanation: Explanation) -> list[str]:
     if not changes:
         items = plural(explanation.n_items, "item")
         return [f"No change of verdicts can decide it: {items} cannot show a difference."]
-    (first, consequence), *others = sorted(changes, key=lambda change: change[0].items or 0)
+    (first, consequence), *further = sorted(changes, key=lambda change: change[0].items or 0)
     start = (
         f"Changed verdicts on {_count(first)} of {explanation.n_items} items would {consequence}"
     )
-    return ["; ".join([start, *(f"on {_count(flip)}, {then}" for flip, then in others)]) + "."]
+    return ["; ".join([start, *(f"on {_count(flip)}, {then}" for flip, then in further)]) + "."]
 
 
 def _count(flip: Flip) -> str:

@@ -111,5 +111,8 @@ def _verdict(effect: Interval) -> str:
     return "favoured" if effect.estimate > 0 else "disfavoured"
 
 
-def _places(place: Strength) -> list[str]:
-    return [f"{place.rank} [{place.rank_low}, {place.rank_high}]", _number(place.strength)]
+def _places(strength: Strength) -> list[str]:
+    return [
+        f"{strength.rank} [{strength.rank_low}, {strength.rank_high}]",
+        _number(strength.strength),
+    ]

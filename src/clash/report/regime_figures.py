@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
     from clash.analysis.calibration.regimes import PanelRegimes
-    from clash.analysis.calibration.risk import RiskCurve
+    from clash.analysis.calibration.risk import RiskByLabels
     from clash.stats.selection.regime import JudgeSteps, RegimeCell, RegimeMap
 
 SHORT = {
@@ -47,7 +47,7 @@ KEY = (
 )
 
 
-def write_plots(regimes: PanelRegimes, risk: RiskCurve, folder: Path) -> list[Path]:
+def write_plots(regimes: PanelRegimes, risk: RiskByLabels, folder: Path) -> list[Path]:
     """The map, the stopping diagnostic and the risk curve as SVG and PNG; the paths written."""
     paths = save(regime_figure([regimes.map], [regimes.title]), folder, "regime-map")
     if regimes.steps:
@@ -55,7 +55,7 @@ def write_plots(regimes: PanelRegimes, risk: RiskCurve, folder: Path) -> list[Pa
     return paths + save(risk_figure(risk), folder, "risk")
 
 
-def risk_figure(curve: RiskCurve) -> Figure:
+def risk_figure(curve: RiskByLabels) -> Figure:
     """How many rows are answered by number of labels: a panel for each promise, a line for each risk."""
     require("matplotlib")
     from matplotlib import rc_context

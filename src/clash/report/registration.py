@@ -30,7 +30,7 @@ def table(conformity: Conformity | None) -> Table | None:
         *([_primary(conformity.primary)] if conformity.primary is not None else []),
     ]
     return Table(
-        f"Registration: {_kept(conformity)}",
+        f"Registration: {_conformity_text(conformity)}",
         ["what", "registered", "done"],
         rows or [["everything", "as registered", "as registered"]],
         notes=notes,
@@ -41,14 +41,14 @@ def table(conformity: Conformity | None) -> Table | None:
 def facts(conformity: Conformity) -> Iterator[tuple[str, str]]:
     """What a screen says of the plan: whether it was kept, and the outcome that was registered."""
     deviations = ", ".join(d.aspect for d in conformity.deviations)
-    yield "Registration", _kept(conformity) + (f" ({deviations})" if deviations else "")
+    yield "Registration", _conformity_text(conformity) + (f" ({deviations})" if deviations else "")
     if (primary := conformity.primary) is not None:
         of = f" of {primary.candidate}" if primary.candidate else ""
         rate = f"{percent(primary.interval)}, {primary.interval.level:.0%} interval"
         yield "Primary outcome", f"{primary.outcome}{of} {rate}"
 
 
-def _kept(conformity: Conformity) -> str:
+def _conformity_text(conformity: Conformity) -> str:
     n = len(conformity.deviations)
     return plural(n, "deviation") if n else "kept"
 

@@ -45,10 +45,10 @@ def leaderboard(findings: Findings) -> Table:
         )
     by_borda = findings.aggregation is None or findings.aggregation.fallback is not None
     share = "Borda share" if by_borda else "share beaten"
-    what = "of the points that judges can give" if by_borda else "of the others, by the verdicts"
+    measure = "of the points that judges can give" if by_borda else "of the others, by the verdicts"
     notes.append(
         "first alone: of all items it was to answer, those without a verdict included;"
-        f" {share}: {what}; best: share of bootstrap replicates in which that is the highest"
+        f" {share}: {measure}; best: share of bootstrap replicates in which that is the highest"
     )
     notes += _correction_notes(findings)
     extra = ["people's win rate"] if people else []

@@ -102,8 +102,8 @@ class Screen:
     def fact(self, label: str, text: str) -> None:
         """A fact beside its label, indented."""
         room = self.width - 2 - _LABEL_WIDTH
-        whole = for_terminal(text)
-        parts = wrap(_with_whole_parts(whole), max(room, 20)) if self.wraps else [whole]
+        safe_text = for_terminal(text)
+        parts = wrap(_with_whole_parts(safe_text), max(room, 20)) if self.wraps else [safe_text]
         parts = [part.replace(NO_BREAK, " ") for part in parts]
         for number, part in enumerate(parts):
             head = label if number == 0 else ""
@@ -257,7 +257,7 @@ def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple
         yield "Panel vs. people", _panel_and_people(concordance)
     elif findings.decision.status != "none":
         yield "Panel vs. people", f"not measured: clash review {run}"
-    if (people := _corrected(findings)) is not None:
+    if (people := _correction_line(findings)) is not None:
         yield "People would", people
     if findings.kind != "validate" and (more := _more_prompts(findings)) is not None:
         yield "To detect 10 pts", more
@@ -294,7 +294,7 @@ def _panel_and_people(concordance: Concordance) -> str:
     return " · ".join([*parts, plural(rate.n, "label")])
 
 
-def _corrected(findings: Findings) -> str | None:
+def _correction_line(findings: Findings) -> str | None:
     """What the labels and the panel say by themselves of the two that the headline is about."""
     people = findings.correction.decision if findings.correction is not None else None
     if people is None or people.duel.n_labelled == people.duel.n_verdicts:
@@ -335,8 +335,8 @@ def _method(findings: Findings) -> str | None:
     if by is None or by.fallback is not None or by.agreement is None:
         return None
     name = by.method if by.model is None else f"{by.method}: {by.model}"
-    same = by.items - len(by.disagreements)
-    parts = [name, f"same winner as Borda on {same} of {by.items}"]
+    n_equal = by.items - len(by.disagreements)
+    parts = [name, f"same winner as Borda on {n_equal} of {by.items}"]
     if by.borda_decision is not None and by.borda_decision.winner != findings.decision.winner:
         parts.append(f"Borda puts {by.borda_decision.winner or 'nobody'} first")
     return " · ".join(parts)

@@ -82,16 +82,16 @@ def _design_cells(cell: DesignCell) -> list[str]:
         f"{100 * cell.oracle:.1f}",
         _points(cell.against_majority),
         _points(cell.against_member),
-        _signed(cell.log_loss_against_share, 3, 1.0),
+        _signed_interval(cell.log_loss_against_share, 3, 1.0),
         f"{cell.panels_below} / {cell.panels_above}",
     ]
 
 
 def _points(interval: Interval) -> str:
-    return _signed(interval, 1, 100.0)
+    return _signed_interval(interval, 1, 100.0)
 
 
-def _signed(interval: Interval, digits: int, scale: float) -> str:
+def _signed_interval(interval: Interval, digits: int, scale: float) -> str:
     """An estimate with its interval; + 0.0 keeps a rounded zero from having a minus sign."""
     estimate, low, high = (
         round(scale * x, digits) + 0.0 for x in (interval.estimate, interval.low, interval.high)

@@ -243,8 +243,8 @@ def wrap(text: str, width: int) -> list[str]:
         return [text]
     indent = " " * min(len(text) - len(text.lstrip(" ")), width // 2)
     lines, line = [], ""
-    first, *others = text.strip(" ").split(" ")
-    for word in (f"{indent}{first}", *others):
+    first, *words = text.strip(" ").split(" ")
+    for word in (f"{indent}{first}", *words):
         remainder = word
         if line and cell_len(line) + 1 + cell_len(remainder) <= width:
             line = f"{line} {remainder}"

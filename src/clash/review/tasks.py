@@ -98,14 +98,14 @@ def named_tasks(run: RunData, names: Sequence[str]) -> list[ReviewTask]:
         InputError: a name that is no item of the run with two responses.
     """
     tasks = {task.item.item_id: task for task in review_tasks(run, "all")}
-    chosen = []
+    selection = []
     for name in names:
         item = name if name in tasks else name.rpartition("#")[0]
         if item not in tasks:
             hint = "list ids of this run, one a line"
             raise InputError(f"{name!r} is no item with two responses", field="--items", hint=hint)
-        chosen.append(tasks[item])
-    return list({task.item.item_id: task for task in chosen}.values())
+        selection.append(tasks[item])
+    return list({task.item.item_id: task for task in selection}.values())
 
 
 def _sure(verdict: Verdict) -> float:

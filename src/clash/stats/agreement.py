@@ -209,7 +209,7 @@ def _kappa_interval(
     kappa: float, observed: float, expected: float, error: float, df: float, n: int, level: float
 ) -> Interval:
     groups = n if math.isinf(df) else df + 1
-    clustered = "" if math.isinf(df) else ", clustered"
+    suffix = "" if math.isinf(df) else ", clustered"
     if math.isinf(error):
         return Interval(kappa, -1.0, 1.0, level, n, groups, "none: one cluster")
     if error < 1e-12:
@@ -226,7 +226,7 @@ def _kappa_interval(
         effective = half * (1 - half) / (error / 2) ** 2
         share = wilson(half * effective, effective, level)
         low, high = 2 * share.low - 1, 2 * share.high - 1
-        method = "wilson, large-sample error" + clustered
+        method = "wilson, large-sample error" + suffix
     return Interval(kappa, max(-1.0, low), min(1.0, high), level, n, groups, method)
 
 
@@ -332,6 +332,6 @@ class _AlphaStatistic:
         distance = np.subtract.outer(below, below) ** 2
         shares = self.counts * (weights / self.pairs)[:, None]
         together = self.counts.T @ shares - np.diag(shares.sum(axis=0))
-        observed = float(np.sum(together * distance))
+        disagreement = float(np.sum(together * distance))
         apart = float(margins @ distance @ margins)
-        return observed, apart / max(margins.sum() - 1, 1)
+        return disagreement, apart / max(margins.sum() - 1, 1)

@@ -70,8 +70,8 @@ def two_proportions(k1: float, n1: float, k2: float, n2: float) -> Significance:
     name = "two-proportion z test"
     if not (n1 and n2):
         return Significance(1.0, 0.0, name)
-    pooled = (k1 + k2) / (n1 + n2)
-    variance = pooled * (1 - pooled) * (1 / n1 + 1 / n2)
+    rate = (k1 + k2) / (n1 + n2)
+    variance = rate * (1 - rate) * (1 / n1 + 1 / n2)
     if variance == 0:
         return Significance(1.0, 0.0, name)
     z = (k1 / n1 - k2 / n2) / math.sqrt(variance)
@@ -253,14 +253,14 @@ def paired_difference(
         min(x.min(initial=0), y.min(initial=0)) >= 0
         and max(x.max(initial=0), y.max(initial=0)) <= 1
     )
-    bounded = gap.within(-1.0, 1.0) if are_shares else gap
+    interval = gap.within(-1.0, 1.0) if are_shares else gap
     name = "paired t test" + ("" if clusters is None else ", clustered")
     if groups < 2 or gap.estimate == 0:
-        return PairedDifference(bounded, Significance(1.0, 0.0, name))
+        return PairedDifference(interval, Significance(1.0, 0.0, name))
     if gap.half_width == 0:
         return PairedDifference(gap, Significance(0.0, math.copysign(math.inf, gap.estimate), name))
     t = gap.estimate / (gap.half_width / t_quantile(level, groups - 1))
-    return PairedDifference(bounded, Significance(2 * float(stdtr(groups - 1, -abs(t))), t, name))
+    return PairedDifference(interval, Significance(2 * float(stdtr(groups - 1, -abs(t))), t, name))
 
 
 def paired_bootstrap(
@@ -311,16 +311,16 @@ def sign_flip_test(
     gap, codes, groups = encode_clusters(gap, clusters)
     totals = np.bincount(codes, weights=gap, minlength=groups)
     totals = totals[totals != 0]
-    observed = float(totals.sum())
+    total = float(totals.sum())
     name = "sign-flip test over clusters"
     if not len(totals):
         return Significance(1.0, 0.0, name)
     exact = len(totals) <= _EXACT_FLIPS
     signs = _all_signs(len(totals)) if exact else rng.choice([-1.0, 1.0], (n, len(totals)))
-    beyond = int(np.sum(np.abs(signs @ totals) >= abs(observed) - 1e-9))
+    beyond = int(np.sum(np.abs(signs @ totals) >= abs(total) - 1e-9))
     # The observed pattern counts among the random ones (Phipson, Smyth 2010), or p could be 0.
     p = beyond / len(signs) if exact else (beyond + 1) / (n + 1)
-    return Significance(p, observed, name)
+    return Significance(p, total, name)
 
 
 def _all_signs(k: int) -> Floats:

@@ -203,8 +203,8 @@ class _EffectiveSize:
         worth = np.divide(
             self.most * independent, squares, out=np.full(pi.shape, np.inf), where=squares > 0
         )
-        clipped: Floats = np.clip(worth, self.least, self.most)
-        return clipped
+        size: Floats = np.clip(worth, self.least, self.most)
+        return size
 
     def furthest_kept(self, widest: float, tightest: float, z: float) -> float:
         """The bound between two bounds: the first pi from ``widest`` on that is not rejected."""
@@ -212,8 +212,8 @@ class _EffectiveSize:
             return widest
         path = np.linspace(widest, tightest, self._STEPS)
         for _ in range(4):  # each round narrows the step 63-fold, to below 1e-7 of the path
-            kept = self.under(path) * (self.p - path) ** 2 <= z * z * path * (1 - path) + 1e-15
-            at = int(np.argmax(kept)) if kept.any() else len(path) - 1
+            is_kept = self.under(path) * (self.p - path) ** 2 <= z * z * path * (1 - path) + 1e-15
+            at = int(np.argmax(is_kept)) if is_kept.any() else len(path) - 1
             if at == 0:
                 return float(path[0])
             path = np.linspace(path[at - 1], path[at], self._STEPS)

@@ -146,7 +146,9 @@ def majority_accuracy(edges: ArrayLike) -> float:
     for right in (1 + np.clip(estimates, -1, 1)) / 2:
         law = np.convolve(law, (1 - right, right))
     votes = np.arange(len(law))
-    share = np.where(2 * votes > len(estimates), 1.0, np.where(2 * votes == len(estimates), 0.5, 0.0))
+    share = np.where(
+        2 * votes > len(estimates), 1.0, np.where(2 * votes == len(estimates), 0.5, 0.0)
+    )
     return float(law @ share)
 
 
@@ -220,7 +222,9 @@ def _measure(units: Floats, group: Codes) -> _System | None:
         n_both = len(np.unique(group[is_common]))
         if n_both < FEWEST_CLUSTERS:
             continue
-        product = np.prod([units[is_common, k] - units[is_common, k].mean() for k in (u, v)], axis=0)
+        product = np.prod(
+            [units[is_common, k] - units[is_common, k].mean() for k in (u, v)], axis=0
+        )
         deviation = np.bincount(group[is_common], product - product.mean(), n_groups)
         pairs.append((u, v))
         values.append(float(product.mean()))

@@ -151,9 +151,9 @@ class ViewServer(LocalServer):
         with self._lock:
             return self._live.setdefault(key, LiveRun(path))
 
-    def _run_page(self, path: Path, key: str, what: str) -> Page:
+    def _run_page(self, path: Path, key: str, page_name: str) -> Page:
         folder = RunFolder.open(path)
-        if what == "" and (folder.manifest().seal is None or folder.is_being_written()):
+        if page_name == "" and (folder.manifest().seal is None or folder.is_being_written()):
             return pages.live_page(path.name, key)
         with self._lock:
             return self._report(folder, key)

@@ -239,8 +239,8 @@ def _common_order(pages: Sequence[Sequence[str]]) -> tuple[str, ...]:
     A judge that does not judge its own response has such a part.
     """
     longest = max(pages, key=len)
-    same = all([name for name in longest if name in page] == list(page) for page in pages)
-    return tuple(longest) if same else ()
+    is_same = all([name for name in longest if name in page] == list(page) for page in pages)
+    return tuple(longest) if is_same else ()
 
 
 def _rank_row(

@@ -145,8 +145,8 @@ def run_rankings(
             "no ranking is left", path=folder.path, hint="leave out a filter, or clash resume"
         )
     ids = {item.item_id for item in items_read}
-    failed = sum(j.ranking is None and j.item_id in ids for j in judgments)
-    return replace(rankings, failed=failed, source=str(folder.path))
+    n_failed = sum(j.ranking is None and j.item_id in ids for j in judgments)
+    return replace(rankings, failed=n_failed, source=str(folder.path))
 
 
 def ballot_rankings(

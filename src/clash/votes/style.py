@@ -53,9 +53,9 @@ class StyleSource:
         """
         texts = self.texts.get(item, {})
         rows = []
-        for name, place in zip(names, page_order, strict=True):
+        for name, position in zip(names, page_order, strict=True):
             length, marks = text_traits(texts[name]) if name in texts else (math.nan, math.nan)
-            rows.append([length, marks, place, self._is_own(judge, name)])
+            rows.append([length, marks, position, self._is_own(judge, name)])
         return np.array(rows)
 
     def _is_own(self, judge: str, candidate: str) -> float:

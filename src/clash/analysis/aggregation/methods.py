@@ -45,8 +45,8 @@ def method_names() -> list[str]:
     """The names that ``--method`` takes."""
     plain = list(_fitters(None))
     at = plain.index("factor")
-    named = [*plain[:at], *FORMS, *plain[at:], POSITION, WEIGHTED_MAJORITY, BORDA]
-    return ["auto", *named, EXPERT_POOL]
+    specs = [*plain[:at], *FORMS, *plain[at:], POSITION, WEIGHTED_MAJORITY, BORDA]
+    return ["auto", *specs, EXPERT_POOL]
 
 
 def _fitters(families: Sequence[object] | None) -> dict[str, Fitter]:

@@ -97,9 +97,9 @@ def vote_ranges(
     labels = PoolLabels(rows, table.truth[rows], table.groups[rows])
     hypotheses = vote_range.hypotheses(readings, labels)
     majority = np.sign(readings.spins.sum(axis=1)) / 2 + 0.5
-    rest = np.flatnonzero(~is_known)
-    label_next = vote_range.next_labels(hypotheses, rest, NEXT)
-    random = rng.permutation(rest)[:NEXT]
+    without_label = np.flatnonzero(~is_known)
+    label_next = vote_range.next_labels(hypotheses, without_label, NEXT)
+    random = rng.permutation(without_label)[:NEXT]
     low, high = hypotheses.bounds(hypotheses.p)
     return VoteRanges(
         items=table.items,

@@ -155,10 +155,10 @@ def read_calibrator(path: Path) -> Calibrator:
 def _is_consistent(calibrator: Calibrator) -> bool:
     """Whether patterns have a vote of each asked judge and possible targets, and held-out rows add up."""
     classes = 3 if calibrator.target == "three" else 1
-    held = calibrator.control
-    if len(held.wrong) > held.n:
+    control = calibrator.control
+    if len(control.wrong) > control.n:
         return False
-    if held.right is not None and len(held.right) + len(held.wrong) != held.n:
+    if control.right is not None and len(control.right) + len(control.wrong) != control.n:
         return False
     return calibrator.low < calibrator.high and all(
         len(pattern.votes) == len(calibrator.asked)
@@ -377,25 +377,25 @@ def _answers(
         InputError: a risk with confidence, and a calibrator of an earlier version.
     """
     check_limit(calibrator, limit)
-    held = calibrator.control
-    wrong = np.array(held.wrong)
+    control = calibrator.control
+    wrong = np.array(control.wrong)
     if limit.level is None:
-        average = ConformalControl(wrong, held.n, limit.max_risk)
+        average = ConformalControl(wrong, control.n, limit.max_risk)
         fewest, is_answered = average.fewest, average.answers(new)
     else:
         bound = BinomialControl(
-            np.array(held.right or []), wrong, reference, weights, limit.max_risk, limit.level
+            np.array(control.right or []), wrong, reference, weights, limit.max_risk, limit.level
         )
         fewest, is_answered = bound.fewest, bound.answers(new)
-        if held.n >= fewest and np.isinf(bound.threshold):
+        if control.n >= fewest and np.isinf(bound.threshold):
             return is_answered, (
-                f"{limit.in_words} cannot be guaranteed: too many of the {held.n} held-out verdicts"
+                f"{limit.in_words} cannot be guaranteed: too many of the {control.n} held-out verdicts"
                 " are wrong; label more items or allow a higher risk"
             )
-    if held.n >= fewest:
+    if control.n >= fewest:
         return is_answered, ""
     return is_answered, (
-        f"{held.n} held-out sources cannot guarantee {limit.in_words}: at least {fewest} are "
+        f"{control.n} held-out sources cannot guarantee {limit.in_words}: at least {fewest} are "
         f"needed, which is about {math.ceil(fewest / CONTROL_SHARE)} labelled items"
     )
 

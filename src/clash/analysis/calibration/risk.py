@@ -47,7 +47,7 @@ class RiskStep:
 
 
 @dataclass(frozen=True)
-class RiskCurve:
+class RiskByLabels:
     """Risk and share answered by number of labels.
 
     The maps and their errors are those of the study's test blocks: what more labels do to the map
@@ -95,7 +95,7 @@ def risk_curve(
     risks: Sequence[float] = RISKS,
     labels: Sequence[int] = LABELS,
     level: float = LEVEL,
-) -> RiskCurve:
+) -> RiskByLabels:
     """Draw held-out rows from the test blocks, as often as labels would hold out, and test them.
 
     Args:
@@ -142,7 +142,7 @@ def risk_curve(
                 )
             )
     fewest = {max_risk: fewest_labels(max_risk, level) for max_risk in risks}
-    return RiskCurve(level, study.n_groups, tuple(steps), fewest)
+    return RiskByLabels(level, study.n_groups, tuple(steps), fewest)
 
 
 def answered_shares(

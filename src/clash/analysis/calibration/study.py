@@ -238,12 +238,12 @@ def _items_of(panel: PanelVotes, blocks_: Sequence[Index]) -> int:
     return round(float(np.mean([len(np.unique(panel.item[rows])) for rows in blocks_])))
 
 
-def _label_notes(asked: int | None, n_train: int, n_items: int) -> tuple[str, ...]:
+def _label_notes(n_wanted: int | None, n_train: int, n_items: int) -> tuple[str, ...]:
     """Say where a split learns from another number of labels than was asked for."""
-    if asked is None or asked == n_train:
+    if n_wanted is None or n_wanted == n_train:
         return ()
-    text = f"--labels {asked}: each split learns from {n_train} of {n_items} labelled items"
-    if asked > n_train and n_train >= blocks.MOST_TRAIN * n_items - 1:
+    text = f"--labels {n_wanted}: each split learns from {n_train} of {n_items} labelled items"
+    if n_wanted > n_train and n_train >= blocks.MOST_TRAIN * n_items - 1:
         return (f"{text}, since a fifth is kept for the test",)
     return (f"{text}, since the copies of a source stay together",)
 

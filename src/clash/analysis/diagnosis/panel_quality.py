@@ -242,7 +242,9 @@ def thresholds(
         colleagues = [signal.estimate for at, signal in enumerate(signals) if at != index]
         threshold = break_even(colleagues) if colleagues else 0.0
         removals = (
-            _removals(rates, [e.estimate for e in assumptions], index, candidates, replications, seed)
+            _removals(
+                rates, [e.estimate for e in assumptions], index, candidates, replications, seed
+            )
             if simulate
             else ()
         )

@@ -34,7 +34,7 @@ def summary(edges: PanelEdges, panel: PanelFacts, labels: LabelUse) -> Iterator[
         yield (
             "Estimated from agreement alone: it assumes that judges err independently, that most of"
             " them are better than a coin, and that they lean to neither side on average."
-            f" {_tested(edges)}"
+            f" {_test_note(edges)}"
         )
     if panel.alpha_decisive.estimate < ALARM and panel.judges > 1:
         yield (
@@ -46,14 +46,14 @@ def summary(edges: PanelEdges, panel: PanelFacts, labels: LabelUse) -> Iterator[
 
 
 def _panel_sentence(edges: PanelEdges, panel: PanelFacts) -> str:
-    known = [judge for judge in edges.judges if judge.accuracy is not None]
-    if not known or edges.mean_accuracy is None:
+    judges = [judge for judge in edges.judges if judge.accuracy is not None]
+    if not judges or edges.mean_accuracy is None:
         return "How good the judges are cannot be told from the votes alone."
-    count = plural(len(known), "judge")
-    verb = "are" if len(known) > 1 else "is"
-    right = f"{count} of {panel.judges}" if len(known) < panel.judges else f"Your {count}"
+    count = plural(len(judges), "judge")
+    verb = "are" if len(judges) > 1 else "is"
+    right = f"{count} of {panel.judges}" if len(judges) < panel.judges else f"Your {count}"
     start = f"{right} {verb} right on {edges.mean_accuracy:.0%} of their votes on average"
-    if len(known) == 1:
+    if len(judges) == 1:
         return f"{right} {verb} right on {edges.mean_accuracy:.0%} of its votes."
     if edges.accuracy is None:
         return f"{start}."
@@ -61,7 +61,7 @@ def _panel_sentence(edges: PanelEdges, panel: PanelFacts) -> str:
     return f"{start} and make a panel that is right on {_share(edges.accuracy)} of items, {by}."
 
 
-def _tested(edges: PanelEdges) -> str:
+def _test_note(edges: PanelEdges) -> str:
     if edges.p_independent is None:
         return "Three judges cannot test the first of these."
     return f"The votes do not contradict the first of these (p = {edges.p_independent:.2g})."

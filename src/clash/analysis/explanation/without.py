@@ -122,8 +122,8 @@ def without_judge(run: RunData, judge: str) -> RunData:
         calibrator=None,
         max_risk=None,
     )
-    decided = decide_verdicts(rules, run.items, run.responses, run.judgments, run.ballots)
-    return replace(run, rules=rules, verdicts=decided.verdicts, method_use=decided.use)
+    outcome = decide_verdicts(rules, run.items, run.responses, run.judgments, run.ballots)
+    return replace(run, rules=rules, verdicts=outcome.verdicts, method_use=outcome.use)
 
 
 def with_reversed_judge(run: RunData, judge: str) -> RunData:
@@ -134,8 +134,8 @@ def with_reversed_judge(run: RunData, judge: str) -> RunData:
         else ballot
         for item, ballot in run.ballots.items()
     }
-    decided = decide_verdicts(run.rules, run.items, run.responses, run.judgments, rankings)
-    return replace(run, ballots=rankings, verdicts=decided.verdicts, method_use=decided.use)
+    outcome = decide_verdicts(run.rules, run.items, run.responses, run.judgments, rankings)
+    return replace(run, ballots=rankings, verdicts=outcome.verdicts, method_use=outcome.use)
 
 
 def omissions(

@@ -85,8 +85,8 @@ def label_noise(ceiling: Ceiling | None) -> Table:
         ["panel with a single person", percent(split.panel_person, digits=1)],
         ["  a perfect judge with a single person", percent(split.person, digits=1)],
         ["disagreement with a person: label noise", percent(split.noise, digits=1)],
-        ["  and judge error", _known(split.judge_error)],
-        ["panel says what most people would", _known(split.panel)],
+        ["  and judge error", _interval_text(split.judge_error)],
+        ["panel says what most people would", _interval_text(split.panel)],
     ]
     notes = [
         f"from {plural(ceiling.n, 'item')} with two votes or more that are no ties; people are taken"
@@ -97,7 +97,7 @@ def label_noise(ceiling: Ceiling | None) -> Table:
     return Table("Label noise", ["", ""], rows, notes=notes, brief=True)
 
 
-def _known(interval: Interval) -> str:
+def _interval_text(interval: Interval) -> str:
     """A figure, or a dash where nothing is known of it."""
     return DASH if interval.estimate != interval.estimate else percent(interval, digits=1)
 

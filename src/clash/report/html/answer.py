@@ -91,8 +91,10 @@ def _evaluation(findings: Findings, run: RunData) -> PageAnswer:
     ]
     caption = "Win rate, ties count half; 95% intervals."
     if marks:
-        corrected = any(row.people_win_rate is not None for row in findings.leaderboard)
-        caption += " Ticks: as people would say." if corrected else " Ticks: by human labels."
+        has_people_rates = any(row.people_win_rate is not None for row in findings.leaderboard)
+        caption += (
+            " Ticks: as people would say." if has_people_rates else " Ticks: by human labels."
+        )
     if any(row.by_strengths for row in findings.leaderboard):
         caption += " On different prompts, so by Bradley-Terry strengths."
     chart = folded_rows = None
@@ -148,14 +150,14 @@ def _ahead(findings: Findings) -> str | None:
 
 def _people_marks(findings: Findings) -> dict[str, float]:
     """The win rate of each candidate by the labels; empty without a label that compares two."""
-    corrected = {
+    people_rates = {
         row.candidate: row.people_win_rate.estimate
         for row in findings.leaderboard
         if row.people_win_rate is not None
     }
     people = findings.preference
-    if corrected or people is None:
-        return corrected
+    if people_rates or people is None:
+        return people_rates
     return {row.candidate: row.rate.estimate for row in people.rates}
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 SIZES = (300, 1000, 3000)
 SIGNIFICANT = 1.96
-TOLD = 0.01
+MARGIN = 0.01
 """How far auto may be behind the best member where the votes tell."""
 
 
@@ -37,8 +37,8 @@ def designs(seed: int, replications: int, sizes: tuple[int, ...] = SIZES) -> Sim
         sizes: numbers of items.
     """
     cells = tuple(
-        _cell(design, place, n, seed, replications)
-        for place, design in enumerate(DESIGNS)
+        _cell(design, index, n, seed, replications)
+        for index, design in enumerate(DESIGNS)
         for n in sizes
     )
     return Simulation(
@@ -58,9 +58,9 @@ def designs(seed: int, replications: int, sizes: tuple[int, ...] = SIZES) -> Sim
     )
 
 
-def _cell(design: Design, place: int, n: int, seed: int, replications: int) -> DesignCell:
+def _cell(design: Design, index: int, n: int, seed: int, replications: int) -> DesignCell:
     panels = [
-        _panel(design, n, np.random.default_rng([seed, place, n, r])) for r in range(replications)
+        _panel(design, n, np.random.default_rng([seed, index, n, r])) for r in range(replications)
     ]
     right = {
         name: np.array([panel[0][name].mean() for panel in panels])
@@ -95,18 +95,18 @@ def _panel(
     sample = design.sample(n, rng)
     patterns = collapse(sample.votes)
     share = patterns.expand(vote_share(patterns))
-    chosen = select(sample.votes, rng=rng)
+    selection = select(sample.votes, rng=rng)
     models = {name: model.fit for name, model in candidate_models(patterns, None).items()}
     fits, _ = fit_all(models | class_dependent_models(patterns), patterns)
-    posteriors = {"majority": share, "auto": chosen.item_posterior, "oracle": sample.oracle}
+    posteriors = {"majority": share, "auto": selection.item_posterior, "oracle": sample.oracle}
     posteriors |= {name: fit.item_posterior for name, fit in fits.items()}
     truth = sample.truth.astype(np.float64)
     right = {
         name: np.where(np.abs(p - 0.5) < 1e-9, 0.5, (p > 0.5) == (truth == 1))
         for name, p in posteriors.items()
     }
-    gap = log_loss(chosen.item_posterior, truth) - log_loss(share, truth)
-    return right, float(gap), chosen.method
+    gap = log_loss(selection.item_posterior, truth) - log_loss(share, truth)
+    return right, float(gap), selection.method
 
 
 def _difference(values: Floats) -> Interval:
@@ -126,7 +126,7 @@ def _findings(cells: tuple[DesignCell, ...]) -> tuple[str, ...]:
     above = [c for c in cells if c.against_majority.low > 0]
     n_panels = sum(c.n_panels for c in cells)
     worse = [f"{c.design} at {c.n_items}" for c in cells if c.log_loss_against_share.low > 0]
-    behind = [f"{c.design} at {c.n_items}" for c in cells if c.against_member.estimate < -TOLD]
+    behind = [f"{c.design} at {c.n_items}" for c in cells if c.against_member.estimate < -MARGIN]
     return (
         f"auto is significantly below majority in {len(below)} of {len(cells)} rows"
         f"{': ' + ', '.join(below) if below else ''}, above in {len(above)}; of the single panels "

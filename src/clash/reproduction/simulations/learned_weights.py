@@ -152,17 +152,17 @@ def _with_prior(sample: SimulatedSample, panel: IndependentPanel) -> Patterns:
 def _findings(rows: list[PaperComparison]) -> tuple[str, ...]:
     """What the rows above show, from their own standings, whatever seed and replications give."""
     return (
-        _uniform_finding(_named(rows, UNIFORM)),
+        _uniform_finding(_with_ending(rows, UNIFORM)),
         f"EM with one weak prior for all judges, which is what one has without knowing them: "
-        f"{_standings(_named(rows, WEAK_PRIOR))}.",
+        f"{_standings(_with_ending(rows, WEAK_PRIOR))}.",
         f"EM with Beta priors worth {PRIOR_VOTES:g} votes a rate, centred on the rates that "
-        f"generated the votes: {_standings(_named(rows, TRUE_PRIOR))}. Appendix E says that "
+        f"generated the votes: {_standings(_with_ending(rows, TRUE_PRIOR))}. Appendix E says that "
         "hyperparameters were tuned by hand for best performance.",
         _best_finding(),
     )
 
 
-def _named(rows: list[PaperComparison], ending: str) -> list[PaperComparison]:
+def _with_ending(rows: list[PaperComparison], ending: str) -> list[PaperComparison]:
     return [row for row in rows if row.quantity.endswith(ending)]
 
 

@@ -264,17 +264,17 @@ def second_moments(
 def _resolve_ties(votes: VoteCodes) -> tuple[VoteCodes, Index | None, Floats]:
     """Rows in which no tie stands beside a gap, the pattern of each, and its share of that."""
     ties = votes == TIE
-    mixed = ties.any(axis=1) & (votes == MISSING).any(axis=1)
-    if not mixed.any():
+    has_both = ties.any(axis=1) & (votes == MISSING).any(axis=1)
+    if not has_both.any():
         return votes, None, np.ones(len(votes))
-    n_ties = np.where(mixed, ties.sum(axis=1), 0)
+    n_ties = np.where(has_both, ties.sum(axis=1), 0)
     if float(np.exp2(n_ties).sum()) > MOST_COMPLETIONS:
         raise StatisticsError("too many ties beside missing votes to sum over; use --ties missing")
     source = np.repeat(np.arange(len(votes)), 2**n_ties)
     resolution = np.arange(len(source)) - np.searchsorted(source, source)
-    rows, of_row = votes[source], ties[source] & mixed[source, None]
-    place = np.cumsum(of_row, axis=1) - 1
-    bit = resolution[:, None] >> np.maximum(place, 0) & 1
+    rows, of_row = votes[source], ties[source] & has_both[source, None]
+    position = np.cumsum(of_row, axis=1) - 1
+    bit = resolution[:, None] >> np.maximum(position, 0) & 1
     return np.where(of_row, bit, rows).astype(np.int8), source, 0.5 ** n_ties[source]
 
 

@@ -193,8 +193,8 @@ def _by_rule(
             "predicts held-out votes better than every model without that, by at least "
             f"{lead:.1f} standard errors"
         )
-        considered = _considered_models(challenge, refusals, {})
-        return _model_selection(challenge, name, challenge.by_class[name], reason, considered)
+        rows = _considered_models(challenge, refusals, {})
+        return _model_selection(challenge, name, challenge.by_class[name], reason, rows)
     doubts = {name: challenge.doubt(name, rng) for name in fits}
     alone = challenge.judges_that_err_alone()
     if challenge.crossed_share < LEAST_CROSSED_SHARE:
@@ -205,26 +205,26 @@ def _by_rule(
             f"{alone}: no model of dependence predicts held-out votes better than judges that err "
             "alone, and weighing them predicts no worse than equal weights"
         )
-        considered = _considered_models(challenge, refusals, doubts)
-        return _model_selection(challenge, alone, fits[alone], reason, considered)
-    considered = _considered_models(challenge, refusals, doubts)
+        rows = _considered_models(challenge, refusals, doubts)
+        return _model_selection(challenge, alone, fits[alone], reason, rows)
+    rows = _considered_models(challenge, refusals, doubts)
     simplest = _simplest({n: challenge.scores[n] for n in fits if n == EQUAL or not doubts[n]})
     if simplest is None or doubts[simplest]:
         models = challenge.models
         eligible = [n for n in doubts if not models[n].rival_is_nested] or list(doubts)
         best = max((challenge.scores[n] for n in eligible), key=mean_score).name
         reason = f"{best} describes the votes best, but {doubts[best] or doubts[EQUAL]}"
-        return _majority_selection(challenge.patterns, reason, considered, correlation)
+        return _majority_selection(challenge.patterns, reason, rows, correlation)
     if simplest == EQUAL:
         n_items = challenge.patterns.n_items
         few = f"; {n_items} items are too few to decide" if n_items < FEWEST else ""
-        return _equal_skill_selection(fits[simplest], considered, correlation, few)
+        return _equal_skill_selection(fits[simplest], rows, correlation, few)
     reason = (
         f"{simplest}: of the models that may overrule majority, the simplest within one standard "
         f"error of the best held-out likelihood; two classes against the best continuous trait: "
         f"z = {challenge.evidence[simplest]:+.1f}"
     )
-    return _model_selection(challenge, simplest, fits[simplest], reason, considered)
+    return _model_selection(challenge, simplest, fits[simplest], reason, rows)
 
 
 def _sparse(challenge: MajorityChallenge) -> str:
@@ -282,7 +282,11 @@ def contested_items(
     if votes is None:
         overrules &= fit.patterns.labels == MISSING
     agreement = [np.sign(witness.posterior(rows) - 0.5) == verdicts for witness in witnesses]
-    return np.asarray(overrules & ~np.all(agreement, axis=0)) if agreement else np.zeros(len(rows), bool)
+    return (
+        np.asarray(overrules & ~np.all(agreement, axis=0))
+        if agreement
+        else np.zeros(len(rows), bool)
+    )
 
 
 def _by_labels(

@@ -127,11 +127,11 @@ def split(panel: PanelVotes, plan: SplitPlan, rng: np.random.Generator) -> RowSp
     n_items = len(np.unique(panel.item[rows]))
     most = MOST_TRAIN * n_items
     n_train = most if plan.labels is None else min(plan.labels, most)
-    inside = _about(panel, rows, n_train, n_groups - 1, rng)
+    inside = _around(panel, rows, n_train, n_groups - 1, rng)
     return _split(panel, rows[inside], rows[~inside], plan, rng)
 
 
-def _about(
+def _around(
     panel: PanelVotes, rows: Index, n_items: float, most_groups: int, rng: np.random.Generator
 ) -> npt.NDArray[np.bool_]:
     """(n,), which rows are in random whole sources that have about so many items together."""
@@ -160,7 +160,7 @@ def cross_splits(
         train = rows[np.setdiff1d(np.arange(len(rows)), block)]
         if plan.labels is not None:
             n_groups = len(np.unique(panel.group[train]))
-            train = train[_about(panel, train, plan.labels, n_groups, rng)]
+            train = train[_around(panel, train, plan.labels, n_groups, rng)]
         splits.append(_split(panel, train, rows[block], plan, rng))
     return tuple(splits)
 

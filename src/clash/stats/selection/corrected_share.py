@@ -181,9 +181,9 @@ def _labels_only(y: Floats, source: Codes, weights: Floats, level: float) -> Int
     share = min(max(float(weights @ y), 0.0), 1.0)
     kish = 1 / (len(y) * float(weights @ weights))
     effective = plain.n_effective * kish
-    weighted = wilson(share * len(y), len(y), level, design_effect=len(y) / effective)
+    interval = wilson(share * len(y), len(y), level, design_effect=len(y) / effective)
     return Interval(
-        share, weighted.low, weighted.high, level, len(y), effective, "wilson, weighted"
+        share, interval.low, interval.high, level, len(y), effective, "wilson, weighted"
     )
 
 

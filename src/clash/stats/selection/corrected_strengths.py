@@ -77,8 +77,8 @@ class _Data:
     def information(self, strengths: Floats) -> Floats:
         """(K, K), of the labelled pairs and the ridge."""
         p = sigmoid(self.design @ strengths)
-        told = self.weights @ (~np.isnan(self.labels)).astype(float)
-        weighted = self.design * (told * p * (1 - p))[:, None]
+        label_weight = self.weights @ (~np.isnan(self.labels)).astype(float)
+        weighted = self.design * (label_weight * p * (1 - p))[:, None]
         return np.asarray(self.design.T @ weighted + RIDGE * np.eye(len(strengths)), np.float64)
 
 
@@ -129,10 +129,10 @@ def corrected_strengths(
     strengths = alone
     if power > 0:
         rectifier = -power * (weights @ data.shift)
-        shifted, is_shifted = _solve(data, rectifier)
-        shifted_covariance = _covariance(data, shifted, power)
+        solution, is_shifted = _solve(data, rectifier)
+        shifted_covariance = _covariance(data, solution, power)
         if is_shifted and np.trace(shifted_covariance) < np.trace(covariance):
-            strengths, is_solved = shifted, True
+            strengths, is_solved = solution, True
         else:
             shifted_covariance, power = covariance, 0.0
         covariance = shifted_covariance * _floor(data, alone, covariance)

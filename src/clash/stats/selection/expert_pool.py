@@ -220,7 +220,7 @@ def pool(
 
     Args:
         readings: of all rows.
-        labelled: the rows with a label.
+        labels: the rows with a label.
         rng: draws the folds.
         priors: see :class:`PoolPriors`.
         cross_fit: fill ``held_out``, which takes six to eleven times as long; else it is NaN.
@@ -255,9 +255,7 @@ def held_out_losses(
     """Summed log-loss of each expert on labels that its fits did not see."""
     experts = _experts(readings, priors)
     predictions = _held_out(experts, labels, rng)
-    return {
-        expert.name: _loss(p, labels.y) for expert, p in zip(experts, predictions, strict=True)
-    }
+    return {expert.name: _loss(p, labels.y) for expert, p in zip(experts, predictions, strict=True)}
 
 
 def _experts(readings: Readings, priors: PoolPriors) -> list[_Expert]:

@@ -160,7 +160,7 @@ def powered_proportion(
     Raises:
         StatisticsError: labels outside [0, 1], or as in :func:`powered_mean`.
     """
-    powered = powered_mean(
+    mean = powered_mean(
         labels,
         judgments,
         other_judgments,
@@ -173,18 +173,18 @@ def powered_proportion(
     y, codes, g = encode_clusters(labels, groups)
     alone = wilson_clustered(y, codes, level)
     if not len(np.asarray(other_judgments)):
-        return replace(powered, interval=alone, labels_only=alone)
+        return replace(mean, interval=alone, labels_only=alone)
     kish = _kish(strata, len(y), other_strata, len(np.asarray(other_judgments)))
-    label_variance = (powered.labels_only.half_width / t_quantile(level, g - 1)) ** 2
-    ratio = powered.variance / label_variance if label_variance > 0 else kish
+    label_variance = (mean.labels_only.half_width / t_quantile(level, g - 1)) ** 2
+    ratio = mean.variance / label_variance if label_variance > 0 else kish
     ratio = min(ratio, 1.0) if strata is None else ratio
     rarer = alone.n_effective * alone.estimate * (1 - alone.estimate)
     weight = rarer**2 / (rarer**2 + _FEW)
-    share = min(max(powered.interval.estimate, 0.0), 1.0)
+    share = min(max(mean.interval.estimate, 0.0), 1.0)
     effect = max((1 - weight) * kish + weight * ratio, _TINY) * len(y) / alone.n_effective
     interval = wilson(share * len(y), len(y), level, design_effect=effect)
-    method = f"{powered.interval.method}, as Wilson's"
-    return replace(powered, interval=replace(interval, method=method), labels_only=alone)
+    method = f"{mean.interval.method}, as Wilson's"
+    return replace(mean, interval=replace(interval, method=method), labels_only=alone)
 
 
 _TINY = 1e-9
@@ -194,8 +194,8 @@ def _kish(first: ArrayLike | None, n: int, second: ArrayLike | None, m: int) -> 
     """Design effect of labelling strata at other rates than they occur: n sum share^2 / n_s."""
     stratum = _codes(first, n, second, m)
     share = np.bincount(stratum) / (n + m)
-    labelled = np.bincount(stratum[:n], minlength=len(share))
-    return float(n * np.sum(share**2 / np.maximum(labelled, 1)))
+    n_labels = np.bincount(stratum[:n], minlength=len(share))
+    return float(n * np.sum(share**2 / np.maximum(n_labels, 1)))
 
 
 @dataclass(frozen=True, slots=True)

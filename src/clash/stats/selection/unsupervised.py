@@ -102,9 +102,9 @@ def pool_map(scores: Floats, evidence: Evidence) -> Floats:
     """
     readings = Readings((ANCHOR, "one-coin", "dawid-skene"), scores[:, :3], scores[:, 3:])
     rows, y = _rows_of(evidence)
-    labelled = PoolLabels(rows, y, np.arange(len(rows)))
+    labels = PoolLabels(rows, y, np.arange(len(rows)))
     rng = np.random.default_rng(0)  # the same map wherever a calibrator is used
-    return pool(readings, labelled, rng, cross_fit=False).p[:, None]
+    return pool(readings, labels, rng, cross_fit=False).p[:, None]
 
 
 def _rows_of(evidence: Evidence) -> tuple[Index, Floats]:

@@ -136,7 +136,7 @@ def hypotheses(readings: Readings, labels: PoolLabels | None = None) -> Hypothes
 
     Args:
         readings: of all rows.
-        labelled: rows with a label, if any.
+        labels: rows with a label, if any.
     """
     has_labels = labels is not None and len(labels) > 0
     names, p = [], []
@@ -157,7 +157,7 @@ def next_labels(hypotheses: Hypotheses, candidates: Index, n: int) -> Index:
     """The rows whose labels would narrow the probabilities of all rows most, the best first.
 
     Args:
-        given: the hypotheses.
+        hypotheses: readings at strengths, with weights.
         candidates: rows to choose from.
         n: how many; fewer where there are fewer candidates.
     """
@@ -180,25 +180,27 @@ def next_labels(hypotheses: Hypotheses, candidates: Index, n: int) -> Index:
 
 
 def width_after(
-    given: Hypotheses, rows: Index, verdicts: Floats, rng: np.random.Generator
+    hypotheses: Hypotheses, rows: Index, verdicts: Floats, rng: np.random.Generator
 ) -> float:
     """Mean width of the range of the verdicts' accuracy once these rows have labels.
 
     Labels are drawn from the hypotheses by their weights: what one may expect if one of them is true.
 
     Args:
-        given: the hypotheses.
+        hypotheses: readings at strengths, with weights.
         rows: to be labelled.
         verdicts: (N,), whose accuracy.
         rng: draws hypotheses and labels.
     """
-    accuracy = given.accuracy(verdicts)
+    accuracy = hypotheses.accuracy(verdicts)
     widths = np.empty(DRAWS)
-    for i, h in enumerate(rng.choice(len(given.p), DRAWS, p=given.weights)):
-        y = (rng.random(len(rows)) < given.p[h, rows]).astype(float)
-        of_rows = given.p[:, rows]
+    for i, h in enumerate(rng.choice(len(hypotheses.p), DRAWS, p=hypotheses.weights)):
+        y = (rng.random(len(rows)) < hypotheses.p[h, rows]).astype(float)
+        of_rows = hypotheses.p[:, rows]
         gain = _log_likelihood(of_rows, y)
-        low, high = Hypotheses(given.names, given.p, given.log_weights + gain).bounds(accuracy)
+        low, high = Hypotheses(
+            hypotheses.names, hypotheses.p, hypotheses.log_weights + gain
+        ).bounds(accuracy)
         widths[i] = float(high - low)
     return float(widths.mean())
 

@@ -193,7 +193,9 @@ def _blocs(rng: np.random.Generator) -> Sampler:
     size = int(rng.integers(2, k // 2 + 1))
     groups = tuple(min(j // size, 2) if j < 2 * size else j - 2 * size + 2 for j in range(k))
     own_loadings = np.where(np.arange(k) < 2 * size, rng.uniform(1.5, 3.0), 0.0)
-    return _factor_sampler(_factor_law(rng.uniform(0.5, 1.8, k), own_loadings=own_loadings, groups=groups))
+    return _factor_sampler(
+        _factor_law(rng.uniform(0.5, 1.8, k), own_loadings=own_loadings, groups=groups)
+    )
 
 
 def _class_dependent(rng: np.random.Generator) -> Sampler:
@@ -262,7 +264,9 @@ def _many(rng: np.random.Generator) -> Sampler:
     k = 24
     groups = tuple(int(j) for j in np.sort(rng.integers(0, 8, k)))
     own_loadings = np.full(k, rng.uniform(0.5, 2.0))
-    return _factor_sampler(_factor_law(rng.uniform(0.2, 1.5, k), own_loadings=own_loadings, groups=groups))
+    return _factor_sampler(
+        _factor_law(rng.uniform(0.2, 1.5, k), own_loadings=own_loadings, groups=groups)
+    )
 
 
 DESIGNS = (

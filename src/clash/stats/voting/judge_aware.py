@@ -133,19 +133,19 @@ class JudgeAware:
 
     def strengths(self, level: float = 0.95) -> list[Interval]:
         """Of theta against the mean, one for each candidate."""
-        return self._each(range(len(self.theta)), level)
+        return self._intervals(range(len(self.theta)), level)
 
     def style_effects(self, level: float = 0.95) -> list[Interval]:
         """Of each coefficient of style."""
         k, q = len(self.theta), len(self.style)
-        return self._each(range(k, k + q), level)
+        return self._intervals(range(k, k + q), level)
 
     def reliabilities(self, level: float = 0.95) -> list[Interval]:
         """Of each judge's reliability."""
         at = len(self.theta) + len(self.style)
-        return self._each(range(at, at + len(self.reliability)), level)
+        return self._intervals(range(at, at + len(self.reliability)), level)
 
-    def _each(self, entries: range, level: float) -> list[Interval]:
+    def _intervals(self, entries: range, level: float) -> list[Interval]:
         identity = np.eye(len(self.covariance))
         return [self.contrast(identity[entry], level) for entry in entries]
 
