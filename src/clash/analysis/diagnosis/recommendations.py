@@ -173,10 +173,10 @@ def _reasons(case: _Case, edges: PanelEdges) -> list[ActionReason]:
 
 def _discrimination(judge: JudgeFacts) -> ActionReason:
     rate = judge.discrimination
-    finding = f"decides {_range(rate)} of its ballots"
+    finding = f"decides {percent_range(rate)} of its ballots"
     tied_labels = judge.tied_labels
     if rate.estimate < TARGET and tied_labels is not None and tied_labels.low > 0.5:
-        text = f"{finding}; {_range(tied_labels)} of its ties are ties of the labels too"
+        text = f"{finding}; {percent_range(tied_labels)} of its ties are ties of the labels too"
         return ActionReason("keep", "equivalence", text)
     if rate.high < TARGET:
         text = f"{finding}, below the {TARGET:.0%} that a replacement should reach"
@@ -222,14 +222,14 @@ def _finding(case: _Case) -> str:
     edge, label = case.edge, case.facts.label
     if edge.edge is None or edge.accuracy is None:
         return ""
-    right = f"right on {_range(edge.accuracy)}"
+    right = f"right on {percent_range(edge.accuracy)}"
     if edge.source == "agreement":
         return f"{right} of its decisive ballots, estimated from agreement alone"
     finding = f"{right} of {edge.accuracy.n:g} decisive ballots with a label"
     if label is not None and label.commoner > LOPSIDED_SHARE:
         finding += (
             f", where always naming the more common side is right on {label.commoner:.0%}"
-            f" (both sides alike: {_range(_mean_accuracy(edge.edge))})"
+            f" (both sides alike: {percent_range(_mean_accuracy(edge.edge))})"
         )
     return finding
 
@@ -253,7 +253,7 @@ def _against_others(case: _Case) -> ActionReason | None:
     # Judges differ; five points below the middle, the interval included, is more than that.
     if edge.accuracy.high < typical - 0.05:
         text = (
-            f"clearly below the panel: {_range(edge.accuracy)} against {typical:.0%} of the median"
+            f"clearly below the panel: {percent_range(edge.accuracy)} against {typical:.0%} of the median"
             " judge, by the labels"
         )
         return ActionReason("down-weight", "below", text)
@@ -263,7 +263,7 @@ def _against_others(case: _Case) -> ActionReason | None:
 def _failures(judge: JudgeFacts) -> ActionReason | None:
     if judge.failures.low > MOST_FAILURES:
         return ActionReason(
-            "down-weight", "fails", f"fails on {_range(judge.failures)} of its ballots"
+            "down-weight", "fails", f"fails on {percent_range(judge.failures)} of its ballots"
         )
     return None
 
@@ -273,7 +273,7 @@ def _flips(judge: JudgeFacts) -> ActionReason | None:
     if flips is None or flips.rate.n < FEW:
         return None
     if flips.rate.low > MOST_FLIPS:
-        text = f"changes its winner with the order in {_range(flips.rate)} of decided pairs"
+        text = f"changes its winner with the order in {percent_range(flips.rate)} of decided pairs"
         return ActionReason("down-weight", "flips", text)
     return None
 
@@ -303,12 +303,13 @@ def _repeats(judge: JudgeFacts) -> ActionReason | None:
     if consistency is None or consistency.n < FEW:
         return None
     if consistency.high < 0.75:
-        text = f"repeats itself on {_range(consistency)} of pairs of votes only"
+        text = f"repeats itself on {percent_range(consistency)} of pairs of votes only"
         return ActionReason("down-weight", "inconsistent", text)
     return None
 
 
-def _range(interval: Interval) -> str:
+def percent_range(interval: Interval) -> str:
+    """A share and its interval, in whole percent."""
     return f"{interval.estimate:.0%} [{100 * interval.low:.0f}, {100 * interval.high:.0f}]"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clash.analysis.diagnosis.recommendations import percent_range
 from clash.wording import plural
 
 if TYPE_CHECKING:
@@ -58,17 +59,15 @@ def _panel_sentence(edges: PanelEdges, panel: PanelFacts) -> str:
     if edges.accuracy is None:
         return f"{start}."
     by = "by the labels" if edges.source == "labels" else "if they err independently"
-    return f"{start} and make a panel that is right on {_share(edges.accuracy)} of items, {by}."
+    return (
+        f"{start} and make a panel that is right on {percent_range(edges.accuracy)} of items, {by}."
+    )
 
 
 def _test_note(edges: PanelEdges) -> str:
     if edges.p_independent is None:
         return "Three judges cannot test the first of these."
     return f"The votes do not contradict the first of these (p = {edges.p_independent:.2g})."
-
-
-def _share(interval: Interval) -> str:
-    return f"{interval.estimate:.0%} [{100 * interval.low:.0f}, {100 * interval.high:.0f}]"
 
 
 def _number(interval: Interval) -> str:
