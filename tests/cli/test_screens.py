@@ -88,7 +88,7 @@ def test_quiet_is_one_line_and_verbose_is_everything(screens, name):
 
 
 def test_the_demo_says_that_labels_contradict_the_panel(screens):
-    assert "Human labels disagree: they prefer aspen to birch" in screens["demo"]
+    assert "The panel puts birch first; labels prefer aspen" in screens["demo"]
     assert "clash init" in screens["demo"]
 
 

@@ -84,7 +84,7 @@ def test_the_quickstart_needs_no_key_says_what_its_judges_are_and_ends_with_a_de
     assert done.code == 0
     assert len(done.out.splitlines()) <= 20
     assert done.out.startswith("No clear winner: people would prefer aspen")
-    assert "Human labels disagree" in done.out
+    assert "The panel puts birch first" in done.out
     story = " ".join(done.out.split())
     assert "on all 11 prompts where people put another answer first" in story
     assert "check a panel against people" in story

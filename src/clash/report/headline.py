@@ -174,7 +174,7 @@ def _decision(findings: Findings) -> Headline:
         shapes[people.status],
         answer,
         f"{basis}{'by' if basis else 'By'} the panel alone, {_panel_alone(findings, names)}.",
-        _panel_against(findings, people, names) or panel.contradiction,
+        _panel_against(findings, people, names),
     )
 
 
@@ -211,10 +211,11 @@ def _panel_alone(findings: Findings, names: Sequence[str]) -> str:
 
 
 def _panel_against(findings: Findings, people: PeopleDecision, names: Sequence[str]) -> str | None:
-    """What the panel decides that people do not; null where it decides nothing else."""
+    """What the panel decides, or whom it puts first, that people do not; null where they agree."""
     decision = findings.decision
     if decision.status != "decided" or decision.winner is None:
-        return None
+        against = findings.preference.contradiction if findings.preference is not None else None
+        return None if against is None else _first_place_against(against, names)
     if people.status != "decided":
         return _fit(
             "The labels do not confirm the panel, which prefers {0}.", decision.winner, names
@@ -303,6 +304,16 @@ def _evidence(findings: Findings, answer: str = "") -> str:
     if rate in answer:
         return f"{record[0].upper()}{record[1:]}."
     return f"{short[duel.first]} against {short[duel.second]}: {record}; {rate} win rate."
+
+
+def _first_place_against(against: Contradiction, names: Sequence[str]) -> str:
+    """Whom the panel puts first, beside a headline that is people's."""
+    if against.people_last == against.panel_first and len(names) > 2:
+        head = "The panel puts {1} first, people put it last."
+    else:
+        score = f"{against.wins} to {against.losses}; {p_text(against.p)}"
+        head = f"The panel puts {{1}} first; labels prefer {{0}} to it ({score})."
+    return _fit(head, against.people_first, against.panel_first, names)
 
 
 def _contradiction(against: Contradiction, names: Sequence[str]) -> str:

@@ -218,6 +218,8 @@ def _win_rates(screen: Screen, findings: Findings) -> None:
     if len(rows) < 2:
         return
     caption = "win rate, ties count half, 95% intervals"
+    if findings.correction is not None and findings.correction.decision is not None:
+        caption = "panel's win rate, ties half, 95% intervals"
     if standings[0].by_strengths:
         caption += f"\n{_BY_STRENGTHS}"
     screen.lines += interval_chart(rows, screen.width, caption, reference=0.5)
