@@ -204,6 +204,30 @@ document.querySelectorAll("#choices .choose")[best].click();
 """
 
 
+def cards(folder: Path) -> None:
+    """The verdict card of the demo, light and dark."""
+    for theme, name in (((), "card"), (("--dark",), "card-dark")):
+        files = (f"--card={IMAGES / name}.{kind}" for kind in ("svg", "png"))
+        clash(folder, "report", "runs/demo", *files, *theme)
+
+
+def notebook(browser: Chrome, folder: Path) -> None:
+    """A notebook that compares two functions, with what a cell of it shows."""
+    import nbformat
+    from nbclient import NotebookClient
+    from nbconvert import HTMLExporter
+
+    path = Path(__file__).parent / "notebooks" / "compare-my-functions.ipynb"
+    cells = nbformat.read(path, as_version=4)
+    NotebookClient(cells, timeout=240, resources={"metadata": {"path": str(folder)}}).execute()
+    page = folder / "notebook.html"
+    page.write_text(HTMLExporter().from_notebook_node(cells)[0], encoding="utf-8")
+    screen(browser, WINDOW, 900)
+    browser.get(page.as_uri())
+    browser.execute_script("document.querySelectorAll('.jp-CodeCell')[4].scrollIntoView()")
+    save(browser, "notebook")
+
+
 def support_prompts(folder: Path, better: str = "") -> None:
     """Prompts with responses of three made-up candidates, one of which may be made better."""
     chance = random.Random(7)
@@ -228,15 +252,12 @@ def support_prompts(folder: Path, better: str = "") -> None:
 
 
 def run_list(browser: Chrome, folder: Path) -> None:
-    """The list of runs with two of them compared, and the cards of one."""
+    """The list of runs with two of them compared."""
     for better, name in (("", "monday"), ("atlas-1", "friday")):
         support_prompts(folder, better)
         clash(folder, "eval", "support-replies.jsonl", "--panel", "baseline", "--yes", "-q",
               "--run-id", name)  # fmt: skip
     clash(folder, "rerun", "runs/monday", "--yes", "-q")
-    for theme, name in (((), "card"), (("--dark",), "card-dark")):
-        files = (f"--card={IMAGES / name}.{kind}" for kind in ("svg", "png"))
-        clash(folder, "report", "runs/demo", *files, *theme)
     with ViewServer(folder / "runs") as server:
         screen(browser, WINDOW, 860)
         browser.get(server.url)
@@ -307,9 +328,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as place, chromium() as browser:
         make_runs(Path(place))
         reports(browser, Path(place), wanted)
+        if not names or "card".startswith(names):
+            cards(Path(place))
+        if not names or "notebook".startswith(names):
+            notebook(browser, Path(place))
         if not names or "review".startswith(names):
             review(browser, Path(place))
-        if not names or {"runs", "live", "card"} & set(names):
+        if not names or {"runs", "live"} & set(names):
             run_list(browser, Path(place))
             live(browser, Path(place))
     return 0
