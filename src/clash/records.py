@@ -395,7 +395,7 @@ class LabelDraw(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     seed: int
-    rate: float = Field(gt=0)
+    rate: float = Field(ge=1e-3, le=1e3)
     equal: bool = False
 
 

@@ -117,7 +117,6 @@ def test_a_repeated_item_keeps_its_cluster_and_its_responses():
         ({}, (), {}, InputError, "has no response"),
         ({"candidates": MODELS[:1]}, (), {}, InputError, "nothing to compare it with"),
         ({}, ("x", "y"), {"label": "z"}, InputError, "label 'z', which is not a candidate"),
-        ({"aggregate": {"method": "median"}}, ("x", "y"), {}, ConfigError, "not by 'median'"),
         (
             {"observers": [{"id": "a", "model": "compatible/z"}]},
             ("x", "y"),
@@ -126,7 +125,7 @@ def test_a_repeated_item_keeps_its_cluster_and_its_responses():
             "'a' is in the panel already",
         ),
     ],
-    ids=["one", "none", "alone", "label", "method", "twice"],
+    ids=["one", "none", "alone", "label", "twice"],
 )
 def test_what_cannot_be_judged_is_refused_with_a_mend(config, given, more, kind, what):
     with pytest.raises(kind, match=what) as caught:
