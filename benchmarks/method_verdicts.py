@@ -10,7 +10,7 @@ stands a fit of the same model to sides called after the candidates, which a run
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from clash.analysis.aggregation.methods import attempt, method_runner
 from clash.analysis.method_verdicts import WITHOUT_FIT, decide_by_method
 from clash.analysis.pair_rows import PairRows
 from clash.analysis.verdicts import VerdictRules, verdict
+from clash.config import VerdictMethod
 from clash.records import Item
 from clash.stats.hypothesis_tests import sign_test
 from clash.votes.from_run import ItemRankings, Panelist
@@ -25,16 +26,7 @@ from clash.votes.from_run import ItemRankings, Panelist
 if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
-METHODS = (
-    "majority",
-    "weighted-majority",
-    "dawid-skene",
-    "ising-shared",
-    "ising-class",
-    "factor",
-    "auto",
-    "bradley-terry",
-)
+METHODS = tuple(name for name in get_args(VerdictMethod) if name != "borda")
 PANELS = {"weak": (0.7, 0.65, 0.6, 0.6, 0.55), "mixed": (0.9, 0.75, 0.7, 0.65, 0.6)}
 NAMES = ("ada", "bob")
 ALPHA = 0.05

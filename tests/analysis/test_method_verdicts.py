@@ -60,7 +60,9 @@ def decided(table, method, *, controls=(), exchanged=(), min_confidence=0.0, **m
     for at in exchanged:
         item = found[ids[at]]
         ranks = {judge: table[:, ::-1].copy() for judge, table in item.ranks.items()}
-        found[ids[at]] = replace(item, ranks=ranks, shown=tuple(SWAP[n] for n in item.shown))
+        found[ids[at]] = replace(
+            item, ranks=ranks, page_order=tuple(SWAP[n] for n in item.page_order)
+        )
     control = {"pair": "c"}
     items = [Item(item_id=n, prompt="?", control=control if n in controls else None) for n in ids]
     return decide_verdicts(by, items, [], judgments, found)

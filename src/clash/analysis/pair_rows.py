@@ -110,9 +110,9 @@ class PairRows:
 
 
 def _order(item: ItemRankings, first: str, second: str) -> float:
-    if first not in item.shown or second not in item.shown:
+    if first not in item.page_order or second not in item.page_order:
         return nan
-    return float(item.shown.index(first) < item.shown.index(second))
+    return float(item.page_order.index(first) < item.page_order.index(second))
 
 
 def _exchange_sides(codes: VoteCodes) -> VoteCodes:

@@ -36,7 +36,8 @@ MOST_DISAGREEMENTS = 3
 _MOST_RULES, _MOST_ROWS, _MOST_OPINIONS = 40, 12, 7
 _TRACK = 41
 _PROMPT, _REASON, _NAME = 160, 160, 36
-_URL = re.compile(r"https://[\w.-]++(?::\d++)?(?:/[\w.~%-]++)*+/?")
+_HOST, _PART = re.compile(r"[\w.-]+"), re.compile(r"[\w.~%-]+")
+"""A host name and a part of a path in which no Markdown or HTML can hide."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,17 @@ def actions_link(environ: Mapping[str, str]) -> str | None:
     names = ("GITHUB_SERVER_URL", "GITHUB_REPOSITORY", "GITHUB_RUN_ID")
     server, repository, run = (environ.get(name, "") for name in names)
     url = f"{server}/{repository}/actions/runs/{run}"
-    return url if repository and run and _URL.fullmatch(url) else None
+    return url if repository and run and _is_plain(url) else None
+
+
+def _is_plain(url: str) -> bool:
+    """Whether it is ``https://host[:port]/part/part``, each of plain letters."""
+    scheme, _, address = url.partition("://")
+    host, *parts = address.split("/")
+    name, colon, port = host.partition(":")
+    has_port = not colon or (port.isascii() and port.isdigit())
+    is_host = has_port and _HOST.fullmatch(name) is not None
+    return scheme == "https" and is_host and all(map(_PART.fullmatch, parts))
 
 
 def _parts(comment: GateComment) -> Iterator[str]:

@@ -63,7 +63,7 @@ class ItemRankings:
             response that the judge was not shown, since it is its own.
         share: of its presentations, how many a judge answered.
         compute_scores: makes ``scores``, which only a broken tie asks for.
-        shown: the candidates in the order in which every judge saw them first; empty where each
+        page_order: the candidates in the order in which every judge saw them first; empty where each
             judge had an order of its own.
         page_places: by judge, a row (K,) for each presentation it ranked: where the response stood
             on the page, 0 first.
@@ -74,7 +74,7 @@ class ItemRankings:
     ranks: Mapping[str, Floats]
     share: Mapping[str, float]
     compute_scores: Callable[[], Mapping[str, Floats]] = field(repr=False, compare=False)
-    shown: tuple[str, ...] = ()
+    page_order: tuple[str, ...] = ()
     page_places: Mapping[str, Floats] = field(default_factory=dict, repr=False, compare=False)
 
     @cached_property
