@@ -84,6 +84,7 @@ def test_what_programs_read_is_whole_in_any_encoding():
 
     env = {"PYTHONIOENCODING": "ascii"}
     report = json.loads(process("report", "r", "--json", env=env).stdout)
+    assert report["headline"]["text"]
     assert {line["candidate"] for line in report["leaderboard"]} == {"ada→🎲", "bob"}
     votes = process("export", "r", "--votes", "--to", "-", env=env).stdout.encode("latin-1")
     assert clash(["export", "r", "--votes", "--to", "votes.jsonl"]) == 0

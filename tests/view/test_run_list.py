@@ -8,6 +8,7 @@ import shutil
 import pytest
 
 from clash.errors import InputError
+from clash.store.folder import RunFolder
 from clash.view.server import PORTION, ViewServer
 from review.runs import judged, plain_prompts
 from view.asking import ask, get, rows
@@ -100,6 +101,17 @@ def test_a_hostile_folder_is_one_row_and_hides_no_other(server, folder, harm):
     assert found["evil"]["headline"]
     assert found["evil"]["figure"] is None
     assert "root:" not in json.dumps(found)
+
+
+def test_a_run_that_was_broken_off_is_stopped_unless_a_process_writes_to_it(server, folder):
+    change(folder / "new" / "manifest.json", status="running", seal=None, files={})
+    (folder / "new" / "report.json").unlink()
+    row = rows(server)[0]
+    assert row["state"] == "stopped"
+    assert "clash resume" in row["headline"]
+    with RunFolder(folder / "new").write():
+        row = rows(server)[0]
+        assert (row["state"], row["headline"]) == ("running", "No result yet.")
 
 
 def test_many_runs_come_in_portions_and_each_file_is_read_once(server, folder, run, monkeypatch):

@@ -12,6 +12,7 @@ from clash.cli.options import (
     Judges,
     Presentation,
     Quiet,
+    RiskConfidence,
     RunsFolder,
     Seed,
     Subset,
@@ -123,13 +124,7 @@ def aggregate(
             help="Show which accuracies the votes allow, and which 20 labels would narrow them most.",
         ),
     ] = False,
-    risk_confidence: Annotated[
-        float | None,
-        typer.Option(
-            "--risk-confidence",
-            help="Keep --max-risk with this confidence, such as 0.9; default: on average.",
-        ),
-    ] = None,
+    risk_confidence: RiskConfidence = None,
     out: Annotated[
         Path | None,
         typer.Option(

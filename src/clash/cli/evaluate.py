@@ -26,6 +26,7 @@ from clash.cli.options import (
     PerJudge,
     Prereg,
     Quiet,
+    RiskConfidence,
     RunId,
     Seed,
     Sequential,
@@ -64,13 +65,7 @@ def evaluate(
             help="Largest share of wrong verdicts to accept; other items are left for review.",
         ),
     ] = None,
-    risk_confidence: Annotated[
-        float | None,
-        typer.Option(
-            "--risk-confidence",
-            help="Keep --max-risk with this confidence, such as 0.9; default: on average.",
-        ),
-    ] = None,
+    risk_confidence: RiskConfidence = None,
     max_cost: MaxCost = None,
     allow_unknown_price: UnknownPrice = False,
     concurrency: Concurrency = None,

@@ -188,6 +188,13 @@ Sequential = Annotated[
         help="How repeated looks are corrected for: always-valid, obrien-fleming or pocock.",
     ),
 ]
+RiskConfidence = Annotated[
+    float | None,
+    typer.Option(
+        "--risk-confidence",
+        help="Keep --max-risk with this confidence, such as 0.9; default: on average.",
+    ),
+]
 Looks = Annotated[
     int,
     typer.Option("--looks", min=1, max=50, help="Number of looks with --until, evenly spaced."),

@@ -57,6 +57,7 @@ def report(
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
     from clash.report.card import check_card_path, verdict_card, write_card
+    from clash.report.headline import run_headline
     from clash.report.item_walk import print_walk
     from clash.report.terminal import print_line
     from clash.wording import plural
@@ -91,7 +92,10 @@ def report(
         plot_paths = {} if plots is None else {"plots": [str(path) for path in paths]}
         if card:
             plot_paths["card"] = [str(path) for path in card]
-        print_json({**to_dict(findings), "run": str(folder.path), **plot_paths})
+        headline = run_headline(findings).as_json()
+        print_json(
+            {**to_dict(findings), "headline": headline, "run": str(folder.path), **plot_paths}
+        )
         return
     wall_s = data.manifest.wall_s
     print_findings(findings, folder.path, wall_s, verbose=verbose, quiet=quiet)

@@ -44,7 +44,7 @@ def _line(manifest: Manifest, row: dict[str, Any]) -> dict[str, Any]:
     return {
         "run": manifest.run,
         "kind": manifest.kind,
-        "status": manifest.status,
+        "status": row.get("state", manifest.status),
         "panel": manifest.panel.get("name", ""),
         "items": manifest.counts.get("items", ""),
         "verdicts": manifest.counts.get("verdicts", ""),

@@ -13,6 +13,7 @@ from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.report.formats import money
 from clash.store import layout
+from clash.store.folder import RunFolder
 from clash.view.summary import ReportPart, RetestPart, RunSummary, summary
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class RunList:
                 retest = self._read(entry.path / layout.RETEST_JSON, _RETEST.decode)
         except RunFolderError as error:
             return _row(entry, RunSummary("Its report cannot be read.", _reason(error)))
-        return _row(entry, summary(report, retest, manifest.status, manifest.kind))
+        state = _state(entry.path, manifest)
+        return _row(entry, summary(report, retest, state, manifest.kind))
 
     def _read(self, path: Path, decode: Callable[[bytes], T]) -> T | None:
         """A file's decoded part; null where the file is missing.
@@ -162,7 +164,7 @@ def _row(entry: RunEntry, words: RunSummary) -> dict[str, Any]:
     row: dict[str, Any] = {
         "id": entry.name,
         "kind": "unreadable" if manifest is None else manifest.kind,
-        "state": "unreadable" if manifest is None else _state(manifest),
+        "state": "unreadable" if manifest is None else _state(entry.path, manifest),
         "day": None if time is None else _day(time),
         "time": "" if time is None else f"{time:%H:%M}",
         "source": "" if manifest is None else manifest.prompts or "",
@@ -177,8 +179,11 @@ def _row(entry: RunEntry, words: RunSummary) -> dict[str, Any]:
     return row | words.as_json()
 
 
-def _state(manifest: ManifestPart) -> str:
-    return "running" if manifest.seal is None else manifest.status
+def _state(path: Path, manifest: ManifestPart) -> str:
+    """The status of a run; ``stopped`` where it has not ended and no process writes to it."""
+    if RunFolder(path).is_being_written():
+        return "running"
+    return "stopped" if manifest.status == "running" else manifest.status
 
 
 def _cost(manifest: ManifestPart) -> str:

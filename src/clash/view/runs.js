@@ -3,10 +3,11 @@
   const { el, svg, text } = dom, { ask, token } = local;
   const $ = (id) => document.getElementById(id);
   const AXIS = { low: 0, high: 100, reference: 50, ticks: [[50, ""]], base: true };
-  const STATES = { running: "Running", partial: "Interrupted", failed: "Failed", unreadable: "Unreadable" };
+  const STATES = { running: "Running", stopped: "Stopped", partial: "Interrupted", failed: "Failed", unreadable: "Unreadable" };
   let rows = [], version = "", kind = "", selection = [];
 
-  const href = (row) => `/run/${row.key}/` + (row.state === "running" ? `#${token}` : "");
+  const isOpen = (row) => row.state === "running" || row.state === "stopped";
+  const href = (row) => `/run/${row.key}/` + (isOpen(row) ? `#${token}` : "");
   const figure = (row) => (row.figure
     ? [el("span", { class: "value" + (row.sure ? " accent" : "") }, el("span", {}, el("b", {}, row.figure.text), " ", row.figure.bounds), el("small", {}, text(row.measure)))]
     : [el("span", { class: "value" }, "–")]);
@@ -21,7 +22,7 @@
   const line = (row) => {
     const box = el("input", { type: "checkbox", "aria-label": `Compare ${row.id}` });
     box.checked = selection.includes(row.id);
-    box.disabled = row.state === "unreadable" || row.state === "running";
+    box.disabled = row.state === "unreadable" || isOpen(row);
     box.addEventListener("change", () => select(row.id, box.checked));
     const head = row.state === "unreadable"
       ? el("span", { class: "headline" }, text(row.headline))

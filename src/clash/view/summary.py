@@ -20,6 +20,12 @@ class IntervalPart(msgspec.Struct, frozen=True):
     high: float | None = None
 
 
+_WITHOUT_REPORT = {
+    "running": "No result yet.",
+    "stopped": "Stopped before it ended; `clash resume` continues it.",
+}
+
+
 class DecisionPart(msgspec.Struct, frozen=True):
     """The decision of a report."""
 
@@ -104,11 +110,11 @@ class RunSummary:
 
 
 def summary(
-    report: ReportPart | None, retest: RetestPart | None, status: str, kind: str
+    report: ReportPart | None, retest: RetestPart | None, state: str, kind: str
 ) -> RunSummary:
     """A run by its report, a rerun by how often it repeats its parent; null where there is none."""
     if report is None:
-        return RunSummary("No result yet." if status == "running" else "This run has no report.")
+        return RunSummary(_WITHOUT_REPORT.get(state, "This run has no report."))
     if retest is not None and retest.pair_agreement is not None:
         agreement = retest.pair_agreement
         share = "–" if agreement.estimate is None else f"{agreement.estimate:.0%}"
