@@ -113,6 +113,8 @@ def test_a_votes_line_without_what_it_needs_is_refused(tmp_path, value):
         ("prompts", ["Hi", {"id": 7, "prompt": "Ho", "tags": "one", "label": "tie"}]),
         ("prompts", {"prompts": [PROMPT]}),
         ("prompts", PROMPT),
+        ("prompts", {**PROMPT, "criteria": ["Accuracy", "Clarity"]}),
+        ("config", {"criteria": {"mode": "fixed", "items": ["Accuracy", "Clarity"]}}),
     ],
 )
 def test_short_forms_are_valid(kind, value):

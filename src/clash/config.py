@@ -21,7 +21,7 @@ from pydantic import (
     model_validator,
 )
 
-from clash.records import Criterion, Role, Turn
+from clash.records import Criterion, Role, Turn, weigh_names
 from clash.secrets.destinations import Source
 
 if TYPE_CHECKING:
@@ -344,6 +344,13 @@ class Panel(Strict):
         return sum(judge.weight for judge in self.voting)
 
 
+WeightedCriteria = Annotated[
+    list[Criterion],
+    BeforeValidator(weigh_names, json_schema_input_type=list[Criterion] | list[str]),
+]
+"""Criteria with their weights, or names alone, which weigh the same."""
+
+
 class CriteriaConfig(SourcedSection):
     """Where the criteria come from: a model, the file, or nowhere."""
 
@@ -353,7 +360,7 @@ class CriteriaConfig(SourcedSection):
     api_key_env: str | None = None
     options: Options = Options(temperature=0.3, max_tokens=150)
     price: TokenPrice | None = None
-    items: list[Criterion] = []
+    items: WeightedCriteria = []
     reuse: str | None = None
 
     @model_validator(mode="after")
@@ -566,7 +573,7 @@ class PromptEntry(Strict):
     reference: str | None = None
     tags: list[str] = []
     label: str | None = None
-    criteria: list[Criterion] | None = None
+    criteria: WeightedCriteria | None = None
     responses: dict[str, str] = {}
     group: str | None = None
 

@@ -18,6 +18,8 @@ SCHEMA_VERSION = 1
 
 Role = Literal["voting", "observer"]
 Purpose = Literal["generate", "criteria", "judge"]
+SELF = "self:"
+"""Prefix of the judge id under which a candidate judges."""
 Outcome = Literal["ok", "truncated", "refusal", "blocked", "empty", "error"]
 Parse = Literal["clean", "repaired", "failed"]
 JsonMode = Literal["schema", "json", "text"]
@@ -71,6 +73,13 @@ class Criterion(BaseModel):
     name: str
     weight: float = Field(gt=0)
     description: str = ""
+
+
+def weigh_names(rows: Any) -> Any:  # noqa: ANN401 - what a file or a model may write
+    """Criteria that are plain names, as rows of equal weight; whatever else it is, unchanged."""
+    if not isinstance(rows, list) or not rows or not all(isinstance(row, str) for row in rows):
+        return rows
+    return [{"name": name, "weight": round(1 / len(rows), 6)} for name in rows]
 
 
 class Control(BaseModel):

@@ -8,6 +8,7 @@ import pytest
 from analysis.made import run_data
 from clash.analysis.calibration_change import (
     CalibratedResult,
+    CalibrationChange,
     CalibrationRefusal,
     _winners,
     calibrate_run,
@@ -57,6 +58,27 @@ def test_too_few_labels_are_refused_and_the_reason_says_how_many_are_missing(mad
     assert isinstance(found, CalibrationRefusal)
     assert (found.labels, found.missing) == (7, 3)
     assert "at least 10" in found.why
+
+
+def test_labels_are_counted_in_items_where_each_was_judged_in_both_orders(made):
+    """3 items are 6 rows; 10 rows are 2 items more, not 4 labels."""
+    data, rows, truth = made
+    both = encode(
+        VoteRow(item=f"q{i}", judge=judge, vote="A" if groups is ADA else "B", presentation=order,
+                label=("A" if truth[i] else "B") if i < 3 else None)
+        for i, row in enumerate(rows)
+        for judge, groups in row.items()
+        for order in ("orig", "swap")
+    )  # fmt: skip
+    found = calibrate_run(data, both, "ada")
+    assert isinstance(found, CalibrationRefusal)
+    assert (found.labels, found.items, found.missing) == (6, 3, 2)
+    assert found.why.startswith("6 rows of 3 items have a label")
+    (table,) = tables(
+        LabelChange(3, None, None, None, None, CalibrationChange(found, found, ())), "r"
+    )[1:]
+    assert table.rows[0] == ["labelled items", "3 (6 rows)", "3 (6 rows)"]
+    assert any("2 more labelled items are needed" in note for note in table.notes)
 
 
 def test_labels_of_one_kind_are_refused_for_another_reason_than_their_number(made):
@@ -137,7 +159,7 @@ def test_of_three_candidates_every_pair_is_a_row_and_the_leader_is_in_two_of_the
     found = calibrate_run(data, run_votes(folder), "ada")
     assert isinstance(found, CalibratedResult)
     assert len(found.winners) == 120
-    assert found.labels == 80  # a winner labels the two pairs that it is in
+    assert (found.labels, found.items) == (80, 40)  # a winner labels the two pairs that it is in
     beaten = [
         0.5 if v.ranking and any({"ada", other} <= set(group) for group in v.ranking)
         else float(next(n for group in v.ranking for n in group if n in ("ada", other)) == "ada")

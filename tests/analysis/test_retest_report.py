@@ -12,6 +12,7 @@ from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
 from clash.errors import StatisticsError
 from clash.pipeline.foreign_runs import write_run
+from clash.report.headline import retest_headline
 from clash.report.retest import tables
 from clash.reproduction.conversion import convert
 from clash.store.folder import RunFolder
@@ -39,6 +40,30 @@ def test_categories_table_and_errors_are_counted(tmp_path):
     assert found.systematic.estimate == pytest.approx(2 / 3)
     assert found.pairs[0].verdicts.agreement.estimate == pytest.approx(5 / 6)
     assert [line.item_id for line in found.unstable] == ["i1"]
+
+
+def test_runs_on_fresh_responses_are_not_pooled_with_runs_on_the_same(tmp_path):
+    """One rerun repeats 5 of 6 verdicts, another, on fresh responses, one of 6 of the first run."""
+    fresh = [("a", "bbb"), ("a", "bbb"), ("b", "bbb"), ("b", "aaa"), ("a", "bbb"), ("a", "bbb")]
+    texts = [{"a": f"new {n}", "b": "too"} for n in range(6)]
+    third = run(tmp_path, pairs(fresh, texts=texts), name="three", kind="rerun")
+    both = two(tmp_path)
+    found = retest([*both, third])
+    assert found.pair_agreement.estimate == pytest.approx(5 / 6)
+    to_first, to_second = (
+        np.mean([v.winner == w.winner for v, w in zip(one.verdicts, third.verdicts, strict=True)])
+        for one in both
+    )
+    assert found.fresh_pair_agreement.estimate == pytest.approx((to_first + to_second) / 2)
+    rows = {tuple(row[:2]): row[2] for row in tables(found)[1].rows}
+    assert rows["mean of two runs", "same"].startswith("83.3%")
+    assert rows["mean of two runs", "fresh"] != rows["mean of two runs", "same"]
+    assert "fresh" in retest_headline(found).text
+    only = retest([both[0], third])
+    assert only.pair_agreement.estimate == pytest.approx(to_first)
+    assert only.fresh_pair_agreement is None
+    assert retest_headline(only).text.startswith("With fresh responses")
+    assert retest(both).fresh_pair_agreement is None
 
 
 def test_kappa_over_verdicts_is_not_kappa_over_matches(tmp_path):

@@ -16,6 +16,7 @@ from clash.analysis.run_verdicts import decide_verdicts, verdicts
 from clash.analysis.verdicts import VerdictRules, verdict
 from clash.errors import RunFolderError
 from clash.records import Blinding, Criteria, Criterion, Item, Response
+from clash.report.formats import unanimity
 from clash.stats.voting.borda import borda
 from clash.votes.from_run import BlindingIndex, Panelist, unblind_rankings, weighted_score
 
@@ -562,3 +563,18 @@ def test_the_rules_of_a_run_are_those_of_its_manifest(tmp_path, monkeypatch):
     )
     del config["method"]  # a run of a version that knew no other
     assert VerdictRules.of(run.folder).method == "borda"
+
+
+def test_candidates_that_vote_do_not_break_the_unanimity_of_the_panel():
+    """2 judges of the panel for ada, a candidate against: 2-1, and the panel is unanimous."""
+    said = {"a": [["ada"], ["bob"]], "b": [["ada"], ["bob"]], "self:bob": [["bob"], ["ada"]]}
+    by = rules({"a": 2, "b": 2, "self:bob": 1})
+    guests = replace(by, voting_observers=frozenset({"self:bob"}))
+    found = decided(said, guests)
+    assert (found.unanimous, found.split, unanimity(found)) == (True, "2-1", "panel unanimous")
+    assert not decided(said, by).unanimous
+    # A candidate's voice is no judge's of the panel, nor in place of one that failed.
+    assert not decided({**said, "b": None, "self:bob": said["a"]}, guests).unanimous
+    alike = decided({**said, "self:bob": said["a"]}, guests)
+    assert (alike.split, unanimity(alike)) == ("3-0", "unanimous")
+    assert not decided({**said, "b": said["self:bob"]}, guests).unanimous

@@ -36,13 +36,32 @@ def said(rows, **more):
         f"Here you are: {said(ROWS)} Enjoy!",
         json.dumps(ROWS),
         said(ROWS, comment="three of them"),
+        f"```json\n{json.dumps(ROWS)}\n```",
+        f"Here you are:\n```\n{json.dumps(ROWS, indent=1)}\n```\nEnjoy!",
+        f"Here you are: {json.dumps(ROWS)}",
     ],
-    ids=["plain", "fenced", "in prose", "a bare list", "with more"],
+    ids=[
+        "plain",
+        "fenced",
+        "in prose",
+        "a bare list",
+        "with more",
+        "a fenced list",
+        "a fenced list in prose",
+        "a list in prose",
+    ],
 )
 def test_what_can_be_read_is_read_and_weights_add_up_to_one(text):
     found = parse(text)
     assert [c.name for c in found] == ["Accuracy", "Clarity", "Wit"]
     assert [c.weight for c in found] == [0.5, 0.3, 0.2]
+
+
+@pytest.mark.parametrize(
+    "text", ['["A", "B", "C"]', '```json\n["A", "B", "C"]\n```', said(["A", "B", "C"])]
+)
+def test_names_alone_weigh_the_same(text):
+    assert [(c.name, round(c.weight, 3)) for c in parse(text)] == [(n, 0.333) for n in "ABC"]
 
 
 @pytest.mark.parametrize(
@@ -56,6 +75,9 @@ def test_what_can_be_read_is_read_and_weights_add_up_to_one(text):
         (said([ROWS[0], ROWS[1], {**ROWS[2], "weight": -1}]), "weight"),
         (said([ROWS[0], ROWS[1], {"weight": 1}]), "name"),
         (said("Accuracy"), "no list of criteria"),
+        (said(["A", "B", ROWS[2]]), "valid"),
+        ('["A", "A ", "B"]', "two have the same"),
+        ("``` ```", "JSON"),
         (said(ROWS)[:60], "JSON|ends inside"),
         ("", "empty"),
         ("I cannot help with that.", "JSON"),

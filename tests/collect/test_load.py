@@ -183,3 +183,12 @@ def test_lone_surrogates_are_replaced_and_said(tmp_path):
 def test_windows_files_are_read(tmp_path):
     loaded = load(wrote(tmp_path, "p.csv", "\ufeffid,prompt\r\nq1,hello\r\n".encode()))
     assert loaded.items[0].prompt == "hello"
+
+
+def test_criteria_may_be_names_alone(tmp_path):
+    text = "- {prompt: Hi, criteria: [Accuracy, Clarity]}\n"
+    (item,) = load(wrote(tmp_path, "p.yaml", text)).items
+    assert [(c.name, c.weight) for c in item.criteria] == [("Accuracy", 0.5), ("Clarity", 0.5)]
+    mixed = "- {prompt: Hi, criteria: [Accuracy, {name: Clarity, weight: 1}]}\n"
+    with pytest.raises(InputError, match="criteria"):
+        load(wrote(tmp_path, "q.yaml", mixed))

@@ -213,7 +213,8 @@ def test_candidates_may_vote_at_1_against_the_panels_2(vain):
     assert weights == {"sober": 2, "self:ada": 1, "self:roberta": 1}
     for verdict in run.lines("verdicts"):
         assert verdict["scores"] == {"ada": 3, "roberta": 1}
-        assert verdict["split"] == "2-1"
+        # The candidates vote, each for itself; the panel, of one judge, is unanimous.
+        assert (verdict["split"], verdict["unanimous"]) == ("2-1", True)
 
 
 def test_a_quorum_of_judges_stays_one_of_judges_where_their_weight_is_doubled(vain):

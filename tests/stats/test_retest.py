@@ -123,6 +123,20 @@ def test_targets_without_labels_and_with_too_few_items():
         select_targets(stability([[0, 0], [0, 1], [1, 1]]), [0.5, 0.1])
 
 
+def test_lots_decide_among_items_of_equal_confidence_and_each_is_as_likely():
+    """Two of low confidence, then 4 of 10 equals: each of the ten in 40% of the draws."""
+    rng = np.random.default_rng(3)
+    stable, confidence = stability(np.zeros((12, 2), int)), [0.1, 0.2, *[1.0] * 10]
+    draws = [select_targets(stable, confidence, 6, rng) for _ in range(2000)]
+    taken = np.bincount(np.concatenate([found.low_confidence for found in draws]), minlength=12)
+    assert taken[:2].tolist() == [2000, 2000]
+    assert np.allclose(taken[2:] / 2000, 0.4, atol=4 * (0.24 / 2000) ** 0.5)
+    assert (draws[0].n_level, draws[0].n_level_taken) == (10, 4)
+    whole = select_targets(stable, confidence, 12, rng)
+    assert whole.n_level == whole.n_level_taken == 10
+    assert select_targets(stable, confidence, 0, rng).n_level == 0
+
+
 def test_unknown_confidence_comes_first_and_runs_are_averaged():
     order = low_confidence_first([[1.0, 0.0], [NAN, 0.4], [NAN, NAN], [0.9, 0.8]])
     assert order.tolist() == [2, 1, 0, 3]

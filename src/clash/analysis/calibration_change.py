@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import combinations
@@ -38,12 +39,16 @@ class CalibrationRefusal:
     """Labels that no calibrator can be fitted to.
 
     Attributes:
-        labels: how many there are.
+        labels: labelled rows: items in each order they were judged in, of more than two candidates
+            their pairs.
+        items: the labelled items, which a person counts.
         why: the reason.
-        missing: how many more there must be; 0 where their number is not the reason.
+        missing: how many more items must have a label, of as many rows each; 0 where their number
+            is not the reason.
     """
 
     labels: int
+    items: int
     why: str
     missing: int
 
@@ -53,7 +58,9 @@ class CalibratedResult:
     """A calibrator fitted to all labels of a run.
 
     Attributes:
-        labels: labelled rows: items, or of more than two candidates their pairs.
+        labels: labelled rows: items in each order they were judged in, of more than two candidates
+            their pairs.
+        items: the labelled items, which a person counts.
         family: of maps that was selected.
         judges: those it asks.
         accuracy: of its verdicts on labels it was not fitted to, by cross-validation.
@@ -71,6 +78,7 @@ class CalibratedResult:
     """
 
     labels: int
+    items: int
     family: str
     judges: tuple[str, ...]
     accuracy: SplitMean
@@ -134,9 +142,21 @@ def calibrate_run(
     try:
         study_result = study(votes, settings=settings, folds=FOLDS, seed=seed, jobs=1)
     except (InputError, StatisticsError) as refusal:
-        labels = int(votes.labelled.sum())
-        return CalibrationRefusal(labels, _reason(refusal), max(0, fewest - labels))
+        labels, items = int(votes.labelled.sum()), _labelled_items(data, votes)
+        missing = math.ceil(max(0, fewest - labels) * items / labels) if labels else fewest
+        return CalibrationRefusal(labels, items, _reason(refusal), missing)
     return _apply_to_run(data, votes, study_result, leader, np.random.default_rng([seed, 5]))
+
+
+def _labelled_items(data: RunData, votes: Votes) -> int:
+    """How many items the labelled rows are of."""
+    item_of_row = {
+        pair_item(page.item_id, first, second, len(page.labels)): page.item_id
+        for page in data.blinds.records
+        for first, second in combinations(sorted(page.labels.values()), 2)
+    }
+    rows = (votes.items[row] for row in np.flatnonzero(votes.labelled))
+    return len({item_of_row.get(row, row) for row in rows})
 
 
 def _reason(refusal: Exception) -> str:
@@ -159,6 +179,7 @@ def _apply_to_run(
     direction = np.array([_direction(pair, leader) for pair in names])
     return CalibratedResult(
         labels=study_result.n_labelled,
+        items=_labelled_items(data, votes),
         family=study_result.selected.family,
         judges=study_result.judges,
         accuracy=study_result.test["accuracy"],

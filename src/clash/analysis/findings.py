@@ -32,6 +32,7 @@ from clash.analysis.rankings.judge_aware import JudgeAwareRanking, run_strengths
 from clash.analysis.redteam import Redteam, redteam
 from clash.analysis.spending import Spending, UsageDoubt, spending
 from clash.datasets.controls import SOUND, WORSE
+from clash.records import SELF
 from clash.version import __version__
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from clash.analysis.figures import NamedFigures
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
-
-SELF = "self:"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clash.records import Verdict
+from clash.records import SELF, Verdict
 from clash.stats.voting.borda import BordaResult, borda, borda_pairwise, borda_points
 from clash.votes.from_run import (
     count_presentations,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from clash.records import Groups
     from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
+    from clash.store.manifest import Manifest
     from clash.votes.from_run import ItemRankings, Panelist
 
 
@@ -47,6 +48,7 @@ class VerdictRules:
         exclusions: candidates that a judge does not judge, by judge: it is the same model.
         min_confidence: a winner below this confidence is no verdict.
         seed: of the folds that ``auto`` validates on.
+        voting_observers: judges that vote and are not of the panel: candidates, by a setting.
     """
 
     panelists: tuple[Panelist, ...]
@@ -60,6 +62,7 @@ class VerdictRules:
     exclusions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     min_confidence: float | None = None
     seed: int = 0
+    voting_observers: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, folder: RunFolder) -> VerdictRules:
@@ -78,6 +81,7 @@ class VerdictRules:
             {judge: frozenset(names) for judge, names in panel.get("excluded", {}).items()},
             aggregate.get("min_confidence"),
             manifest.seeds.get("seed", 0),
+            voting_observers(manifest),
         )
 
     @property
@@ -109,6 +113,17 @@ class VerdictRules:
         if self.quorum is not None:
             return weight >= self.quorum * eligible_weight / all_of_them - 1e-9
         return weight > eligible_weight / 2 + 1e-9
+
+
+def voting_observers(manifest: Manifest) -> frozenset[str]:
+    """The observers of a run that vote beside its panel."""
+    observers = manifest.config.get("observers", {})
+    if observers.get("role") != "voting":
+        return frozenset()
+    judges = observers["judges"]
+    if isinstance(judges, list):
+        return frozenset(judge["id"] for judge in judges)
+    return frozenset(j["id"] for j in manifest.panel["judges"] if j["id"].startswith(SELF))
 
 
 def verdict(
@@ -156,15 +171,23 @@ def verdict(
 def judges_behind(
     rankings: ItemRankings, rules: VerdictRules, winner: str | None
 ) -> tuple[bool, str]:
-    """Whether every judge of the panel is for a winner, and how many are for and against."""
+    """Whether every judge of the panel is for a winner, and how many judges are for and against.
+
+    Observers that vote are among those for and against; whether the panel is unanimous is a
+    question to the panel alone.
+    """
     eligible = rules.eligible(rankings.candidates)
     present = _present(rankings, eligible, rules)
     # A judge is neither for nor against a winner whom it does not judge.
-    tops = [rankings.top(p.id) for p in present if winner is None or rankings.ranked(p.id, winner)]
-    shares = sum(rankings.share[p.id] for p in present)
-    seats = {p.seat for p in present}
-    is_complete = len(seats) == len(eligible) and shares > len(eligible) - 1e-9
-    return is_complete and set(tops) == {winner}, _split(tops, winner)
+    tops = {
+        p: rankings.top(p.id) for p in present if winner is None or rankings.ranked(p.id, winner)
+    }
+    panel = [p for p in eligible if p.id not in rules.voting_observers] or eligible
+    seats = {p.id for p in panel}
+    shares = sum(rankings.share[p.id] for p in present if p.seat in seats)
+    is_complete = {p.seat for p in present} >= seats and shares > len(seats) - 1e-9
+    firsts = {top for p, top in tops.items() if p.seat in seats}
+    return is_complete and firsts == {winner}, _split(list(tops.values()), winner)
 
 
 def break_tie(groups: Groups, rankings: ItemRankings, rules: VerdictRules) -> Groups:

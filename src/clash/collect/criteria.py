@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from clash.collect.calling import Ask, ModelStopError, call_id
-from clash.collect.jsontext import Unreadable, objects
+from clash.collect.jsontext import Unreadable, body, objects
 from clash.collect.judge_prompt import conversation
 from clash.collect.plan import CRITERIA_TOKENS
 from clash.providers.base import Request
-from clash.records import Criteria, Criterion, Turn
+from clash.records import Criteria, Criterion, Turn, weigh_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clash.config import ModelRef
     from clash.records import Item
 
+_FENCE = "```"
 FALLBACK = tuple(
     Criterion(name=name, weight=0.25)
     for name in ("Accuracy", "Clarity", "Helpfulness", "Completeness")
@@ -98,19 +99,32 @@ def criteria_request(item: Item, plan: Plan, ref: ModelRef) -> Request:
 
 
 def parse(text: str) -> list[Criterion]:
-    """Three to five criteria, with weights that add up to 1.
+    """Three to five criteria, with weights that add up to 1; names alone weigh the same.
+
+    A list may stand by itself, in a code fence or in prose.
 
     Raises:
         Unreadable: they are fewer, more, unnamed, named twice, or without positive weights.
     """
-    for value in objects(text, []):
+    values = _values(text)
+    for value in values:
         rows = value.get("criteria") if isinstance(value, dict) else value
         if isinstance(rows, list):
             return _read_criteria(rows)
+    if all(isinstance(value, dict) and "name" in value for value in values):
+        return _read_criteria(values)  # a list in prose, of which the objects are what is found
     raise Unreadable("the answer has no list of criteria")
 
 
-def _read_criteria(rows: Sequence[object]) -> list[Criterion]:
+def _values(text: str) -> list[Any]:
+    """The JSON values of an answer: of its code fence, where it has one."""
+    inner = body(text)
+    fenced = inner[inner.find(_FENCE) : inner.rfind(_FENCE)].partition("\n")[2]
+    return objects(fenced if fenced.strip() else text, [])
+
+
+def _read_criteria(found: list[Any]) -> list[Criterion]:
+    rows = weigh_names(found)
     if not 3 <= len(rows) <= 5:
         raise Unreadable(f"expected 3 to 5 criteria, found {len(rows)}")
     try:

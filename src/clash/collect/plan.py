@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.config import PROVIDERS, Candidate, Config, Judge, ModelRef, Panel
 from clash.errors import ConfigError, InputError, one_of
+from clash.records import SELF
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 GENERATION_TOKENS = 4096
 CRITERIA_TOKENS = 150
-SELF = "self:"
-"""Prefix of the judge id under which a candidate judges."""
 
 
 class FallbackJudge(Judge):

@@ -105,11 +105,13 @@ def targeted_items(parent: RunFolder, stable: int) -> tuple[set[str], str]:
     """The items of a run that are worth judging again, and a note of which they are.
 
     These are the items that were wrong in every run, the unstable ones, and the ``stable`` least
-    confident of the others.
+    confident of the others; among equals the seed of the run draws lots.
 
     Raises:
         InputError: the run was judged once only, or no item qualifies for another judgment.
     """
+    import numpy as np
+
     from clash.analysis.retest import align, targets
     from clash.analysis.rundata import RunData
 
@@ -125,7 +127,10 @@ def targeted_items(parent: RunFolder, stable: int) -> tuple[set[str], str]:
     table = align([RunData.load(run) for run in (parent, *later)])
     if len(table.complete_runs) < 2:
         raise once
-    target = targets(table, stable)
+    seed = parent.manifest().seeds.get("seed", 0)
+    # The same runs, the same draw: what a dry run shows is what is judged.
+    rng = np.random.default_rng([seed, len(table.complete_runs)])
+    target = targets(table, stable, rng)
     if not len(target.indices):
         raise InputError(
             "no item qualifies for another judgment", path=parent.path, field="--targeted"
@@ -136,6 +141,8 @@ def targeted_items(parent: RunFolder, stable: int) -> tuple[set[str], str]:
         "least confident stable": len(target.low_confidence),
     }
     parts = ", ".join(f"{count} {name}" for name, count in counts.items())
+    if target.n_level_taken < target.n_level:
+        parts += f" ({target.n_level_taken} of {target.n_level} equals by lot, seed {seed})"
     names = ", ".join(table.names[run] for run in table.complete_runs)
     items = {table.items[row] for row in target.indices}
     return items, f"targeted: {parts}, by the runs {names}"

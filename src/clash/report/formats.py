@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from clash.analysis.concordance import CaseRate
+    from clash.analysis.concordance.disagreements import Disagreement
+    from clash.records import Verdict
     from clash.stats.hypothesis_tests import Significance
     from clash.stats.intervals import Interval
 
@@ -83,6 +85,14 @@ def signed_points(difference: Interval) -> str:
 def share(rate: CaseRate | None) -> str:
     """Right answers of all, as ``71/74``; with a decimal where ties earn a part."""
     return DASH if rate is None else f"{decimal(rate.right)}/{rate.n}"
+
+
+def unanimity(line: Verdict | Disagreement) -> str:
+    """``unanimous``, with whom where observers that vote are not; empty where the panel is split."""
+    if not line.unanimous:
+        return ""
+    has_dissent = any(int(count) for count in (line.split or "").split("-")[1:])
+    return "panel unanimous" if has_dissent else "unanimous"
 
 
 def p_value(test: Significance | None) -> str:

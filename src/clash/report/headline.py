@@ -434,7 +434,14 @@ def retest_headline(retest: Retest, run: str | None = None) -> Headline:
     share, _, bounds = rate.partition(" ")
     kappas = [pair.verdicts.kappa.interval.estimate for pair in retest.pairs]
     kappa = f" (kappa {kappas[0]:.2f})" if len(kappas) == 1 and kappas[0] == kappas[0] else ""
-    text = f"The panel repeats itself on {share} of items {bounds}{kappa}."
+    is_fresh = not any(pair.same_responses for pair in retest.pairs)
+    start = (
+        "With fresh responses the winner is the same" if is_fresh else "The panel repeats itself"
+    )
+    text = f"{start} on {share} of items {bounds}{kappa}."
+    if retest.fresh_pair_agreement is not None:
+        fresh = retest.fresh_pair_agreement.estimate
+        text = f"{text.removesuffix('.')}, and on {fresh:.0%} where responses are fresh."
     n_changed = retest.n - retest.n_same
     times = "twice" if len(retest.outcomes) == 2 else f"{len(retest.outcomes)} times"
     parts = [f"Same verdict {times} {retest.n_same}"]

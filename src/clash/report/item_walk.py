@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from clash.escape import for_terminal
-from clash.report.formats import money, number, seconds
+from clash.report.formats import money, number, seconds, unanimity
 from clash.report.tables import Table, with_rows
 from clash.report.terminal import print_line, print_table, print_text
 
@@ -72,7 +72,7 @@ def _outcome(walk: Walk) -> str:
     if verdict.ranking is None:
         return f"no verdict: {verdict.abstained}"
     winner = verdict.winner or "tie of " + ", ".join(verdict.ranking[0])
-    how = "unanimous" if verdict.unanimous else "split"
+    how = unanimity(verdict) or "split"
     line = f"{winner} ({how}, {verdict.split}, confidence {verdict.confidence:.2f})"
     if verdict.borda is not None:
         line += f"; by Borda {' > '.join(' = '.join(group) for group in verdict.borda)}"

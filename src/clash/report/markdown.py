@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.escape import for_markdown
+from clash.report.formats import unanimity
 from clash.report.sections import report_tables
 from clash.report.table_layout import markdown_lines
 from clash.report.tables import Table
@@ -58,7 +59,7 @@ def _verdict(verdict: Verdict) -> list[str]:
     return [
         verdict.item_id,
         verdict.winner or "tie",
-        f"{verdict.split}{' unanimous' if verdict.unanimous else ''}",
+        f"{verdict.split} {unanimity(verdict)}".strip(),
         "" if verdict.confidence is None else f"{verdict.confidence:.2f}",
         _ranking(verdict.ranking),
     ]

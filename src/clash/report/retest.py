@@ -118,7 +118,11 @@ def _agreement(retest: Retest) -> Table:
         for pair in retest.pairs
     ]
     if len(retest.pairs) > 1:
-        rows.append(["mean of two runs", "", percent(retest.pair_agreement, digits=1), "", ""])
+        fresh = retest.fresh_pair_agreement
+        kinds = ("", "") if fresh is None else ("same", "fresh")
+        for kind, rate in zip(kinds, (retest.pair_agreement, fresh), strict=True):
+            if rate is not None:
+                rows.append(["mean of two runs", kind, percent(rate, digits=1), "", ""])
         rows.append(["all runs alike", "", percent(retest.all_same, digits=1), "", ""])
     return Table(
         "Agreement between runs",
@@ -170,16 +174,21 @@ def _stability(retest: Retest) -> Table:
         rows.append(
             ["errors that are stochastic", f"{errors.n - wrong:g}/{errors.n:g}", stochastic]
         )
+    notes = [
+        "systematic: wrong in every run; stochastic: not the same in every run. With more runs,"
+        " items move from stable to unstable, so report the number of runs with the share"
+    ]
+    if retest.fresh_pair_agreement is not None:
+        notes.append(
+            "some runs judged fresh responses: an item may change with its responses, not only with"
+            " the judges"
+        )
     return Table(
         "Stability of the items",
         ["", "items", CLUSTERED_LABEL],
         rows,
         frozenset({1, 2}),
-        [
-            "systematic: wrong in every run; stochastic: not the same in every run. With more "
-            "runs, items move from stable to unstable, so report the number of runs with the "
-            "share"
-        ],
+        notes,
         brief=True,
     )
 

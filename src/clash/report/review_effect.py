@@ -106,11 +106,17 @@ def _calibration_table(recalibration: CalibrationChange, run: str) -> Table:
         (f"{leader} wins, panel as it is", lambda result: number(result.panel_rate, ".1%")),
         ("verdicts that differ from the panel's", lambda result: f"{len(result.against_panel)} of {len(result.winners)}"),
     ]  # fmt: skip
-    rows = [["labelled rows", *(str(result.labels) for result in either)]]
+    rows = [["labelled items", *map(_labelled, either)]]
     rows += [[name, *(_cell(result, part) for result in either)] for name, part in parts]
     return Table(
         "Calibrated result", _COLUMNS, rows, frozenset({1, 2}), list(_calibration_notes(recalibration, run))
     )  # fmt: skip
+
+
+def _labelled(result: CalibratedResult | CalibrationRefusal) -> str:
+    """The labelled items, and their rows of votes where an item has several."""
+    rows = "" if result.labels == result.items else f" ({result.labels} rows)"
+    return f"{result.items}{rows}"
 
 
 def _cell(
@@ -126,8 +132,8 @@ def _calibration_notes(recalibration: CalibrationChange, run: str) -> Iterator[s
         yield f"not calibrated: {after.why}"
         if after.missing:
             yield (
-                f"{after.missing} more labels are needed; `clash calibrate {run} --plan N` names "
-                "them"
+                f"{after.missing} more labelled items are needed; `clash calibrate {run} --plan N`"
+                " names them"
             )
         return
     if not isinstance(before, CalibratedResult):

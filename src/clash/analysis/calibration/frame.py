@@ -52,7 +52,8 @@ class ScoreFrame:
         labels = votes.labels[votes.labelled]
         if len(labels) < fewest:
             raise InputError(
-                f"{len(labels)} rows have a label, at least {fewest} are needed to calibrate",
+                f"{len(labels)} rows{_of_items(votes)} have a label, at least {fewest} are needed"
+                " to calibrate",
                 path=where,
                 field="label",
                 hint="label more items (clash review; clash calibrate --plan suggests which), or "
@@ -92,6 +93,13 @@ class ScoreFrame:
         return PanelVotes.of(
             self.scale(votes.matrix), labels, votes.groups, self.target, votes.items
         )
+
+
+def _of_items(votes: Votes) -> str:
+    """Of how many items the labelled rows are, where items have several; else empty."""
+    rows = np.flatnonzero(votes.labelled)
+    n_items = len({votes.items[row] for row in rows})
+    return "" if n_items == len(rows) else f" of {n_items} items"
 
 
 def _check_sources(votes: Votes) -> None:

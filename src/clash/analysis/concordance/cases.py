@@ -9,6 +9,7 @@ import numpy as np
 
 from clash.errors import RunFolderError
 from clash.labels import TIE, ItemLabel
+from clash.records import SELF
 from clash.stats.intervals import Interval, wilson, wilson_clustered
 from clash.stats.voting.borda import borda_points
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from clash.votes.from_run import ItemRankings
 
 _TIER = "tier:"
-_SELF = "self:"
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def candidate_profiles(run: RunData) -> dict[str, Profile]:
 
 def own_name(judge: str, candidates: Iterable[str]) -> str | None:
     """The candidate that a judge is, where it is one."""
-    name = judge.removeprefix(_SELF)
+    name = judge.removeprefix(SELF)
     return name if name in candidates else None
 
 

@@ -34,7 +34,6 @@ from clash.stats.retest import (
     decompose,
     majority_over_runs,
     ranking_stability,
-    self_consistency,
 )
 
 if TYPE_CHECKING:
@@ -60,8 +59,10 @@ class Retest:
         all_runs: concordance over all verdicts of all whole runs, clustered by item: the runs
             repeat items, so as many independent ones there are not. ``combined_wilson`` ignores
             that, as published figures do.
-        all_same: items with one and the same verdict in every whole run; ``pair_agreement``: how
-            often two of them agree.
+        all_same: items with one and the same verdict in every whole run.
+        pair_agreement: how often two whole runs agree; where some pairs of them judged the same
+            responses, over these pairs alone.
+        fresh_pair_agreement: over the pairs whose responses differ, where there are both kinds.
         systematic: of items that are not stably correct, those wrong in every run.
         majority: concordance of what most runs say, targeted runs included.
         variance: judgment against generation, where some runs have fresh responses.
@@ -87,6 +88,7 @@ class Retest:
     pairs: list[RunPair]
     all_same: Interval
     pair_agreement: Interval
+    fresh_pair_agreement: Interval | None
     categories: list[Category]
     systematic: Interval | None
     majority: CaseRate | None
@@ -130,13 +132,16 @@ def retest(runs: Sequence[RunData]) -> Retest:
     first_verdicts = {v.item_id: v for v in alignment.runs[0].verdicts}
     majority = majority_over_runs(alignment.verdicts)
     parts = variance(alignment, rng)
+    pairs = [run_pair(alignment, a, b) for a, b in combinations(alignment.complete_runs, 2)]
+    panel_agreement, fresh_agreement = _agreement_by_responses(alignment, pairs)
     result = Retest(
         runs=[run_line(alignment, index) for index in range(len(runs))],
         n=len(alignment.items),
         all_runs=combined_rate(alignment) if all_labelled else None,
-        pairs=[run_pair(alignment, a, b) for a, b in combinations(alignment.complete_runs, 2)],
+        pairs=pairs,
         all_same=wilson_clustered(is_same, alignment.clusters),
-        pair_agreement=self_consistency(with_none(table, alignment.n_classes), alignment.clusters),
+        pair_agreement=panel_agreement,
+        fresh_pair_agreement=fresh_agreement,
         categories=[
             Category(str(name), classes.count(name), classes.share(name, alignment.clusters))
             for name in names
@@ -168,6 +173,22 @@ def retest(runs: Sequence[RunData]) -> Retest:
     )
     entries = published_entries(runs, "rerun")
     return replace(result, published_claims=claims(entries, figures(result))) if entries else result
+
+
+def _agreement_by_responses(
+    alignment: AlignedRuns, pairs: Sequence[RunPair]
+) -> tuple[Interval, Interval | None]:
+    """How often two whole runs agree; on the same responses and on others, where there are both.
+
+    Each item counts once, however many pairs of runs there are.
+    """
+    table = with_none(alignment.verdicts[:, alignment.complete_runs], alignment.n_classes)
+    first, second = np.triu_indices(table.shape[1], 1)
+    is_equal = table[:, first] == table[:, second]
+    is_same = np.array([pair.same_responses for pair in pairs])
+    kinds = (is_same, ~is_same) if 0 < is_same.sum() < len(is_same) else (np.ones_like(is_same),)
+    rates = [wilson_clustered(is_equal[:, kind].mean(axis=1), alignment.clusters) for kind in kinds]
+    return rates[0], rates[1] if len(rates) == 2 else None
 
 
 def figures(retest: Retest) -> dict[str, Figure]:

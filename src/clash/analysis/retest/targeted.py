@@ -80,12 +80,15 @@ def classify(alignment: AlignedRuns, runs: Sequence[int]) -> Stability:
     return stability(alignment.verdicts[:, runs], labels)
 
 
-def targets(alignment: AlignedRuns, n_stable: int = STABLE) -> Targets:
-    """The items worth judging again, from the runs on all items."""
+def targets(
+    alignment: AlignedRuns, n_stable: int = STABLE, rng: np.random.Generator | None = None
+) -> Targets:
+    """The items worth judging again, from the runs on all items; ``rng`` draws among equals."""
     return select_targets(
         classify(alignment, alignment.complete_runs),
         alignment.confidence[:, alignment.complete_runs],
         n_stable,
+        rng,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.report.formats import DASH, p_value, percent, share
+from clash.report.formats import DASH, p_value, percent, share, unanimity
 from clash.report.tables import CLUSTERED_LABEL, MOST_ROWS, Table, cut_note
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def disagreements(concordance: Concordance) -> Table:
             " : ".join(line.candidates),
             line.label,
             line.outcome,
-            f"{line.split or ''}{' unanimous' if line.unanimous else ''}",
+            f"{line.split or ''} {unanimity(line)}".strip(),
             DASH if line.confidence is None else f"{line.confidence:.2f}",
             DASH if line.elo_gap is None else f"{line.elo_gap:+.0f}",
         ]

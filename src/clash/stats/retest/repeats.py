@@ -23,7 +23,7 @@ from clash.stats.voting.majority import plurality
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from clash.stats.typing import Codes
+    from clash.stats.typing import Codes, Floats
 
 
 Category = Literal["stable", "unstable", "stably correct", "stably incorrect"]
@@ -198,22 +198,36 @@ def low_confidence_first(confidence: ArrayLike) -> Codes:
     Args:
         confidence: (n, R), or (n,).
     """
+    return np.argsort(_mean_confidence(confidence), kind="stable")
+
+
+def _mean_confidence(confidence: ArrayLike) -> Floats:
+    """(n,), over runs, rounded: equal ones are equal; -1 where no run has one."""
     table = np.atleast_2d(np.asarray(confidence, dtype=float).T).T
     present = ~np.isnan(table)
     total = np.where(present, table, 0.0).sum(axis=1)
     mean = np.divide(
         total, present.sum(axis=1), out=np.full(len(table), -1.0), where=present.any(axis=1)
     )
-    return np.argsort(mean, kind="stable")
+    rounded: Floats = np.round(mean, 9)
+    return rounded
 
 
 @dataclass(frozen=True, slots=True)
 class Targets:
-    """Items worth judging again, as sorted indices."""
+    """Items worth judging again, as sorted indices.
+
+    Attributes:
+        n_level: stable items as confident as the last one taken.
+        n_level_taken: how many of these were taken: a part of them means that lots, or the order
+            of the rows, decided.
+    """
 
     stably_incorrect: Codes
     unstable: Codes
     low_confidence: Codes
+    n_level: int
+    n_level_taken: int
 
     @property
     def indices(self) -> Codes:
@@ -221,28 +235,39 @@ class Targets:
         return np.sort(np.concatenate([self.stably_incorrect, self.unstable, self.low_confidence]))
 
 
-def select_targets(stability: Stability, confidence: ArrayLike, n_stable: int = 31) -> Targets:
+def select_targets(
+    stability: Stability,
+    confidence: ArrayLike,
+    n_stable: int = 31,
+    rng: np.random.Generator | None = None,
+) -> Targets:
     """All stably incorrect, all unstable, and the least confident of the other stable items.
 
-    Items of equal confidence are taken in the order of the rows.
+    Among items of equal confidence lots are drawn, so that no part of the file is preferred.
 
     Args:
         stability: of the runs so far.
         confidence: (n,) or (n, R), of the verdicts.
         n_stable: how many of the last kind, fewer where there are not as many.
+        rng: of the lots; without it, items of equal confidence are taken in the order of the rows.
 
     Raises:
         StatisticsError: confidence of another length.
     """
-    order = low_confidence_first(confidence)
-    if len(order) != len(stability.categories):
-        raise StatisticsError(f"{len(order)} confidences for {len(stability.categories)} items")
+    mean = _mean_confidence(confidence)
+    if len(mean) != len(stability.categories):
+        raise StatisticsError(f"{len(mean)} confidences for {len(stability.categories)} items")
+    lots = np.arange(len(mean)) if rng is None else rng.permutation(len(mean))
+    order = np.lexsort((lots, mean))
     stable = np.isin(stability.categories, ["stably correct", "stable"])
     least = order[stable[order]][:n_stable]
+    is_level = stable & (mean == mean[least[-1]]) if len(least) else np.zeros(len(mean), bool)
     return Targets(
         np.flatnonzero(stability.categories == "stably incorrect"),
         np.flatnonzero(stability.categories == "unstable"),
         np.sort(least),
+        int(is_level.sum()),
+        int(is_level[least].sum()),
     )
 
 
