@@ -20,7 +20,7 @@ GROUPS = {
     ),
     "Statistics": (
         "read_votes", "aggregate", "calibrate", "apply_calibrator", "dependence", "diagnose",
-        "power", "compare", "explain", "gate",
+        "power", "compare", "choose", "explain", "gate",
     ),
     "Results": ("Run", "Records", "Result", "GateResult"),
     "Errors": ("ClashError",),

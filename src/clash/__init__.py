@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from clash.library.statistics import aggregate as aggregate
     from clash.library.statistics import apply_calibrator as apply_calibrator
     from clash.library.statistics import calibrate as calibrate
+    from clash.library.statistics import choose as choose
     from clash.library.statistics import compare as compare
     from clash.library.statistics import dependence as dependence
     from clash.library.statistics import diagnose as diagnose
@@ -50,8 +51,8 @@ _HOMES = {
         "validate", "validate_async",
     ),
     "clash.library.statistics": (
-        "aggregate", "apply_calibrator", "calibrate", "compare", "dependence", "diagnose",
-        "explain", "gate", "power", "read_votes",
+        "aggregate", "apply_calibrator", "calibrate", "choose", "compare", "dependence",
+        "diagnose", "explain", "gate", "power", "read_votes",
     ),
 }  # fmt: skip
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

@@ -37,6 +37,11 @@ COMMANDS: dict[str, list[str]] = {
     "redteam": ["redteam", "baseline", "--n", "6", "--run-id", "attacked"],
     "report": ["report", RUN, "--no-write"],
     "compare": ["compare", "demo", "second"],
+    "choose": [
+        *("choose", "demo", "--max-cost-per-call", "0.003", "--max-latency", "800ms"),
+        *("--price", "aspen=0.004", "--price", "birch=0.002", "--price", "cedar=0.0005"),
+        *("--latency", "aspen=1.1s", "--latency", "birch=700ms", "--latency", "cedar=300ms"),
+    ],
     "gate": ["gate", "demo", "--min", "coverage=0.5"],
     "gate-failed": ["gate", "demo", "--min", "concordance=0.99"],
     "runs": ["runs"],

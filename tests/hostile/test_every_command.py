@@ -74,6 +74,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
         *on_runs("RUN", "--import", "deep.json"),
     ],
     "compare": on_runs("RUN", "runs/honest"),
+    "choose": [*on_runs("RUN"), *on_runs("RUN", "--max-cost-per-call", "0.01", "--worth", "1")],
     "explain": [*on_runs("RUN"), *on_runs("RUN", "--item", "q1")],
     "gate": [
         *on_runs("RUN", "--min", "unanimity=0", "--allow-partial"),

@@ -94,6 +94,7 @@ def test_a_changed_run_is_an_error_of_ours_or_is_shown_as_data(honest, tmp_path,
         lambda: clash.gate(tmp_path / "run", {"unanimity": 0.1}, allow_partial=True),
         lambda: clash.gate(honest, baseline=tmp_path / "run", allow_partial=True),
         lambda: clash.compare(honest, tmp_path / "run"),
+        lambda: clash.choose(tmp_path / "run", worth=0.1),
         lambda: clash.load(tmp_path / "run").votes() and honest,
     ):
         with suppress(ClashError):

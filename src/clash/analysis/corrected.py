@@ -15,8 +15,9 @@ from clash.analysis.label_sample import LabelSample, label_sample
 from clash.analysis.leaderboard import points_table
 from clash.analysis.settling import MARGIN, SMALL
 from clash.errors import StatisticsError
+from clash.stats.choice import PairSample
 from clash.stats.selection.corrected_share import CorrectedShare, corrected_share
-from clash.stats.selection.corrected_strengths import corrected_strengths
+from clash.stats.selection.corrected_strengths import CorrectedStrengths, corrected_strengths
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -215,6 +216,21 @@ def correction(run: RunData, order: Sequence[str]) -> Correction | None:
     )
 
 
+def people_evidence(run: RunData) -> PairSample | CorrectedStrengths | None:
+    """What labels and verdicts together say of the candidates; null where labels do not suffice.
+
+    A pair of two candidates, or the strengths of three or more, in the columns of
+    ``run.candidates``.
+    """
+    sample = label_sample(run)
+    if sample.refusal is not None or not sample.has_label.any():
+        return None
+    table = _Table(run, sample)
+    if len(run.candidates) == 2:
+        return table.pair_sample(0, 1)
+    return table.fit_strengths(run.candidates)
+
+
 def _decide(
     duels: Sequence[tuple[CorrectedDuel, bool]],
     n_labelled: int,
@@ -312,10 +328,34 @@ class _Table:
             share.power,
         )
 
+    def pair_sample(self, first: int, second: int) -> PairSample | None:
+        """Two candidates, by their columns, with the power of the panel's say."""
+        names = self.run.candidates[first], self.run.candidates[second]
+        rows = self._rows_of_pair(*names)
+        panel = self._panel_outcomes(*names)[rows]
+        people = np.array([self._outcome(row, *names) for row in rows.tolist()])
+        share = self._share(people, panel, rows)
+        if share is None:
+            return None
+        chances = self._chances()
+        weights = None if chances is None else 1 / chances[rows]
+        return PairSample(first, second, rows, panel, people, weights, share.power)
+
     def strengths(self, order: Sequence[str]) -> tuple[CorrectedStrength, ...]:
         """Strengths of three candidates or more, best first; none where labels are few."""
-        if len(order) < 3 or self.sample.has_label.sum() < FEWEST_FOR_STRENGTHS:
+        fit = self.fit_strengths(order)
+        if fit is None:
             return ()
+        lines = [
+            CorrectedStrength(name, strength, rate)
+            for name, strength, rate in zip(order, fit.strengths, fit.win_rates, strict=True)
+        ]
+        return tuple(sorted(lines, key=lambda line: -line.strength.estimate))
+
+    def fit_strengths(self, order: Sequence[str]) -> CorrectedStrengths | None:
+        """Strengths in this order; null for two candidates, few labels and a fit that fails."""
+        if len(order) < 3 or self.sample.has_label.sum() < FEWEST_FOR_STRENGTHS:
+            return None
         pairs = [(i, j) for i in range(len(order)) for j in range(i + 1, len(order))]
         people = np.column_stack([self._people_side(order[i], order[j]) for i, j in pairs])
         panel = np.column_stack([self._panel_outcomes(order[i], order[j]) for i, j in pairs])
@@ -324,14 +364,8 @@ class _Table:
                 people, panel, pairs, len(order), self.clusters, chances=self._chances()
             )
         except StatisticsError:
-            return ()
-        if not fit.converged:
-            return ()
-        lines = [
-            CorrectedStrength(name, strength, rate)
-            for name, strength, rate in zip(order, fit.strengths, fit.win_rates, strict=True)
-        ]
-        return tuple(sorted(lines, key=lambda line: -line.strength.estimate))
+            return None
+        return fit if fit.converged else None
 
     def _chances(self) -> Floats | None:
         """The chance of each item to be labelled, by the draw or by its stratum."""

@@ -265,6 +265,11 @@ class RunData:
         run.__dict__.update({k: v for k, v in self.__dict__.items() if k in label_free})
         return run
 
+    def without_labels(self) -> RunData:
+        """The same run as if nobody had labelled an item."""
+        items = tuple(item.model_copy(update={"label": None}) for item in self.items)
+        return replace(self.with_labels(()), items=items)
+
     def panelist(self, judge: str) -> Panelist:
         """A judge by id."""
         return next(p for p in self.rules.panelists if p.id == judge)

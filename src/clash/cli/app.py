@@ -12,6 +12,7 @@ from typer.exceptions import TyperException
 from clash.cli import (
     aggregate,
     calibrate,
+    choose,
     compare,
     datasets,
     demo,
@@ -102,6 +103,7 @@ app.command("report", rich_help_panel=_RUNS)(report.report)
 app.command("explain", rich_help_panel=_RUNS)(explain.explain)
 app.command("review", rich_help_panel=_RUNS)(review.review)
 app.command("compare", rich_help_panel=_RUNS)(compare.compare)
+app.command("choose", rich_help_panel=_RUNS)(choose.choose)
 app.command("gate", rich_help_panel=_RUNS)(gate.gate)
 app.command("runs", rich_help_panel=_RUNS)(runs.runs)
 app.command("view", rich_help_panel=_RUNS)(view.view)

@@ -1,4 +1,4 @@
-"""Statistics by function calls: aggregate, calibrate, dependence, diagnose, power, compare, gate.
+"""Statistics by function calls: aggregate, calibrate, dependence, diagnose, compare, choose, gate.
 
 Each returns a :class:`~clash.library.results.Result`: the typed findings of the analysis, the
 tables that the command of the same name prints, and its JSON.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from clash.analysis.serialize import to_dict
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.analysis.calibration.study import CalibrationStudy
+    from clash.analysis.choice import Choice
     from clash.analysis.compare import RunComparison
     from clash.analysis.dependence import Dependence
     from clash.analysis.diagnosis import Diagnosis
@@ -394,6 +396,58 @@ def compare(
         findings = compute(data, names=run_names(folders), every_record=every_record)
     record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
     headlines = comparison_headline(findings).sentences()
+    return Result(findings, tuple(tables(findings)), headlines, (), record)
+
+
+@speaks_python
+def choose(
+    run: str | Path | Run,
+    *,
+    max_cost_per_call: float | None = None,
+    max_latency: str | float | None = None,
+    latency_quantile: float = 0.5,
+    worth: float | None = None,
+    price: Mapping[str, float] = MappingProxyType({}),
+    latency: Mapping[str, str | float] = MappingProxyType({}),
+    use_labels: bool = True,
+    seed: int | None = None,
+    out: str | Path = _RUNS,
+) -> Result[Choice]:
+    """The best candidate of a run under a price and a time, and whether a dearer one is worth it.
+
+    Args:
+        run: the run.
+        max_cost_per_call: the most that a response may cost, in US dollars.
+        max_latency: the longest that it may take: ``"800ms"``, ``"1.5s"``, or milliseconds.
+        latency_quantile: of the response times, 0.5 for the median.
+        worth: what one more preferred answer is worth, in US dollars.
+        price: US dollars per response by candidate, where the run has none.
+        latency: times by candidate, as ``max_latency``.
+        use_labels: labels that suffice decide what is better; without, the panel alone does.
+        seed: of the draws; by default the run's.
+        out: the folder that run ids are looked up in.
+
+    Raises:
+        ConfigError: a limit is no amount, or names no candidate.
+        InputError: nothing was compared, or a limit needs a figure that no candidate has.
+    """
+    from clash.analysis.choice import ChoiceLimits, seconds_of
+    from clash.analysis.choice import choose as compute
+    from clash.report.choice import choice_headline, tables
+
+    limits = ChoiceLimits(
+        max_cost_per_call,
+        None if max_latency is None else seconds_of(str(max_latency), "--max-latency"),
+        latency_quantile,
+        worth,
+        dict(price),
+        {name: seconds_of(str(time), "--latency") for name, time in latency.items()},
+    )
+    folder = _folder(run, out)
+    with as_run_errors(folder.path):
+        findings = compute(_load(folder), limits, use_labels=use_labels, seed=seed)
+    record = {"run": str(folder.path), **to_dict(findings)}
+    headlines = choice_headline(findings).sentences()
     return Result(findings, tuple(tables(findings)), headlines, (), record)
 
 

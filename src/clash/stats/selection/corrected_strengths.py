@@ -38,12 +38,15 @@ class CorrectedStrengths:
         win_rates: (K,) intervals of the mean chance to beat each of the others.
         power: how much of the panel's say is used; 0 is the labels alone.
         converged: whether the score equation is solved.
+        influence: (G, K), what each source adds to the error of the strengths, with Student's
+            quantile over the normal one in it.
     """
 
     strengths: tuple[Interval, ...]
     win_rates: tuple[Interval, ...]
     power: float
     converged: bool
+    influence: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,23 +128,24 @@ def corrected_strengths(
     data = _Data(y, design, wins - wins.mean(axis=0), weights, encode_clusters(chance, clusters)[1])
     alone, is_solved = _solve(data, np.zeros(n_candidates))
     power = 0.0 if has_label.all() else _power(data, alone)
-    covariance = _covariance(data, alone, 0.0)
+    influence = _influence(data, alone, 0.0)
+    floor = _floor(data, alone, influence)
     strengths = alone
     if power > 0:
         rectifier = -power * (weights @ data.shift)
         solution, is_shifted = _solve(data, rectifier)
-        shifted_covariance = _covariance(data, solution, power)
-        if is_shifted and np.trace(shifted_covariance) < np.trace(covariance):
-            strengths, is_solved = solution, True
+        shifted_influence = _influence(data, solution, power)
+        if is_shifted and (shifted_influence**2).sum() < (influence**2).sum():
+            strengths, is_solved, influence = solution, True, shifted_influence
         else:
-            shifted_covariance, power = covariance, 0.0
-        covariance = shifted_covariance * _floor(data, alone, covariance)
-    else:
-        covariance = covariance * _floor(data, alone, covariance)
+            power = 0.0
+    influence = influence * floor
+    t_factor = t_quantile(level, data.freedom) / normal_quantile(level)
     return CorrectedStrengths(
-        *_intervals(strengths, covariance, int(has_label.sum()), data.freedom, level),
+        *_intervals(strengths, influence.T @ influence, int(has_label.sum()), data.freedom, level),
         power,
         is_solved,
+        influence * t_factor,
     )
 
 
@@ -168,8 +172,8 @@ def _power(data: _Data, strengths: Floats) -> float:
     return max(0.0, (float((scores * w * shift).sum()) + prior * PRIOR_POWER) / spread)
 
 
-def _covariance(data: _Data, strengths: Floats, power: float) -> Floats:
-    """(K, K), by what each source adds to the error (sandwich)."""
+def _influence(data: _Data, strengths: Floats, power: float) -> Floats:
+    """(G, K), what each source adds to the error; the sum of its squares is the sandwich."""
     n = float(data.weights.sum())
     centre = (data.weights @ data.shift) / n
     errors = data.scores(strengths) - power * data.weights[:, None] * (data.shift - centre)
@@ -180,11 +184,11 @@ def _covariance(data: _Data, strengths: Floats, power: float) -> Floats:
     totals = np.column_stack([np.bincount(data.source, column) for column in errors.T])
     inverse = np.linalg.inv(data.information(strengths))
     inverse -= inverse.mean(axis=0)
-    return np.asarray(inverse @ (totals.T @ totals) @ inverse.T, np.float64)
+    return np.asarray(totals @ inverse.T, np.float64)
 
 
-def _floor(data: _Data, strengths: Floats, covariance: Floats) -> Floats:
-    """(K, K), factors that raise variances from the labels to those of the model.
+def _floor(data: _Data, strengths: Floats, influence: Floats) -> Floats:
+    """(K,), factors that raise standard errors from the labels to those of the model.
 
     Few labels show few outcomes, and their spread is then too small: no candidate's variance may be
     below that of as many independent comparisons.
@@ -192,8 +196,8 @@ def _floor(data: _Data, strengths: Floats, covariance: Floats) -> Floats:
     k = len(strengths)
     centre = np.eye(k) - 1 / k
     least = np.diag(centre @ np.linalg.inv(data.information(strengths)) @ centre)
-    factor = np.sqrt(np.maximum(1.0, least / np.maximum(np.diag(covariance), 1e-12)))
-    return np.asarray(np.outer(factor, factor), np.float64)
+    variances = np.maximum((influence**2).sum(axis=0), 1e-12)
+    return np.asarray(np.sqrt(np.maximum(1.0, least / variances)), np.float64)
 
 
 def _intervals(
