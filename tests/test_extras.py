@@ -81,6 +81,8 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
         ("matplotlib", ["diagnose", "VOTES", "--plot", "p"]),
         ("matplotlib", ["simulate", "independent", "--plots", "p"]),
         ("matplotlib", ["simulate", "independent", "--out", "p"]),
+        ("matplotlib", ["study", "ising", "VOTES", "--out", "p"]),
+        ("matplotlib", ["study", "fcps", "VOTES", "--out", "p"]),
         ("matplotlib", ["report", "latest", "--plots", "p"]),
         ("pyarrow", ["validate", "data.parquet", "--panel", "baseline", "--yes"]),
         ("sentence_transformers", ["diagnose", "VOTES", "--similarity", "some-model",

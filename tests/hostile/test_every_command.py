@@ -91,6 +91,8 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "power": on_runs("--from", "RUN"),
     "calibrate": [("votes.jsonl", "--splits", "2", "--jobs", "1"), *on_runs("RUN", "--jobs", "1")],
     "simulate": [("semi-real", "--votes", "bomb.jsonl.gz", "--replications", "2")],
+    "study ising": [("votes.jsonl", "--trials", "2"), ("bomb.jsonl.gz",), ("deep.json",)],
+    "study fcps": [("votes.jsonl", "--splits", "2"), *on_runs("RUN", "--splits", "2")],
     "datasets list": [()],
     "datasets pull": [("mt-bench", "--base-url", "http://evil.example")],
     "datasets sample": [("bomb.jsonl.gz",), *on_runs("calibration-pairs", "--from", "RUN")],

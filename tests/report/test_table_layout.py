@@ -37,6 +37,8 @@ COMMANDS = (
     ["power", "--for", "paired", "--panel", "0.9,0.6", "--icc", "0.3", "--n", "50"],
     ["simulate", "three-judges"],
     ["simulate", "--list"],
+    ["study", "ising", "votes.jsonl", "--trials", "2"],
+    ["study", "fcps", "votes.jsonl", "--splits", "2"],
     ["datasets", "list"],
     ["doctor"],
 )

@@ -36,6 +36,7 @@ from clash.cli import (
     schema,
     seal,
     simulate,
+    study,
     trust,
     validate,
     verify,
@@ -118,6 +119,7 @@ app.command("prereg", rich_help_panel=_STATISTICS)(prereg.prereg)
 app.command("power", rich_help_panel=_STATISTICS)(power.power)
 app.command("calibrate", rich_help_panel=_STATISTICS)(calibrate.calibrate)
 app.command("simulate", rich_help_panel=_STATISTICS)(simulate.simulate)
+app.add_typer(study.app, rich_help_panel=_STATISTICS)
 app.add_typer(datasets.app, rich_help_panel="Data")
 
 

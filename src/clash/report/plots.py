@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 DOTS_PER_INCH = 144
 MOST_CELLS_WITH_NUMBERS = 16
 MOST_INSIDE = 7
+MOST_TICKS = 7
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -40,7 +41,8 @@ class PlotCurve:
     Attributes:
         error: half the height of the error bar at each point, or how far it reaches below and how
             far above; null for none.
-        style: ``line``, ``points``, or ``level`` (a dashed horizontal line).
+        style: ``line``, ``points``, ``joined`` (points with a line through them), or ``level`` (a
+            dashed horizontal line).
         colour: its place among the colours; by default the next one.
     """
 
@@ -48,7 +50,7 @@ class PlotCurve:
     x: Sequence[float]
     y: Sequence[float]
     error: Sequence[float] | tuple[Sequence[float], Sequence[float]] | None = None
-    style: Literal["line", "points", "level"] = "line"
+    style: Literal["line", "points", "joined", "level"] = "line"
     colour: int | None = None
 
 
@@ -164,10 +166,20 @@ def curves(
             axes.set_ylabel(y_label)
             if log_x:
                 axes.set_xscale("log")
+                _tick_values(axes, panel)
             if y_range is not None:
                 axes.set_ylim(*y_range)
             _legend(axes, len(panel))
     return figure
+
+
+def _tick_values(axes: Axes, panel: Sequence[PlotCurve]) -> None:
+    """The values of the curves as ticks: powers of ten say little of 50 to 700 labels."""
+    values = sorted({float(x) for curve in panel for x in curve.x})
+    every = -(-len(values) // MOST_TICKS) or 1
+    ticks = values[::-1][::every][::-1]
+    axes.set_xticks(ticks, [f"{x:g}" for x in ticks])
+    axes.set_xticks([], minor=True)
 
 
 def _legend(axes: Axes, curves: int) -> None:
@@ -182,14 +194,15 @@ def _draw(axes: Axes, curve: PlotCurve) -> None:
     colour = None if curve.colour is None else f"C{curve.colour}"
     if curve.style == "level":
         axes.axhline(curve.y[0], label=curve.name, linestyle="--", linewidth=0.9, color="0.4")
-    elif curve.error is not None or curve.style == "points":
+    elif curve.error is not None or curve.style in {"points", "joined"}:
         axes.errorbar(
             curve.x,
             curve.y,
             yerr=curve.error,
             label=curve.name,
-            fmt="o",
+            fmt="o-" if curve.style == "joined" else "o",
             markersize=3.5,
+            linewidth=1.2,
             capsize=2,
             color=colour,
         )

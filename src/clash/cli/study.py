@@ -1,0 +1,265 @@
+"""``clash study``: the papers' experiments on your own votes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clash.cli.options import (
+    AsJson,
+    Decisive,
+    Judges,
+    Presentation,
+    Quiet,
+    RunsFolder,
+    Seed,
+    Subset,
+    VotesArgument,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from matplotlib.figure import Figure
+
+    from clash.report.tables import Table
+
+app = typer.Typer(
+    name="study",
+    no_args_is_help=True,
+    help="Repeat the papers' experiments on your own labelled votes.",
+)
+
+OutFolder = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", help="Folder for the figures (SVG, PNG) and study.json."),
+]
+MostItems = Annotated[
+    int | None,
+    typer.Option("--most-items", min=30, help="Use a random sample of so many rows at most."),
+]
+
+
+@app.command("ising")
+def ising_(
+    source: VotesArgument,
+    trials: Annotated[
+        int, typer.Option("--trials", min=2, help="Random draws of items and judges.")
+    ] = 20,
+    train: Annotated[
+        str | None,
+        typer.Option("--train", help="Numbers of training items, comma separated."),
+    ] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option("--k", help="Numbers of judges, comma separated; default: 3 to 10."),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            "--methods",
+            help="Models, comma separated; default: all but ising-pseudo and ising-pseudo-class, the"
+            " paper's own algorithm, which is slow.",
+        ),
+    ] = None,
+    pool: Annotated[
+        int,
+        typer.Option(
+            "--pool", min=3, max=15, help="Judges that trials draw from: those that voted most."
+        ),
+    ] = 10,
+    most_items: MostItems = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option("--threshold", help="Score from which on a vote or label is side 1."),
+    ] = None,
+    judges: Judges = None,
+    subset: Subset = None,
+    presentation: Presentation = None,
+    decisive: Decisive = False,
+    out: OutFolder = None,
+    runs: RunsFolder = Path("runs"),
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Test accuracy of models without labels, by training items and by judges.
+
+    The layout of table 1 and figure 3 of the Ising paper.
+
+    `clash study ising votes.jsonl --out study`
+    """
+    from clash.cli.sources import vote_selection
+    from clash.extras import require
+    from clash.report import studies as report
+    from clash.reproduction.studies.ising_study import IsingPlan, ising_study
+    from clash.reproduction.studies.sweep import MODELS, USUAL
+
+    if out is not None:
+        require("matplotlib", field="--out")
+    plan = IsingPlan(
+        trials=trials,
+        train=_numbers(train, "--train", 20),
+        sizes=_numbers(sizes, "--k", 3, most=pool),
+        pool=pool,
+        most_items=most_items,
+        methods=USUAL if methods is None else _names(methods, list(MODELS)),
+        threshold=threshold,
+    )
+    selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
+    votes = selection.votes()
+    with _progress("trials", trials, quiet=quiet or as_json) as advance:
+        study = ising_study(votes, plan, seed or 0, advance)
+    _show(
+        study,
+        report.ising_tables(study),
+        [report.ising_answer(study), report.ising_setting(study)],
+        out,
+        lambda: report.ising_figures(study),
+        as_json=as_json,
+    )
+
+
+@app.command("fcps")
+def fcps_(
+    source: VotesArgument,
+    splits: Annotated[int, typer.Option("--splits", min=2, help="Random splits by source.")] = 30,
+    labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels", help="Numbers of calibration labels, comma separated; default: 50 to 800."
+        ),
+    ] = None,
+    pool: Annotated[
+        int,
+        typer.Option("--pool", min=2, max=12, help="Judges of the panel: those that voted most."),
+    ] = 7,
+    most_items: MostItems = None,
+    judges: Judges = None,
+    subset: Subset = None,
+    presentation: Presentation = None,
+    decisive: Decisive = False,
+    out: OutFolder = None,
+    runs: RunsFolder = Path("runs"),
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+) -> None:
+    """Joint tables against scalar families as labels grow: which map from votes to labels to fit.
+
+    Tables 2, 3 and 7 to 11 and the figures of the finite-calibration paper.
+
+    `clash study fcps votes.jsonl --out study`
+    """
+    from clash.cli.sources import vote_selection
+    from clash.extras import require
+    from clash.report import studies as report
+    from clash.reproduction.studies.fcps_study import FEWEST_BUDGET, FcpsPlan, fcps_study
+
+    if out is not None:
+        require("matplotlib", field="--out")
+    plan = FcpsPlan(splits, _numbers(labels, "--labels", FEWEST_BUDGET), pool, most_items)
+    selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
+    votes = selection.votes()
+    with _progress("splits", splits, quiet=quiet or as_json) as advance:
+        study = fcps_study(votes, plan, seed or 0, advance)
+    _show(
+        study,
+        report.fcps_tables(study),
+        [report.fcps_answer(study), report.fcps_setting(study)],
+        out,
+        lambda: report.fcps_figures(study),
+        as_json=as_json,
+    )
+
+
+def _numbers(
+    text: str | None, option: str, least: int, *, most: int | None = None
+) -> tuple[int, ...] | None:
+    """Whole numbers, ascending.
+
+    Raises:
+        ConfigError: something else, or a number out of range.
+    """
+    from clash.errors import ConfigError
+
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
+        raise ConfigError(
+            f"{text!r} are not whole numbers", field=option, hint=f"{option} {least},{2 * least}"
+        )
+    numbers = sorted({int(part) for part in parts})
+    if numbers[0] < least or (most is not None and numbers[-1] > most):
+        limits = f"at least {least}" if most is None else f"{least} to {most}"
+        raise ConfigError(f"numbers of {text!r} are out of range", field=option, hint=limits)
+    return tuple(numbers)
+
+
+def _names(text: str, allowed: Sequence[str]) -> tuple[str, ...]:
+    from clash.errors import ConfigError, one_of
+
+    names = [part.strip() for part in text.split(",")]
+    for name in names:
+        if name not in allowed:
+            raise ConfigError(
+                f"there is no model {name!r}", field="--methods", hint=one_of(name, list(allowed))
+            )
+    return tuple(dict.fromkeys(names))
+
+
+def _progress(unit: str, total: int, *, quiet: bool) -> Any:  # noqa: ANN401 - a context manager
+    from contextlib import contextmanager
+
+    @contextmanager
+    def bar() -> Iterator[Callable[[int], None]]:
+        if quiet:
+            yield lambda _n: None
+            return
+        from rich.progress import Progress
+
+        from clash.cli.common import stderr
+
+        with Progress(console=stderr(), transient=True) as progress:
+            task = progress.add_task(unit, total=total)
+            yield lambda n: progress.update(task, completed=n)
+
+    return bar()
+
+
+def _show(
+    study: Any,  # noqa: ANN401 - either study
+    tables: Sequence[Table],
+    sentences: Sequence[str],
+    out: Path | None,
+    figures: Callable[[], dict[str, Figure]],
+    *,
+    as_json: bool,
+) -> None:
+    from clash.analysis.serialize import to_dict
+    from clash.cli.common import print_json, print_tables, print_written, stdout
+    from clash.report.terminal import print_text
+
+    record = to_dict(study)
+    paths = [] if out is None else _write(record, out, figures())
+    if as_json:
+        print_json({**record, "written": paths})
+        return
+    for sentence in sentences:
+        print_text(stdout(), sentence)
+    print_tables(tables)
+    print_written(paths)
+
+
+def _write(record: dict[str, Any], out: Path, figures: dict[str, Figure]) -> list[str]:
+    import json
+
+    from clash.report.studies import write_figures
+
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / "study.json"
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return [str(path), *map(str, write_figures(figures, out))]
