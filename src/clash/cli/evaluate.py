@@ -19,8 +19,10 @@ from clash.cli.options import (
     Looks,
     MaxCost,
     Method,
+    Metrics,
     MinConfidence,
     Models,
+    Otel,
     OutOrConfig,
     PanelName,
     PerJudge,
@@ -104,6 +106,8 @@ def evaluate(
     trust_host: TrustHost = None,
     seed: Seed = None,
     watch: Watch = False,
+    otel: Otel = False,
+    metrics: Metrics = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -148,7 +152,7 @@ def evaluate(
         "out": None if out is None else str(out),
     }
     environ = environment(env_file, trust_host)
-    observer = RunObserver(quiet=quiet or as_json, watch=watch)
+    observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
     earlier = open_run(replay, out or Path("runs"), observer) if replay else None
     setup = prepare(
         read_config(config, settings),

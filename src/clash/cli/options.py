@@ -74,6 +74,23 @@ Watch = Annotated[
     bool, typer.Option("--watch", help="Show the run in the browser while judgments arrive.")
 ]
 
+Otel = Annotated[
+    bool,
+    typer.Option(
+        "--otel",
+        envvar="CLASH_OTEL",
+        help="Send spans to the OpenTelemetry collector that OTEL_EXPORTER_OTLP_ENDPOINT names.",
+    ),
+]
+Metrics = Annotated[
+    Path | None,
+    typer.Option(
+        "--metrics",
+        envvar="CLASH_METRICS",
+        help="Write Prometheus metrics to this file while the run goes on.",
+    ),
+]
+
 # -- who judges, and how -------------------------------------------------------------------------
 
 Models = Annotated[

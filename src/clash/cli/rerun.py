@@ -10,6 +10,8 @@ from clash.cli.options import (
     AsJson,
     Batch,
     EnvFile,
+    Metrics,
+    Otel,
     Out,
     Prereg,
     Quiet,
@@ -85,6 +87,8 @@ def rerun(
     env_file: EnvFile = None,
     trust_host: TrustHost = None,
     watch: Watch = False,
+    otel: Otel = False,
+    metrics: Metrics = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -109,7 +113,7 @@ def rerun(
     )
     from clash.pipeline.sources import open_run
 
-    observer = RunObserver(quiet=quiet or as_json, watch=watch)
+    observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
     folders = [open_run(run, out, observer) for run in runs]
     parent = folders[0]
     if compare:

@@ -9,6 +9,8 @@ from clash.cli.options import (
     AsJson,
     Batch,
     EnvFile,
+    Metrics,
+    Otel,
     Out,
     Quiet,
     RunArgument,
@@ -40,6 +42,8 @@ def resume(
     env_file: EnvFile = None,
     trust_host: TrustHost = None,
     watch: Watch = False,
+    otel: Otel = False,
+    metrics: Metrics = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -56,7 +60,7 @@ def resume(
     from clash.pipeline.sources import open_run
 
     environ = environment(env_file, trust_host)
-    observer = RunObserver(quiet=quiet or as_json, watch=watch)
+    observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
     folder = open_run(run, out, observer)
     if cancel_batches and all(batch.state == "ended" for batch in folder.batches()):
         say("no batch of this run is with a provider", style="")

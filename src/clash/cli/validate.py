@@ -21,7 +21,9 @@ from clash.cli.options import (
     ExcludeSelf,
     MaxCost,
     Method,
+    Metrics,
     MinConfidence,
+    Otel,
     OutOrConfig,
     PanelName,
     PerJudge,
@@ -100,6 +102,8 @@ def validate(
     trust_host: TrustHost = None,
     seed: Seed = None,
     watch: Watch = False,
+    otel: Otel = False,
+    metrics: Metrics = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -137,7 +141,7 @@ def validate(
         "out": None if out is None else str(out),
     }
     environ = environment(env_file, trust_host)
-    observer = RunObserver(quiet=quiet or as_json, watch=watch)
+    observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
     draw = Draw(
         n,
         sample_seed,

@@ -1,39 +1,93 @@
-"""The terminal as observer of a run that a page in the browser shows too."""
+"""The terminal as observer of a run that others watch too: a page, a collector, a metrics file."""
 
 from __future__ import annotations
 
 import sys
 import webbrowser
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Self
 
 from clash.cli.common import say
 from clash.cli.observer import TerminalObserver
+from clash.pipeline.options import CostCounter
+from clash.secrets.redaction import Redactor
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from clash.collect.calling import Ask
+    from clash.collect.run import Progress
+    from clash.records import Call
     from clash.view.server import ViewServer
 
 
 class RunObserver(TerminalObserver):
-    """Watches runs for the terminal and, with ``watch``, for a page of each, while it is entered.
+    """Watches runs for the terminal and whoever else wants to, while it is entered.
 
     On leaving, a page that is open is given the time to become the report.
+
+    Args:
+        quiet: show neither details nor progress.
+        watch: serve a page of each run.
+        otel: send spans to an OpenTelemetry collector.
+        metrics: the file to write Prometheus metrics to; null writes none.
+
+    Raises:
+        MissingPackageError: the packages that ``otel`` or ``metrics`` need are not installed.
     """
 
-    def __init__(self, *, quiet: bool, watch: bool) -> None:
+    def __init__(
+        self, *, quiet: bool, watch: bool, otel: bool = False, metrics: Path | None = None
+    ) -> None:
+        from clash.extras import require
+
         super().__init__(quiet=quiet)
-        self._watch = watch
+        if otel:
+            require("opentelemetry.sdk", field="--otel")
+        if metrics is not None:
+            require("prometheus_client", field="--metrics")
+        self._watch, self._otel, self._metrics = watch, otel, metrics
         self._server: ViewServer | None = None
         self._path: Path | None = None
+        self._monitors: list[Progress] = []
+        self._stack = ExitStack()
+        self._redactor = Redactor()
+
+    def learn(self, redact: Redactor) -> None:
+        """Keep these secrets out of what others see too."""
+        super().learn(redact)
+        self._redactor = redact
 
     def run_opened(self, path: Path) -> None:
-        """Serve the page of a run."""
-        if not self._watch or path == self._path:
+        """Begin to tell others of a run, unless they hear of it already."""
+        if path == self._path:
             return
+        self._path = path
+        self._open_monitors(path)
+        if self._watch:
+            self._serve(path)
+
+    def _open_monitors(self, path: Path) -> None:
+        self._stack.close()  # the run before has ended
+        self._monitors = []
+        if self._otel:
+            from clash.integrations.telemetry import Telemetry
+
+            telemetry = Telemetry(path, self._redactor, self._warn)
+            self._monitors.append(self._stack.enter_context(telemetry))
+        if self._metrics is not None:
+            from clash.integrations.metrics import MetricsFile
+
+            file = MetricsFile(self._metrics, path.name, self._warn)
+            self._monitors.append(self._stack.enter_context(file))
+
+    def _warn(self, text: str) -> None:
+        self.note(text, "warning")
+
+    def _serve(self, path: Path) -> None:
         from clash.view.server import ViewServer
 
-        self._path = path
         if self._server is None:
             self._server = ViewServer(path.parent)
             self._server.__enter__()
@@ -41,10 +95,17 @@ class RunObserver(TerminalObserver):
         say(f"watch the run at {url}", style="bold")
         webbrowser.open(url)
 
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """What the terminal shows, and whoever else hears of the run."""
+        with super().progress() as shown:
+            yield Audience([shown, *self._monitors]) if self._monitors else shown
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._stack.close()
         if self._server is None:
             return
         try:
@@ -52,3 +113,44 @@ class RunObserver(TerminalObserver):
                 self._server.linger()
         finally:
             self._server.__exit__()
+
+
+class Audience(CostCounter):
+    """Tells several listeners what one is told."""
+
+    def __init__(self, listeners: list[Progress]) -> None:
+        super().__init__()
+        self._listeners = listeners
+
+    def count_spent(self, usd: float) -> None:
+        """Money of earlier processes."""
+        super().count_spent(usd)
+        for listener in self._listeners:
+            listener.count_spent(usd)
+
+    def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
+        """A stage begins."""
+        for listener in self._listeners:
+            listener.stage_began(name, totals)
+
+    def attempt_began(self, ask: Ask) -> None:
+        """An attempt goes out."""
+        super().attempt_began(ask)
+        for listener in self._listeners:
+            listener.attempt_began(ask)
+
+    def attempt_ended(self, ask: Ask, call: Call) -> None:
+        """An attempt ended."""
+        super().attempt_ended(ask, call)
+        for listener in self._listeners:
+            listener.attempt_ended(ask, call)
+
+    def count_done(self, actor: str, *, failed: bool) -> None:
+        """A piece of work ended."""
+        for listener in self._listeners:
+            listener.count_done(actor, failed=failed)
+
+    def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
+        """A batch was looked after."""
+        for listener in self._listeners:
+            listener.batch_polled(model, n_done, n_rows)
