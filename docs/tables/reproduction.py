@@ -6,11 +6,13 @@ python docs/tables/reproduction.py ../shared/data/agent-clash --check    # 1 whe
 
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from clash.analysis.compare import compare
 from clash.analysis.findings import compute_findings
-from clash.analysis.retest import retest
+from clash.analysis.retest import align, retest
+from clash.analysis.retest.targeted import classify
 from clash.analysis.rundata import RunData
 from clash.pipeline.foreign_runs import write_run
 from clash.report import markdown
@@ -18,6 +20,7 @@ from clash.report.claims import claims_table
 from clash.reproduction.agent_clash import paper_figures
 from clash.reproduction.conversion import convert
 from clash.stats.hypothesis_tests import binomial_tail
+from clash.stats.retest import select_targets
 from clash.store.folder import RunFolder
 
 PAGE = Path(__file__).parents[1] / "reproduction.md"
@@ -166,8 +169,9 @@ def points(reports, data, published):
         f" people do in {people} ({people / n:.1%}). GPT-4's `strong anti-self-bias` of -25.0"
         f" points is {100 * gpt4.test.difference.estimate:+.1f}"
         f" [{100 * gpt4.test.difference.low:+.1f}, {100 * gpt4.test.difference.high:+.1f}].",
-        "**Section 8.3**: 8 of 11 disagreements go to the stronger model in the order of how often"
-        " people choose each; by the two tiers of Table 2 it is"
+        "**Section 8.3**: 8 of 11 disagreements go to the stronger model in the order of the rate at"
+        " which people choose each where it appears; by the counts of Section 8.1 it is"
+        f" {by_count(data['mt-bench'])}, and by the two tiers of Table 2 it is"
         f" {claims['direction.tier.stronger', 'disagreements to a higher tier'].own_value:.0f}, the rest"
         " stays within a tier or goes down. The exact sign test of 8 to 3 has p ="
         f" {sign.own_value:.3f}, not 0.13.",
@@ -180,9 +184,125 @@ def points(reports, data, published):
         f" [{e2e.pair_agreement.low:.0%}, {e2e.pair_agreement.high:.0%}]. No responses were judged"
         " twice there, so generation and judgment cannot be told apart"
         " (`clash rerun` and `clash rerun --regenerate` together can).",
-        "**Table 9** has 25 Arena models; the result file names"
-        f" {claims['run2.candidates', 'Arena, models'].own_value:.0f}.",
+        "**Table 9** has 25 Arena models: these are the ones that people chose at least once;"
+        f" {claims['run2.candidates', 'Arena, models'].own_value:.0f} appear.",
+        *further_points(data, published, by),
     ]
+
+
+def further_points(data, published, by):
+    """Corrections that no single published figure states."""
+    mt_bench, arena = data["mt-bench"], data["arena-1"]
+    beside = by[("mt-bench",), False].concordance
+    alike = ", ".join(
+        f"{number(earlier)} = {number(item)}" for item, earlier in beside.repeats.items()
+    )
+    low, high, sides = cohens_interval(mt_bench)
+    pair = {"claude-3.5-sonnet", "gemini-1.5-pro"}
+    missed = [
+        [number(item) for item, names in arena.responders.items() if set(names) == pair
+         and is_missed(data[run], item)]
+        for run in ("arena-1", "arena-2")
+    ]  # fmt: skip
+    both = [item for item in missed[0] if item in missed[1]]
+    target = by_published_confidence(data, published)
+    own = by_own_confidence(data)
+    return [
+        f"**Sample**: {len(beside.repeats)} of the 100 MT-Bench evaluations repeat another one,"
+        f" prompt and both responses ({alike}). On unique pairs the panel agrees with people on"
+        f" {beside.unique.right:.0f} of {beside.unique.n} ({beside.unique.estimate:.1%}). `clash"
+        " validate` leaves such pairs out, `clash report` gives both figures.",
+        f"**kappa's interval** in Section 8.2.1, [0.632, 0.895], is that of another kappa than the"
+        f" 0.760 beside it: Cohen's over the listed sides of the 99 judged, {sides:.3f}"
+        f" [{low:.3f}, {high:.3f}].",
+        f"**Section 9.4** has 3 of 5 evaluations of claude-3.5-sonnet : gemini-1.5-pro wrong in both"
+        f" runs. Three are wrong in each, {listing(missed[0])} and {listing(missed[1])}; in both it"
+        f" is {len(both)}.",
+        f"**Section 9.3**, the 31 stably correct items of least confidence: by the published"
+        f" confidence our selection is {target.n_same} of the 31, for {target.below} lie below the"
+        f" last confidence and {target.taken} of {target.level} equals are the first in the file."
+        f" By the margin of the panel alone, as clash computes it, {own.below} lie below and"
+        f" {own.taken} of {own.level} equals have to be drawn; `clash rerun --targeted` draws them by"
+        " lot and notes the seed.",
+    ]
+
+
+def by_count(run):
+    """Disagreements to and from the model that people choose more often, as 7 to 4."""
+    from collections import Counter
+
+    chosen = Counter(run.truth.values())
+    ways = [
+        chosen[verdict.winner] - chosen[run.truth[verdict.item_id]]
+        for verdict in run.verdicts
+        if verdict.winner and verdict.winner != run.truth[verdict.item_id]
+    ]
+    return f"{sum(way > 0 for way in ways)} to {sum(way < 0 for way in ways)}"
+
+
+def cohens_interval(run):
+    """Cohen's kappa over the listed sides of the judged items, p_e from the margins: Wald's bounds."""
+    order = run.responders
+    sides = [
+        (order[v.item_id].index(run.truth[v.item_id]), order[v.item_id].index(v.winner))
+        for v in run.verdicts
+        if v.winner
+    ]
+    n = len(sides)
+    agree = sum(a == b for a, b in sides) / n
+    first, second = (sum(side) / n for side in zip(*sides, strict=True))
+    chance = first * second + (1 - first) * (1 - second)
+    kappa = (agree - chance) / (1 - chance)
+    error = 1.96 * (agree * (1 - agree) / n) ** 0.5 / (1 - chance)
+    return kappa - error, kappa + error, kappa
+
+
+def is_missed(run, item):
+    verdict = next(v for v in run.verdicts if v.item_id == item)
+    return verdict.winner != run.truth[item]
+
+
+def number(item):
+    """The number of an item, as the paper has it."""
+    return int(item.rpartition("-")[2])
+
+
+def listing(numbers):
+    return "{" + ", ".join(map(str, numbers)) + "}"
+
+
+@dataclass(frozen=True)
+class TargetedDraw:
+    """How the 31 least confident stable items come about, and how many are the paper's."""
+
+    n_same: int
+    below: int
+    taken: int
+    level: int
+
+
+def by_published_confidence(data, published):
+    alignment = align([data["arena-1"], data["arena-2"]])
+    confidence = [
+        [published[run][item]["confidence"] for run in ("arena-1", "arena-2")]
+        for item in alignment.items
+    ]
+    return drawn(alignment, confidence, data)
+
+
+def by_own_confidence(data):
+    alignment = align([data["arena-1"], data["arena-2"]])
+    return drawn(alignment, alignment.confidence, data)
+
+
+def drawn(alignment, confidence, data):
+    found = select_targets(classify(alignment, alignment.complete_runs), confidence, 31)
+    third = {item.item_id for item in data["arena-3"].items}
+    taken = [alignment.items[row] for row in found.low_confidence]
+    below = len(taken) - found.n_level_taken
+    return TargetedDraw(
+        sum(item in third for item in taken), below, found.n_level_taken, found.n_level
+    )
 
 
 def total(split):

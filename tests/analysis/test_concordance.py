@@ -11,6 +11,7 @@ from clash.analysis.concordance import concordance, labelled_cases
 from clash.analysis.findings import compute_findings, figures
 from clash.analysis.serialize import to_dict
 from clash.report.concordance import tables
+from clash.report.headline import run_headline
 
 ROWS = [
     ("a", "aaa"),
@@ -256,3 +257,20 @@ def test_a_panel_that_adds_noise_shows_that_more_judges_do_not_pay(tmp_path):
     found = concordance(run(tmp_path, items, judges=names)).subpanels
     assert found.sizes[0].best.judges == ("j1",)
     assert found.sizes[4].mean < found.sizes[0].best.concordance.low
+
+
+def test_an_exact_repeat_is_named_and_the_rate_without_it_is_given(tmp_path):
+    """i2 shows what i0 shows; i3 has its responses under another prompt; i4 lacks a response."""
+    texts = [{"a": "yes", "b": "no"}, {"a": "x", "b": "y"}] + [{"a": "yes", "b": "no"}] * 3
+    rows = [("a", "bbb"), ("a", "aaa"), ("a", "bbb"), ("a", "aaa"), ("a", "aaa")]
+    prompt = ["Q?", "R?", "Q?", "S?", "Q?"]
+    items = pairs(rows, texts=texts, prompt=prompt)
+    items[4]["texts"] = {"a": "yes", "b": None}
+    data = run(tmp_path, items)
+    found = concordance(data)
+    assert found.repeats == {"i2": "i0"}
+    assert (found.headline.rate.right, found.headline.rate.n) == (3, 5)
+    assert (found.unique.right, found.unique.n) == (3, 4)
+    (note,) = [n for n in run_headline(compute_findings(data)).notes if "repeat" in n]
+    assert note == "1 of 5 pairs repeat another, responses and all: 3 of 4 (75.0%) without them."
+    assert concordance(run(tmp_path, pairs(rows), name="none")).unique is None

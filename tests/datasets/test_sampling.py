@@ -150,6 +150,10 @@ def test_a_pair_that_stands_twice_is_drawn_once():
         builder.add(HERE, item_id, "Q?", {"x": "a", "y": "b"}, label="x")
     drawn = sample(builder.build(), SamplingRules(), rng())
     assert drawn.dataset.excluded_by_reason() == {"same prompt and responses as another item": 1}
+    assert "keep_repeats" not in drawn.rules.record()
+    whole = sample(builder.build(), SamplingRules(keep_repeats=True), rng())
+    assert [item.item_id for item in whole.dataset.items] == ["1", "2"]
+    assert whole.rules.record()["keep_repeats"] is True
 
 
 def test_rules_follow_the_data_set():

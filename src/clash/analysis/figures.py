@@ -64,7 +64,16 @@ FAMILIES = (
         "points.",
         "self.",
     ),
-    *("split.", "tag.", "tier.", "unanimous.", "win_rate.", "win_rate_ties_half.", "winner."),
+    *(
+        "split.",
+        "tag.",
+        "tier.",
+        "unanimous.",
+        "unique.",
+        "win_rate.",
+        "win_rate_ties_half.",
+        "winner.",
+    ),
 )
 """Beginnings of figures whose names go on with that of a candidate, a judge or a group."""
 
@@ -134,7 +143,7 @@ def claims(entries: Sequence[Mapping[str, object]], figures: Mapping[str, Figure
     for entry in entries:
         name, digits = str(entry["figure"]), int(str(entry.get("digits", 0)))
         published_value = float(str(entry["value"]))
-        own_value = figures[name].value if name in figures else None
+        own_value = _value(name, figures)
         is_same = own_value is not None and math.isclose(
             round_half_up(own_value, digits), published_value, abs_tol=1e-9
         )
@@ -151,6 +160,16 @@ def claims(entries: Sequence[Mapping[str, object]], figures: Mapping[str, Figure
             )
         )
     return comparisons
+
+
+def _value(name: str, figures: Mapping[str, Figure]) -> float | None:
+    """A figure, or with ``.low`` or ``.high`` after its name an end of its interval; null for none."""
+    if name in figures:
+        return figures[name].value
+    base, _, end = name.rpartition(".")
+    if base not in figures or end not in ("low", "high"):
+        return None
+    return figures[base].low if end == "low" else figures[base].high
 
 
 def round_half_up(value: float, digits: int) -> float:
@@ -172,6 +191,8 @@ def concordance_figures(concordance: Concordance) -> NamedFigures:
     yield "concordance.wilson", Figure.of(head.rate.wilson)
     yield from _bounds("concordance.wilson", head.rate.wilson)
     yield from _count("labelled", head.rate)
+    if concordance.unique is not None:
+        yield from _count("unique", concordance.unique)
     for kappa in concordance.kappas:
         yield kappa.key, Figure.of(kappa.interval)
         yield from _bounds(kappa.key, kappa.interval)

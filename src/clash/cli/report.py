@@ -29,6 +29,14 @@ def report(
             show_default=False,
         ),
     ] = None,
+    drop_repeats: Annotated[
+        bool,
+        typer.Option(
+            "--drop-repeats",
+            help="Leave out items that repeat another one, prompt and responses alike; writes no"
+            " report.",
+        ),
+    ] = False,
     plots: Annotated[
         Path | None,
         typer.Option("--plots", help="Write every chart as SVG and PNG to this folder."),
@@ -54,6 +62,7 @@ def report(
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_findings
     from clash.cli.sources import open_run
+    from clash.datasets.dataset import exact_repeats
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
     from clash.report.card import check_card_path, verdict_card, write_card
@@ -75,6 +84,10 @@ def report(
         else:
             print_walk(stdout(), steps)
         return
+    if drop_repeats:
+        repeats = exact_repeats(data.items, data.all_texts)
+        data = data.only({i.item_id for i in data.items if i.item_id not in repeats})
+        write = False
     findings = compute_findings(data)
     if _is_rewritten(folder, data.manifest, write):
         rewrite_report(folder, findings, data, TerminalObserver(quiet=False))

@@ -69,6 +69,13 @@ def validate(
         Stratify | None,
         typer.Option("--stratify", help="Keep the proportions of this field in the sample."),
     ] = None,
+    keep_repeats: Annotated[
+        bool,
+        typer.Option(
+            "--keep-repeats",
+            help="Judge pairs again that repeat another one, prompt and responses alike.",
+        ),
+    ] = False,
     tiers: Annotated[
         Path | None,
         typer.Option("--tiers", help="YAML: tier (or tier, elo, family) by candidate."),
@@ -148,6 +155,7 @@ def validate(
         None if rules is None else rules.value,
         None if stratify is None else stratify.value,
         cache,
+        keep_repeats,
     )
     sample = draw_labelled(dataset, draw)
     earlier = open_run(replay, out or Path("runs"), observer) if replay else None

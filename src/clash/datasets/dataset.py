@@ -20,7 +20,7 @@ from clash.labels import TIE, ItemLabel, Truth
 from clash.records import Item, Label, Response, candidates_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from clash.datasets.record_files import SourceRow
@@ -246,12 +246,28 @@ def _with_groups(items: Collection[Item]) -> Iterator[Item]:
 
 
 def repeats(dataset: Dataset) -> dict[str, str]:
-    """Items that show what an earlier one shows, prompt and responses alike: that one's id."""
-    texts = dataset.texts()
+    """:func:`exact_repeats` of a data set."""
+    return exact_repeats(dataset.items, dataset.texts())
+
+
+def exact_repeats(
+    items: Iterable[Item], texts: Mapping[str, Mapping[str, str | None]]
+) -> dict[str, str]:
+    """Items that show what an earlier one shows, prompt and responses alike: that one's id.
+
+    An item of which a text is not there repeats none that is known of.
+
+    Args:
+        items: in their order.
+        texts: response by item and candidate.
+    """
     first: dict[tuple[object, ...], str] = {}
     again = {}
-    for item in dataset.items:
-        content = (_turns_of(item), *sorted(texts[item.item_id].items()))
+    for item in items:
+        responses = texts[item.item_id]
+        if not responses or None in responses.values():
+            continue
+        content = (_turns_of(item), *sorted(responses.items()))
         earlier = first.setdefault(content, item.item_id)
         if earlier != item.item_id:
             again[item.item_id] = earlier

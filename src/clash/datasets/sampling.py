@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from clash.datasets import published_models
 from clash.datasets.dataset import Dataset, Exclusion, ItemFacts, repeats
@@ -37,6 +37,8 @@ class SamplingRules:
         frontier: both models in the paper's set, and called by its names.
         min_chars: characters that each response has at least.
         stratify: draw from each winner, tier of the winner or first tag in its proportion.
+        keep_repeats: an item that shows what an earlier one shows, prompt and responses alike, is
+            an item too.
     """
 
     n: int | None = None
@@ -48,6 +50,14 @@ class SamplingRules:
     turns: int | None = None
     min_chars: int = 0
     stratify: Stratum | None = None
+    keep_repeats: bool = False
+
+    def record(self) -> dict[str, Any]:
+        """As a manifest holds them; a rule that came later only where it is used."""
+        rules = asdict(self)
+        if not self.keep_repeats:
+            del rules["keep_repeats"]
+        return rules
 
 
 PAPER_ARENA = SamplingRules(
@@ -92,7 +102,7 @@ class DatasetSample:
             "dataset": self.dataset.name,
             "source": self.dataset.source,
             "licence": self.dataset.licence,
-            "rules": asdict(self.rules),
+            "rules": self.rules.record(),
             "counts": self.counts,
             "strata": self.strata,
             "unanswered": self.unanswered,
@@ -111,7 +121,7 @@ def sample(dataset: Dataset, rules: SamplingRules, rng: np.random.Generator) -> 
     """
     before = len(dataset.items) + len(dataset.exclusions)
     source = with_paper_names(dataset) if rules.frontier else dataset
-    duplicates = repeats(source)
+    duplicates = {} if rules.keep_repeats else repeats(source)
     texts = source.texts()
     eligible: list[Item] = []
     exclusions: list[Exclusion] = []

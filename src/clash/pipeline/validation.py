@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,6 +40,7 @@ class Draw:
         rules: inclusion rules; null is ``paper`` for a data set and ``all`` for a file.
         stratify: draw in proportion to this attribute.
         cache: the folder of downloaded data sets.
+        keep_repeats: judge items again that show what an earlier one shows.
     """
 
     n: int | None = None
@@ -47,6 +48,7 @@ class Draw:
     rules: RuleSet | None = None
     stratify: Stratum | None = None
     cache: Path | None = None
+    keep_repeats: bool = False
 
 
 def draw_labelled(name: str, draw: Draw) -> DatasetSample:
@@ -67,6 +69,7 @@ def draw_labelled(name: str, draw: Draw) -> DatasetSample:
         n=draw.n,
         seed=draw.seed,
         stratify=draw.stratify,
+        keep_repeats=draw.keep_repeats,
     )
     labelled_items = dataset.only(
         {item.item_id for item in dataset.items if item.label},
@@ -159,7 +162,7 @@ def sample_origin(sample: DatasetSample, tiers: Path | None) -> Origin:
             "name": dataset.name,
             "source": dataset.source,
             "licence": dataset.licence,
-            "rules": asdict(sample.rules),
+            "rules": sample.rules.record(),
             "counts": dict(sample.counts),
             "published": [ref.model_dump() for ref in entry.published] if entry else [],
         },

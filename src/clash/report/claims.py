@@ -35,9 +35,9 @@ def claims_table(claims: Sequence[Claim]) -> Table:
 
 
 def value(number: float, digits: int) -> str:
-    """A number with ``digits`` decimals, in scientific notation beyond four of them."""
+    """A number with ``digits`` decimals, in scientific notation beyond four; below 0, of tens."""
     from clash.analysis.figures import round_half_up
 
     if number and digits > 4:
         return f"{number:.3e}"
-    return f"{round_half_up(number, digits):.{digits}f}"
+    return f"{round_half_up(number, digits):.{max(digits, 0)}f}"

@@ -338,6 +338,14 @@ def _notes(findings: Findings) -> list[str]:
     if missing and findings.decision.status != "none" and not _is_stopped(findings):
         items = plural(findings.coverage.items, "item")
         notes.append(f"No verdict on {missing} of {items}: {_causes(findings.coverage.abstained)}.")
+    beside = findings.concordance
+    if beside is not None and beside.unique is not None:
+        total = plural(beside.headline.rate.n, "pair" if _is_pairs(beside) else "item")
+        notes.append(
+            f"{len(beside.repeats)} of {total} repeat another, responses and all:"
+            f" {decimal(beside.unique.right)} of {beside.unique.n} ({beside.unique.estimate:.1%})"
+            " without them."
+        )
     return notes
 
 

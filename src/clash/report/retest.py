@@ -37,6 +37,7 @@ def tables(retest: Retest) -> list[Table]:
             _flips(retest),
             _rankings(retest),
             _variance(retest),
+            _missed_pairs(retest),
             _changed_items(retest),
             _least_confident(retest),
             claims_table(retest.published_claims),
@@ -310,6 +311,20 @@ def _variance(retest: Retest) -> Table:
          " a little below 0"],
         brief=True,
     )  # fmt: skip
+
+
+def _missed_pairs(retest: Retest) -> Table:
+    rows = [
+        [line.pair, str(line.missed_always), str(line.items)]
+        for line in retest.missed_pairs[:_MOST_ITEMS]
+    ]
+    return Table(
+        "Pairs that are wrong in every run",
+        ["pair", "wrong in every run", "items"],
+        rows,
+        frozenset({1, 2}),
+        ["the worst of many pairs, picked by looking: part of it is luck"],
+    )
 
 
 def _changed_items(retest: Retest) -> Table:

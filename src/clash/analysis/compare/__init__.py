@@ -33,6 +33,7 @@ class ComparedRun:
     Attributes:
         concordance, kappa: null without labels.
         questions: clusters of the items.
+        matchups: different sets of candidates that answered an item.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"n_decided": "decided"}
@@ -44,6 +45,7 @@ class ComparedRun:
     items: int
     questions: int
     candidates: int
+    matchups: int
     n_decided: int
     concordance: CaseRate | None
     kappa: AgreementCoefficient | None
@@ -129,6 +131,7 @@ def _summary(name: str, run: RunData) -> ComparedRun:
         items=len(run.items),
         questions=len(set(run.clusters.values())),
         candidates=len(run.candidates),
+        matchups=len({frozenset(names) for names in run.responders.values()}),
         n_decided=counts.n_decided,
         concordance=agreement.headline.rate if agreement else None,
         kappa=agreement.kappas[0] if agreement else None,
@@ -144,6 +147,7 @@ def figures(comparison: RunComparison) -> dict[str, Figure]:
     for number, line in enumerate(comparison.runs, start=1):
         numbers.append((f"run{number}.items", Figure(line.items)))
         numbers.append((f"run{number}.candidates", Figure(line.candidates)))
+        numbers.append((f"run{number}.matchups", Figure(line.matchups)))
         if line.concordance is not None:
             numbers.append((f"run{number}.concordance", Figure.of(line.concordance.interval)))
         if line.kappa is not None:
@@ -151,6 +155,10 @@ def figures(comparison: RunComparison) -> dict[str, Figure]:
         if line.cost_usd is not None:
             numbers.append((f"run{number}.cost", Figure(line.cost_usd)))
             numbers.append((f"run{number}.cost.item", Figure(line.cost_usd / line.items)))
+    numbers.append(("items.all", Figure(sum(line.items for line in comparison.runs))))
+    costs = [line.cost_usd for line in comparison.runs]
+    if None not in costs:
+        numbers.append(("cost.all", Figure(sum(cost for cost in costs if cost is not None))))
     first = comparison.pairs[0].experiments
     if first is not None:
         numbers += [("z", Figure(first.test.statistic)), ("p", Figure(first.test.p))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,7 @@ from clash.analysis.concordance.cases import (
     LabelledCase,
     Profile,
     candidate_profiles,
+    concordance_of,
     labelled_cases,
 )
 from clash.analysis.concordance.disagreements import Direction, Disagreement, PairLine, RatingGap
@@ -37,6 +38,7 @@ from clash.analysis.concordance.label_noise import Ceiling, label_ceiling
 from clash.analysis.concordance.method_table import Method, methods
 from clash.analysis.concordance.unanimity import ConcordanceBySplit, split
 from clash.analysis.subpanels import SubPanels, subpanels
+from clash.datasets.dataset import exact_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +83,9 @@ class Concordance:
         methods: chance, baselines, judges, panel, people and published figures, in one table.
         contrasts: strong winners against weak ones, where tiers are known.
         ceiling: what the noise of the labels allows; null where too few items have several.
+        repeats: labelled items that show what an earlier one shows, prompt and responses alike, by
+            that one's id.
+        unique: the concordance without them; null where there are none.
     """
 
     headline: ConcordanceSummary
@@ -104,6 +109,8 @@ class Concordance:
     subpanels: SubPanels | None
     costs: Costs
     ceiling: Ceiling | None = None
+    repeats: dict[str, str] = field(default_factory=dict)
+    unique: CaseRate | None = None
 
 
 def concordance(run: RunData) -> Concordance | None:
@@ -115,6 +122,8 @@ def concordance(run: RunData) -> Concordance | None:
     profiles, voting = candidate_profiles(run), list(run.rules.voting)
     judges = [panelist.id for panelist in voting]
     crowd = people(cases, rng)
+    labelled = {case.item_id for case in cases}
+    repeats = exact_repeats([i for i in run.items if i.item_id in labelled], run.all_texts)
     return Concordance(
         headline=headline(cases),
         kappas=kappas(cases),
@@ -137,6 +146,8 @@ def concordance(run: RunData) -> Concordance | None:
         subpanels=subpanels(cases, voting, rng),
         costs=costs(run, cases),
         ceiling=label_ceiling(cases),
+        repeats=repeats,
+        unique=concordance_of([c for c in cases if c.item_id not in repeats]) if repeats else None,
     )
 
 

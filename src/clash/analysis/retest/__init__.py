@@ -14,11 +14,13 @@ from clash.analysis.retest.align import AlignedRuns, align
 from clash.analysis.retest.judge_consistency import Flips, SelfConsistency, consistencies, flips_of
 from clash.analysis.retest.run_lines import (
     Category,
+    MissedPair,
     RunLine,
     RunOutcome,
     RunPair,
     Unsure,
     combined_rate,
+    missed_pairs,
     rate_of,
     run_line,
     run_outcome,
@@ -72,6 +74,8 @@ class Retest:
         n_changed_split: of those that changed, items on which the panel of the first run was not
             unanimous.
         outcomes: what each whole run would have decided by itself.
+        missed_pairs: pairs of candidates with an item that is wrong in every whole run, those with
+            the most first; empty without labels.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {
@@ -106,6 +110,7 @@ class Retest:
     n_same: int
     n_changed_split: int
     outcomes: list[RunOutcome]
+    missed_pairs: list[MissedPair]
 
 
 def retest(runs: Sequence[RunData]) -> Retest:
@@ -170,6 +175,7 @@ def retest(runs: Sequence[RunData]) -> Retest:
             not first_verdicts[alignment.items[row]].unanimous for row in np.flatnonzero(~is_same)
         ),
         outcomes=[run_outcome(alignment.runs[index]) for index in alignment.complete_runs],
+        missed_pairs=missed_pairs(alignment) if all_labelled else [],
     )
     entries = published_entries(runs, "rerun")
     return replace(result, published_claims=claims(entries, figures(result))) if entries else result
@@ -217,6 +223,9 @@ def figures(retest: Retest) -> dict[str, Figure]:
         numbers.append(("systematic", Figure.of(retest.systematic)))
     for part in retest.targeted_runs[:1]:
         numbers += _of_targeted(part)
+    numbers += [
+        (f"missed_always.{line.pair}", Figure(line.missed_always)) for line in retest.missed_pairs
+    ]
     return dict(finite_figures(numbers))
 
 
@@ -224,12 +233,17 @@ def _of_rate(name: str, share: CaseRate) -> list[tuple[str, Figure]]:
     return [
         (f"{name}.concordance", Figure.of(share.interval)),
         (f"{name}.right", Figure(share.right)),
-        (f"{name}.kappa", Figure(2 * share.estimate - 1)),
+        (f"{name}.kappa", _kappa_of(share.interval)),
         (f"{name}.wilson.low", Figure(share.wilson.low)),
         (f"{name}.wilson.high", Figure(share.wilson.high)),
         (f"{name}.clustered.low", Figure(share.interval.low)),
         (f"{name}.clustered.high", Figure(share.interval.high)),
     ]
+
+
+def _kappa_of(share: Interval) -> Figure:
+    """Kappa over two sides in random order: 2p - 1, bounds included."""
+    return Figure(2 * share.estimate - 1, 2 * share.low - 1, 2 * share.high - 1)
 
 
 def _of_pair(pair: RunPair) -> list[tuple[str, Figure]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -80,6 +81,20 @@ class Category:
     name: str
     n: int
     share: Interval
+
+
+@dataclass(frozen=True)
+class MissedPair:
+    """Two candidates that the panel ranks against the label.
+
+    Attributes:
+        items: on which they meet.
+        missed_always: of them, those that are wrong in every whole run.
+    """
+
+    pair: str
+    items: int
+    missed_always: int
 
 
 @dataclass(frozen=True)
@@ -168,6 +183,20 @@ def run_pair(alignment: AlignedRuns, a: int, b: int) -> RunPair:
         else None,
         bool(np.all(alignment.responses[:, a] == alignment.responses[:, b])),
     )
+
+
+def missed_pairs(alignment: AlignedRuns) -> list[MissedPair]:
+    """Pairs of candidates by how many of their items are wrong in every whole run."""
+    is_missed = ~alignment.right[:, alignment.complete_runs].any(axis=1)
+    items: Counter[str] = Counter()
+    missed: Counter[str] = Counter()
+    for names, is_wrong in zip(alignment.candidates, is_missed.tolist(), strict=True):
+        if len(names) == 2:
+            pair = " : ".join(sorted(names))
+            items[pair] += 1
+            missed[pair] += is_wrong
+    lines = [MissedPair(pair, items[pair], n) for pair, n in missed.items() if n]
+    return sorted(lines, key=lambda line: (-line.missed_always, line.items, line.pair))
 
 
 def unsure(alignment: AlignedRuns, row: int, category: str) -> Unsure:

@@ -50,6 +50,11 @@ def headline(concordance: Concordance) -> Table:
                 f"{rate.right:g}/{rate.n_judged}: " + percent(rate.of_judged, digits=1),
             ],
         ]
+    if concordance.unique is not None:
+        unique = concordance.unique
+        rows.append(
+            ["  without exact repeats", f"{share(unique)}: {percent(unique.interval, digits=1)}"]
+        )
     if head.tied:
         rows.append(["  verdicts that are a tie", str(head.tied)])
     rows += [[k.name, f"{estimate(k.interval)} {k.words}".rstrip()] for k in concordance.kappas]
