@@ -84,7 +84,7 @@ class Concordance:
         contrasts: strong winners against weak ones, where tiers are known.
         ceiling: what the noise of the labels allows; null where too few items have several.
         repeats: labelled items that show what an earlier one shows, prompt and responses alike, by
-            that one's id.
+            that one's id; control items repeat each other by design and are not among them.
         unique: the concordance without them; null where there are none.
     """
 
@@ -123,7 +123,8 @@ def concordance(run: RunData) -> Concordance | None:
     judges = [panelist.id for panelist in voting]
     crowd = people(cases, rng)
     labelled = {case.item_id for case in cases}
-    repeats = exact_repeats([i for i in run.items if i.item_id in labelled], run.all_texts)
+    items = [i for i in run.items if i.item_id in labelled and i.control is None]
+    repeats = exact_repeats(items, run.all_texts)
     return Concordance(
         headline=headline(cases),
         kappas=kappas(cases),
