@@ -187,10 +187,10 @@ def run_pair(alignment: AlignedRuns, a: int, b: int) -> RunPair:
 
 def missed_pairs(alignment: AlignedRuns) -> list[MissedPair]:
     """Pairs of candidates by how many of their items are wrong in every whole run."""
-    is_missed = ~alignment.right[:, alignment.complete_runs].any(axis=1)
+    is_missed = np.all(~alignment.right[:, alignment.complete_runs], axis=1).tolist()
     items: Counter[str] = Counter()
     missed: Counter[str] = Counter()
-    for names, is_wrong in zip(alignment.candidates, is_missed.tolist(), strict=True):
+    for names, is_wrong in zip(alignment.candidates, is_missed, strict=True):
         if len(names) == 2:
             pair = " : ".join(sorted(names))
             items[pair] += 1
