@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from operator import not_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeGuard
 
 from pydantic import (
@@ -21,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from clash.records import Criterion, Role, Turn, weigh_names
+from clash.records import Criterion, Role, Turn, UserGoal, transcript, weigh_names
 from clash.secrets.destinations import Source
 
 if TYPE_CHECKING:
@@ -351,6 +352,33 @@ WeightedCriteria = Annotated[
 """Criteria with their weights, or names alone, which weigh the same."""
 
 
+class SimulatedUser(ModelRef):
+    """A model that plays the user towards each candidate, after the messages of the prompts file.
+
+    Attributes:
+        goal: what the user wants to reach; an item may have its own.
+        turns: the most user turns of a conversation, those of the prompts file included.
+    """
+
+    goal: str | None = Field(default=None, min_length=1)
+    turns: int = Field(default=3, ge=2, le=50)
+
+    @property
+    def ref(self) -> ModelRef:
+        """The model alone: items with goals of their own share its connection."""
+        fields = {name: getattr(self, name) for name in ModelRef.model_fields}
+        return ModelRef(**fields).chosen_by(self.source)
+
+    def for_item(self, goal: UserGoal) -> SimulatedUser:
+        """The user of an item that has a goal, a model or a number of turns of its own."""
+        changes = {name: value for name, value in goal if value is not None}
+        if goal.model in (None, self.model):
+            return self.model_copy(update=changes)
+        # Another model is not reached by this one's address and key.
+        own = {"goal": self.goal, "turns": self.turns, **changes}
+        return SimulatedUser(**own).chosen_by("file")
+
+
 class CriteriaConfig(SourcedSection):
     """Where the criteria come from: a model, the file, or nowhere."""
 
@@ -514,6 +542,7 @@ class Config(Strict):
         templates: a folder whose files replace the shipped templates of the same name.
         repeat: how often each item is generated and judged.
         exclude_self: overrides the panel's, where it is set.
+        user: a simulated user, who continues the conversation of every item that has a goal.
     """
 
     prompts: str | None = None
@@ -537,6 +566,7 @@ class Config(Strict):
     templates: str | None = None
     repeat: int = Field(default=1, ge=1)
     exclude_self: bool | None = None
+    user: SimulatedUser | None = Field(default=None, exclude_if=not_)
     seed: int = 42
     out: str = "runs"
 
@@ -549,38 +579,69 @@ class Config(Strict):
         return self
 
 
+def _turns_as_text(value: object) -> object:
+    is_list = isinstance(value, list) and value and all(isinstance(text, str) for text in value)
+    return transcript(value) if is_list else value  # type: ignore[arg-type] # checked
+
+
 class PromptEntry(Strict):
     """One entry of a prompts file.
 
     Attributes:
         id: its name in reports; q1, q2, … where it is left out.
-        messages: a conversation that ends with the user, in place of a prompt.
-        reference: a right answer, which the judges are shown.
+        messages: a conversation that ends with the user, in place of a prompt. A user message that
+            no assistant message follows is answered by the candidate before the next is sent.
+        turns: the user's messages alone, in place of a prompt, as MT-Bench writes its questions.
+        user: a simulated user, who goes on after the last message.
+        reference: a right answer, which the judges are shown; a list has one for each turn.
         label: the candidate that a person prefers, or tie.
         criteria: what its responses are judged by, in place of derived criteria.
-        responses: what candidates have answered already; missing ones are generated.
+        responses: what candidates have answered already; missing ones are generated. A list holds
+            the answers turn by turn, or the messages that follow the prompt.
         group: items of one group count as one source in intervals.
     """
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["prompt"]}, {"required": ["messages"]}]}
+        json_schema_extra={
+            "oneOf": [
+                {"required": ["prompt"]},
+                {"required": ["messages"]},
+                {"required": ["turns"]},
+            ]
+        }
     )
 
     id: str | None = None
     prompt: str | None = None
     messages: list[Turn] | None = None
+    turns: list[str] | None = None
+    user: UserGoal | None = None
     system: str | None = None
-    reference: str | None = None
+    reference: Annotated[
+        str | None,
+        BeforeValidator(_turns_as_text, json_schema_input_type=str | list[str] | None),
+    ] = None
     tags: list[str] = []
     label: str | None = None
     criteria: WeightedCriteria | None = None
-    responses: dict[str, str] = {}
+    responses: dict[str, str | list[str] | list[Turn]] = {}
     group: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_question(cls, value: object) -> object:
+        """Accept a line of MT-Bench's question files, with its names for id and tag."""
+        if not isinstance(value, dict) or "turns" not in value:
+            return value
+        names = {"question_id": "id", "category": "tags"}
+        return {names.get(key, key): part for key, part in value.items()}
 
     @model_validator(mode="after")
     def _ends_with_a_question(self) -> Self:
-        if (self.prompt is None) == (self.messages is None):
-            raise ValueError("expected either prompt or messages")
+        if sum(part is not None for part in (self.prompt, self.messages, self.turns)) != 1:
+            raise ValueError("expected either prompt or messages (or turns)")
+        if self.turns is not None and not (self.turns and all(map(str.strip, self.turns))):
+            raise ValueError("turns must be user messages that are not empty")
         if self.prompt is not None and not self.prompt.strip():
             raise ValueError("the prompt is empty")
         if self.messages is not None:

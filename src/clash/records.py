@@ -6,18 +6,19 @@ a newer clash may add some.
 
 from __future__ import annotations
 
+from operator import not_
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 SCHEMA_VERSION = 1
 
 Role = Literal["voting", "observer"]
-Purpose = Literal["generate", "criteria", "judge"]
+Purpose = Literal["generate", "user", "criteria", "judge"]
 SELF = "self:"
 """Prefix of the judge id under which a candidate judges."""
 Outcome = Literal["ok", "truncated", "refusal", "blocked", "empty", "error"]
@@ -34,7 +35,11 @@ MISSING_REASON = "a low score without a reason"
 
 
 class Record(BaseModel):
-    """A line of a run folder."""
+    """A line of a run folder.
+
+    A field with ``exclude_if`` is left out where it is empty, so that a run without it writes what
+    it wrote before the field existed.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -98,6 +103,22 @@ class Control(BaseModel):
     language: str | None = None
 
 
+class UserGoal(BaseModel):
+    """What a simulated user of one item is told; null is what the configuration says.
+
+    Attributes:
+        goal: what the user wants to reach.
+        model: who plays the user, as ``provider/model``.
+        turns: the most user turns of the conversation, those of the prompts file included.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    goal: str | None = Field(default=None, min_length=1)
+    model: str | None = None
+    turns: int | None = Field(default=None, ge=2, le=50)
+
+
 class Item(Record):
     """A prompt with its system message, reference, tags and label.
 
@@ -107,6 +128,7 @@ class Item(Record):
         group: the prompt that this item repeats, where ``--repeat`` made several items of it;
             intervals are clustered by it.
         control: set where clash added the item to test the judges; it never counts in a result.
+        user: a simulated user that continues the conversation.
     """
 
     item_id: str
@@ -119,6 +141,7 @@ class Item(Record):
     criteria: list[Criterion] | None = None
     group: str | None = None
     control: Control | None = None
+    user: UserGoal | None = Field(default=None, exclude_if=not_)
 
     @property
     def turns(self) -> list[Turn]:
@@ -133,8 +156,36 @@ class Item(Record):
         return self.group or self.item_id
 
 
+class AnsweredTurn(BaseModel):
+    """One turn of a conversation with a candidate.
+
+    Attributes:
+        user: what a simulated user said; null where the item holds the user's message.
+        text: the candidate's answer.
+        user_call_id: the call that the user's message came from.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    user: str | None = None
+    text: str
+    tokens: Tokens | None = None
+    cost_usd: float | None = None
+    latency_s: float | None = None
+    ttft_s: float | None = None
+    finish_reason: str | None = None
+    call_id: str | None = None
+    user_call_id: str | None = None
+
+
 class Response(Record):
-    """One candidate's text for one item, or the error that left it without one."""
+    """One candidate's text for one item, or the error that left it without one.
+
+    Attributes:
+        turns: the conversation, where the user has several turns; ``text`` is then the
+            :func:`transcript` of the answers, cost, tokens and latency are sums over the turns, and
+            ``call_id`` is the last call. One that failed has the turns before the failure.
+    """
 
     item_id: str
     candidate: str
@@ -148,6 +199,42 @@ class Response(Record):
     finish_reason: str | None = None
     error: str | None = None
     call_id: str | None = None
+    turns: list[AnsweredTurn] = Field(default=[], exclude_if=not_)
+
+
+def transcript(texts: Sequence[str]) -> str:
+    """Several turns of one side as one text; a single turn is itself."""
+    if len(texts) == 1:
+        return texts[0]
+    return "\n\n".join(f"{_heading(n)}{text}" for n, text in enumerate(texts, start=1))
+
+
+def transcript_starts(texts: Sequence[str]) -> list[int]:
+    """Where each of the texts begins in their :func:`transcript`."""
+    if len(texts) == 1:
+        return [0]
+    starts, end = [], 0
+    for number, text in enumerate(texts, start=1):
+        starts.append(end + len(_heading(number)))
+        end = starts[-1] + len(text) + len("\n\n")
+    return starts
+
+
+def injected(item_id: str, candidate: str, answer: str | Sequence[AnsweredTurn] | None) -> Response:
+    """A response that came with the prompts: a text, or the turns of a conversation."""
+    turns = [] if answer is None or isinstance(answer, str) else list(answer)
+    text = transcript([turn.text for turn in turns]) if turns else answer
+    return Response(
+        item_id=item_id,
+        candidate=candidate,
+        text=text,
+        source="injected",
+        turns=turns if len(turns) > 1 else [],
+    )
+
+
+def _heading(turn: int) -> str:
+    return f"[Turn {turn}]\n"
 
 
 class Scrub(BaseModel):
@@ -269,6 +356,13 @@ class CallSummary(msgspec.Struct, frozen=True):
     usage_doubt: str | None = None
     latency_s: float | None = None
     ttft_s: float | None = None
+
+    @property
+    def actor(self) -> str:
+        """The judge or the candidate; ``criteria``, or the model that plays the user."""
+        if self.purpose == "user":
+            return self.model
+        return self.judge or self.candidate or "criteria"
 
 
 class Reservation(Record):

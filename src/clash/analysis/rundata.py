@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from clash.analysis.method_verdicts import MethodUse
     from clash.labels import Truth
     from clash.records import (
+        AnsweredTurn,
         Blinding,
         CallSummary,
         Criteria,
@@ -142,7 +143,7 @@ class RunData:
             open_attempts.pop((call.call_id, call.attempt), None)
             tally.add(call)
             names.add((call.model, call.served_model))
-            usage[call.purpose, call.judge or call.candidate or "criteria"].add(call)
+            usage[call.purpose, call.actor].add(call)
         tally.bound_usd += sum(open_attempts.values())
         outcome = decide_verdicts(rules, items, responses, judgments, rankings)
         return cls(
@@ -175,6 +176,15 @@ class RunData:
             verdicts=tuple(v for v in self.verdicts if v.item_id in ids),
             labels=tuple(label for label in self.labels if label.item_id in ids),
         )
+
+    @cached_property
+    def turns(self) -> dict[str, dict[str, list[AnsweredTurn]]]:
+        """The turns of each response that is a conversation, by item and candidate."""
+        turns: dict[str, dict[str, list[AnsweredTurn]]] = {item.item_id: {} for item in self.items}
+        for response in self.responses:
+            if response.turns:
+                turns[response.item_id][response.candidate] = response.turns
+        return turns
 
     @cached_property
     def texts(self) -> dict[str, dict[str, str]]:

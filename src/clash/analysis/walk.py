@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from clash.analysis.verdicts import JudgePoints, contributions
 from clash.errors import InputError, nearest
-from clash.records import Blinding, Judgment, Response
+from clash.records import AnsweredTurn, Blinding, Judgment, Response
 from clash.votes.from_run import unblind, weighted_score
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ItemCall:
         """From what is counted of a call."""
         return cls(
             purpose=call.purpose,
-            actor=call.judge or call.candidate or "criteria",
+            actor=call.actor,
             model=call.served_model or call.model,
             attempt=call.attempt,
             error=(call.error_class or "error") if call.outcome == "error" else None,
@@ -88,6 +88,7 @@ class Walk:
     Attributes:
         contributions: what each judge adds to the scores of the verdict.
         calls: every attempt of every call for the item; empty where they were not read.
+        turns: the turns of each response that is a conversation, by candidate.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"judgments": "said", "scrubs": "scrubbed"}
@@ -103,6 +104,7 @@ class Walk:
     label: str | None
     contributions: list[JudgePoints] = field(default_factory=list)
     calls: list[ItemCall] = field(default_factory=list)
+    turns: Mapping[str, list[AnsweredTurn]] = field(default_factory=dict)
 
 
 def walk(run: RunData, item_id: str, calls: Iterable[CallSummary] = ()) -> Walk:
@@ -150,6 +152,7 @@ def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
             judgments=[_judgment_step(run, judgment, criteria) for judgment in judgments[name]],
             verdict=verdicts[name],
             label=run.truth.get(name),
+            turns=run.turns[name],
         )
 
 

@@ -9,22 +9,35 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from clash.collect.authorship import claims
 from clash.collect.normalise import normalise
-from clash.records import Blinding, Scrub
+from clash.records import Blinding, Scrub, transcript_starts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from clash.collect.sentences import Span
     from clash.config import BlindingConfig
+    from clash.records import AnsweredTurn
 
 MASK = "[masked]"
 _NOBODY: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleTurn:
+    """One turn of a conversation as a judge sees it, masked and normalised.
+
+    Attributes:
+        user: what a simulated user said; null where the item holds the user's message.
+    """
+
+    user: str | None
+    text: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,10 +46,12 @@ class Presentation:
 
     Attributes:
         texts: response by label, in the order they are shown, masked and normalised.
+        turns: the same turn by turn, of those responses that are conversations.
     """
 
     blinding: Blinding
     texts: Mapping[str, str]
+    turns: Mapping[str, tuple[VisibleTurn, ...]] = field(default_factory=dict)
 
 
 def rng(seed: int, *parts: object) -> random.Random:
@@ -54,6 +69,7 @@ def presentations(
     *,
     names: Iterable[str] = (),
     excluded_candidates: Mapping[str, frozenset[str]] = MappingProxyType({}),
+    turns: Mapping[str, Sequence[AnsweredTurn]] = MappingProxyType({}),
 ) -> Iterator[Presentation]:
     """Every presentation of one item.
 
@@ -65,6 +81,7 @@ def presentations(
         seed: the run's.
         names: ids of the candidates, masked too where a response applies them to itself.
         excluded_candidates: those that a judge is not shown, by judge.
+        turns: the turns of the candidates whose response is a conversation.
 
     Yields:
         One presentation, or two with ``both_orders`` (the second is the first reversed); with
@@ -72,7 +89,13 @@ def presentations(
         order; none where fewer than two responses remain.
     """
     spans = {
-        name: [] if config.scrub == "off" else claims(text, names) for name, text in texts.items()
+        name: [] if config.scrub == "off" else _claims(text, turns.get(name, ()), names)
+        for name, text in texts.items()
+    }
+    visible_turns = {
+        name: tuple(_visible_turn(turn, names, config.scrub) for turn in conversation)
+        for name, conversation in turns.items()
+        if conversation
     }
     visible = {
         name: normalise(mask(text, spans[name]) if config.scrub == "mask" else text)
@@ -104,7 +127,38 @@ def presentations(
                     normalised={name: counts for name, (_, counts) in visible.items() if counts},
                 ),
                 {label: visible[name][0] for label, name in labels.items()},
+                {
+                    label: visible_turns[name]
+                    for label, name in labels.items()
+                    if name in visible_turns
+                },
             )
+
+
+def _claims(text: str, turns: Sequence[AnsweredTurn], names: Iterable[str]) -> list[Span]:
+    """Statements of authorship in a text; in a conversation, those of each answer by itself."""
+    if not turns:
+        return list(claims(text, names))
+    answers = [turn.text for turn in turns]
+    return [
+        (offset + start, offset + end)
+        for offset, answer in zip(transcript_starts(answers), answers, strict=True)
+        for start, end in claims(answer, names)
+    ]
+
+
+def _visible_turn(
+    turn: AnsweredTurn, names: Iterable[str], scrub: Literal["mask", "flag", "off"]
+) -> VisibleTurn:
+    user = None if turn.user is None else visible_text(turn.user, names, scrub)[0]
+    return VisibleTurn(user, visible_text(turn.text, names, scrub)[0])
+
+
+def visible_text(
+    text: str, names: Iterable[str], scrub: Literal["mask", "flag", "off"]
+) -> tuple[str, dict[str, int]]:
+    """A text as a judge sees it, and how many hidden characters of each kind were removed."""
+    return normalise(mask(text, claims(text, names)) if scrub == "mask" else text)
 
 
 def mask(text: str, spans: Sequence[Span]) -> str:

@@ -66,8 +66,8 @@ class Ask:
 
     @property
     def actor(self) -> str:
-        """The judge, the candidate or ``criteria``: the name in the progress line."""
-        return self.judge or self.candidate or "criteria"
+        """The judge, the candidate, ``user`` or ``criteria``: the name in the progress line."""
+        return "user" if self.purpose == "user" else self.judge or self.candidate or "criteria"
 
 
 class AnswerSource(Protocol):

@@ -87,7 +87,7 @@ async def derive(item: Item, plan: Plan, ref: ModelRef, caller: AnswerSource) ->
 def criteria_request(item: Item, plan: Plan, ref: ModelRef) -> Request:
     """The request to the criteria model: the prompt, and nothing of any response."""
     prompt = plan.templates.render(
-        "criteria.user", {"conversation": conversation(item.turns, item.system)}
+        "criteria.user", {"conversation": conversation(item.turns, item.system, plan.goal(item))}
     )
     return Request(
         turns=(Turn(role="user", content=prompt),),

@@ -8,25 +8,31 @@ from typing import TYPE_CHECKING, Any
 
 from clash.collect import answer_length, respond
 from clash.collect import criteria as criteria_stage
-from clash.collect.blind import Presentation
+from clash.collect.blind import Presentation, VisibleTurn
 from clash.collect.judge import prompt_of, request_of
 from clash.collect.judge_prompt import longer
+from clash.collect.plan import GENERATION_TOKENS
+from clash.collect.simulated_user import USER_TOKENS, user_request
 from clash.providers import can_batch, prices
-from clash.records import Blinding, Response
+from clash.records import AnsweredTurn, Blinding, injected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from clash.collect.conversation import Script
     from clash.collect.judge_prompt import JudgePrompt
     from clash.collect.plan import Plan
-    from clash.config import Judge, ModelRef
+    from clash.config import Candidate, Judge, ModelRef
     from clash.providers.base import Request
-    from clash.records import Criterion, Item, Purpose
+    from clash.records import Criterion, Item, Purpose, Response
 
 RESPONSE_CHARS = 1600
 """Characters assumed of a response that does not exist yet, for the expected cost."""
 CRITERIA_TOKENS = 120
 RESPONSE_TOKENS = 450
+USER_MESSAGE_CHARS = 240
+"""Characters assumed of what a simulated user says."""
+USER_MESSAGE_TOKENS = 70
 
 
 @dataclass(frozen=True)
@@ -127,17 +133,23 @@ class _ModelTotal:
     cut: int = 0
     needs: int = 0
 
-    def add(self, request: Request, answer: int) -> None:
-        """Count a call whose answer is expected to have so many tokens."""
+    def add(self, request: Request, longest: Request | None = None, *, answer: int) -> None:
+        """Count a call.
+
+        Args:
+            request: what is asked.
+            longest: the same with the longest history that it may have.
+            answer: tokens that the answer is expected to have.
+        """
         self.calls += 1
-        self._attempt(request, answer)
+        self._attempt(request, answer, longest)
 
     def add_judgment(self, prompt: JudgePrompt, judge: Judge) -> None:
         """Count a judgment; where its cap is sure to be too low, the second call too."""
         request = request_of(prompt, judge)
         size = len(prompt.labels), len(prompt.criteria)
         answer = answer_length.typical(*size)
-        self.add(request, answer + answer_length.REASONING_TOKENS)
+        self.add(request, answer=answer + answer_length.REASONING_TOKENS)
         if answer > request.max_tokens and self.ref.provider not in prices.OFFLINE:
             self._attempt(longer(request), answer)
             self.cut += 1
@@ -145,7 +157,7 @@ class _ModelTotal:
                 self.needs, answer_length.longest(*size) + answer_length.REASONING_ROOM
             )
 
-    def _attempt(self, request: Request, answer: int) -> None:
+    def _attempt(self, request: Request, answer: int, longest: Request | None = None) -> None:
         output = min(answer, request.max_tokens)
         self.tokens_in += prices.input_estimate(request)
         self.tokens_out += output
@@ -154,7 +166,7 @@ class _ModelTotal:
         self.expected_usd = _plus(
             self.expected_usd, prices.expected_cost(self.ref, request, output, batch=batch)
         )
-        self.worst_usd = _plus(self.worst_usd, self._worst_case(request, batch=batch))
+        self.worst_usd = _plus(self.worst_usd, self._worst_case(longest or request, batch=batch))
 
     def _worst_case(self, request: Request, *, batch: bool) -> prices.Cost | None:
         """The worst case of the model and of its fallbacks; null where one has no price."""
@@ -189,13 +201,52 @@ def _plus(total: Decimal | None, cost: prices.Cost | None) -> Decimal | None:
 
 
 def _responses(plan: Plan) -> list[_ModelTotal]:
+    """Answers, and messages of simulated users; every turn is a call with all turns before it."""
     batches = plan.config.limits.batch
-    totals = {c.id: _ModelTotal("generate", c.id, c, batches) for c in plan.candidates}
+    answers = {c.id: _ModelTotal("generate", c.id, c, batches) for c in plan.candidates}
+    messages = {
+        ref.model_dump_json(): _ModelTotal("user", ref.model, ref, batches) for ref in plan.users()
+    }
     for item, candidate in plan.missing():
-        totals[candidate.id].add(
-            respond.response_request(item, candidate, plan.config), RESPONSE_TOKENS
-        )
-    return list(totals.values())
+        script = plan.script(item)
+        for number in range(script.most_turns):
+            user = script.user if number >= len(script.parts) else None
+            if user is not None:
+                total = messages[user.ref.model_dump_json()]
+                requests = (
+                    user_request(plan, item, candidate, user, turns)
+                    for turns in _earlier_turns(script, number, candidate, plan)
+                )
+                total.add(*requests, answer=USER_MESSAGE_TOKENS)
+            text = None if user is None else "x" * USER_MESSAGE_CHARS
+            requests = (
+                respond.response_request(
+                    tuple(script.messages(turns, text)), item, candidate, plan.config
+                )
+                for turns in _earlier_turns(script, number, candidate, plan)
+            )
+            answers[candidate.id].add(*requests, answer=RESPONSE_TOKENS)
+    return [*answers.values(), *messages.values()]
+
+
+def _earlier_turns(
+    script: Script, number: int, candidate: Candidate, plan: Plan
+) -> Iterator[list[AnsweredTurn]]:
+    """Placeholders for the turns before turn ``number``: typical ones, then the longest."""
+    options = respond.merge_options(candidate.options, plan.config.generation)
+    user = script.user.options.max_tokens if script.user is not None else None
+    sizes = (
+        (RESPONSE_CHARS, USER_MESSAGE_CHARS),
+        # No token is less than a byte, and the bound on the input counts bytes.
+        (options.max_tokens or GENERATION_TOKENS, user or USER_TOKENS),
+    )
+    for answer_size, user_size in sizes if number else sizes[:1]:
+        yield [
+            AnsweredTurn(
+                user="x" * user_size if turn >= len(script.parts) else None, text="x" * answer_size
+            )
+            for turn in range(number)
+        ]
 
 
 def _criteria_calls(plan: Plan) -> list[_ModelTotal]:
@@ -206,7 +257,8 @@ def _criteria_calls(plan: Plan) -> list[_ModelTotal]:
     thinking = answer_length.REASONING_TOKENS if ref.options.reasoning else 0
     for item in plan.items:
         if criteria_stage.ready_criteria(item, plan) is None:
-            total.add(criteria_stage.criteria_request(item, plan, ref), CRITERIA_TOKENS + thinking)
+            request = criteria_stage.criteria_request(item, plan, ref)
+            total.add(request, answer=CRITERIA_TOKENS + thinking)
     return [total]
 
 
@@ -228,16 +280,27 @@ def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt, list[Judge]]]:
     Neither shuffled nor masked, which changes the length of a prompt by next to nothing.
     """
     texts: dict[str, dict[str, str]] = {item.item_id: {} for item in plan.items}
+    turns: dict[tuple[str, str], tuple[VisibleTurn, ...]] = {}
     for response in (*plan.responses, *_placeholders(plan)):
         texts[response.item_id][response.candidate] = response.text or ""
+        if response.turns:
+            turns[response.item_id, response.candidate] = tuple(
+                VisibleTurn(turn.user, turn.text) for turn in response.turns
+            )
     for item in plan.items:
         criteria = _criteria(item, plan)
         for names, readers in _readers(plan, texts[item.item_id]).items():
             labels = {f"A{number}": name for number, name in enumerate(names)}
             shown_texts = {label: texts[item.item_id][name] for label, name in labels.items()}
+            shown_turns = {
+                label: turns[item.item_id, name]
+                for label, name in labels.items()
+                if (item.item_id, name) in turns
+            }
             for number in range(plan.presentations):
                 blinding = Blinding(item_id=item.item_id, presentation=number, labels=labels)
-                yield prompt_of(item, criteria, Presentation(blinding, shown_texts), plan), readers
+                presentation = Presentation(blinding, shown_texts, shown_turns)
+                yield prompt_of(item, criteria, presentation, plan), readers
 
 
 def _readers(plan: Plan, names: Iterable[str]) -> dict[tuple[str, ...], list[Judge]]:
@@ -253,12 +316,9 @@ def _readers(plan: Plan, names: Iterable[str]) -> dict[tuple[str, ...], list[Jud
 
 def _placeholders(plan: Plan) -> Iterator[Response]:
     for item, candidate in plan.missing():
-        yield Response(
-            item_id=item.item_id,
-            candidate=candidate.id,
-            text="x" * RESPONSE_CHARS,
-            source="generated",
-        )
+        script = plan.script(item)
+        turns = next(_earlier_turns(script, script.most_turns, candidate, plan))
+        yield injected(item.item_id, candidate.id, turns)
 
 
 def _criteria(item: Item, plan: Plan) -> Sequence[Criterion]:

@@ -189,6 +189,7 @@ def prompt_of(
         ties=plan.panel.ties,
         nonce=nonce,
         code=code,
+        goal=plan.goal(item),
     )
 
 

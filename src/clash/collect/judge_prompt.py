@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
+from clash.collect.conversation import numbered
 from clash.collect.defusing import defuse, defuse_delimiters
 from clash.collect.jsontext import is_object
 from clash.providers.base import JudgeTask, Request
@@ -72,6 +73,7 @@ def render_prompt(
     ties: bool,
     nonce: str,
     code: str | None = None,
+    goal: str | None = None,
 ) -> JudgePrompt:
     """Render the prompt of one presentation.
 
@@ -83,14 +85,18 @@ def render_prompt(
         ties: whether the ranking may have ties.
         nonce: the code in the delimiters, unknown to the authors of the responses.
         code: what an answer must repeat to count; null for runs made before there were codes.
+        goal: what a simulated user of the item wants to reach.
     """
     flags = [*_hidden_text_flags(presentation)]
-    safe = {label: defuse(text, nonce, label, flags) for label, text in presentation.texts.items()}
+    is_played = bool(presentation.turns)
+    blocks = [_response(label, presentation, nonce, flags) for label in presentation.texts]
+    if is_played:
+        blocks.insert(0, _note_on_turns(templates, presentation))
     fields = {
-        "conversation": conversation(item.turns, item.system),
+        "conversation": conversation(item.turns, item.system, goal, numbers=is_played),
         "reference": _section("reference", item.reference),
         "criteria": _criteria(criteria),
-        "responses": "\n\n".join(_delimit(label, text, nonce) for label, text in safe.items()),
+        "responses": "\n\n".join(blocks),
         "nonce": nonce,
         "answer_format": _answer_format(templates, criteria, code, ties=ties),
     }
@@ -146,12 +152,23 @@ def seeded_nonce(seed: int, *parts: object) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:12]
 
 
-def conversation(turns: Sequence[Turn], system: str | None) -> str:
-    """The prompt as a judge or a criteria writer reads it; delimiters in it are defused too."""
-    if len(turns) == 1 and system is None:
+def conversation(
+    turns: Sequence[Turn], system: str | None, goal: str | None = None, *, numbers: bool = False
+) -> str:
+    """The prompt as a judge or a criteria writer reads it; delimiters in it are defused too.
+
+    Args:
+        turns: the messages of the item.
+        system: its system message.
+        goal: what a simulated user of the item wants to reach.
+        numbers: count the user messages that a candidate answers.
+    """
+    if len(turns) == 1 and system is None and goal is None and not numbers:
         return defuse_delimiters(turns[0].content)
     lines = [f"[system]\n{system}"] if system else []
-    lines += [f"[{turn.role}]\n{turn.content}" for turn in turns]
+    lines += [f"[what the user wants to reach]\n{goal}"] if goal else []
+    messages = numbered(turns) if numbers else ((turn.role, turn.content) for turn in turns)
+    lines += [f"[{role}]\n{content}" for role, content in messages]
     return defuse_delimiters("\n\n".join(lines))
 
 
@@ -214,9 +231,35 @@ def _section(name: str, text: str | None) -> str:
     return f"<{name}>\n{defuse_delimiters(text)}\n</{name}>\n" if text else ""
 
 
-def _delimit(label: str, text: str, nonce: str) -> str:
+def _response(label: str, presentation: Presentation, nonce: str, flags: list[str]) -> str:
+    """A response between its delimiters; a conversation has a block for each turn."""
+    turns = presentation.turns.get(label, ())
+    if not turns:
+        text = defuse(presentation.texts[label], nonce, label, flags)
+        return _delimit("response", f'label="{label}"', text, nonce)
+    blocks = []
+    for number, turn in enumerate(turns, start=1):
+        place = f'label="{label}" turn="{number}"'
+        found: list[str] = []
+        if turn.user is not None:
+            blocks.append(_delimit("prompt", place, defuse(turn.user, nonce, label, found), nonce))
+        blocks.append(_delimit("response", place, defuse(turn.text, nonce, label, found), nonce))
+        flags += (f"{flag} in turn {number}" for flag in found)
+    return "\n\n".join(blocks)
+
+
+def _delimit(name: str, place: str, text: str, nonce: str) -> str:
     body = text if text.strip() else "(the response is empty)"
-    return f'<response label="{label}" nonce="{nonce}">\n{body}\n</response nonce="{nonce}">'
+    return f'<{name} {place} nonce="{nonce}">\n{body}\n</{name} nonce="{nonce}">'
+
+
+def _note_on_turns(templates: Templates, presentation: Presentation) -> str:
+    has_user = any(turn.user is not None for turns in presentation.turns.values() for turn in turns)
+    note = (
+        " The user's later messages differ from response to response; they stand in `prompt` blocks"
+        " with the label of the response, are no work of the assistant, and are not judged."
+    )
+    return templates.render("turns", {"user_note": note if has_user else ""})
 
 
 def _criteria(criteria: Sequence[Criterion]) -> str:

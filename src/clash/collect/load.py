@@ -6,13 +6,14 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from clash.collect.conversation import answered_turns
 from clash.config import PromptEntry
 from clash.datasets.dataset import free_id
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
 from clash.files.csv_reader import read_csv
 from clash.files.inputs import without_gz
-from clash.records import Item, Response, candidates_of
+from clash.records import Item, Response, Turn, candidates_of, injected
 from clash.secrets.redaction import REPLACEMENT
 from clash.store.secrecy import without_secrets
 from clash.wording import plural
@@ -111,8 +112,9 @@ def load(path: Path) -> Prompts:
                 hint="give each item an id of its own",
             )
         id_lines[item_id] = document.line(())
-        prompt = entry.prompt or repr([(t.role, t.content) for t in entry.messages or []])
-        content = (prompt, entry.system, tuple(sorted(entry.responses.items())))
+        item = _item(entry, item_id)
+        prompt = item.prompt or repr([(t.role, t.content) for t in item.turns])
+        content = (prompt, entry.system, entry.user, repr(sorted(entry.responses.items())))
         if content in contents:
             raise document.error(
                 f"is the same as item {contents[content]!r}",
@@ -120,8 +122,8 @@ def load(path: Path) -> Prompts:
             )
         contents[content] = item_id
         group = entry.group or groups.setdefault(prompt, item_id)
-        items.append(_item(entry, item_id, group))
-        responses += _responses(entry, item_id)
+        items.append(item.model_copy(update={"group": group if group != item_id else None}))
+        responses += _responses(document, entry, item)
     if not items:
         raise InputError("holds no prompt", path=path, hint="write at least one prompt")
     n_repeats = sum(item.group is not None for item in items)
@@ -141,23 +143,36 @@ def _entries(path: Path, notes: list[str]) -> Iterator[tuple[Document, PromptEnt
         yield clean, validate(PromptEntry, clean, error=InputError), has_replacements
 
 
-def _item(entry: PromptEntry, item_id: str, group: str) -> Item:
+def _item(entry: PromptEntry, item_id: str) -> Item:
+    turns = entry.turns or []
     return Item(
         item_id=item_id,
-        prompt=entry.prompt,
-        messages=entry.messages,
+        prompt=turns[0] if len(turns) == 1 else entry.prompt,
+        messages=[Turn(role="user", content=text) for text in turns]
+        if len(turns) > 1
+        else entry.messages,
         system=entry.system,
         reference=entry.reference,
         tags=entry.tags,
         label=entry.label,
         criteria=entry.criteria,
-        group=group if group != item_id else None,
+        user=entry.user,
     )
 
 
-def _responses(entry: PromptEntry, item_id: str) -> Iterator[Response]:
-    for candidate, text in entry.responses.items():
-        yield Response(item_id=item_id, candidate=candidate, text=text, source="injected")
+def _responses(document: Document, entry: PromptEntry, item: Item) -> Iterator[Response]:
+    for candidate, answer in entry.responses.items():
+        if isinstance(answer, str):
+            yield injected(item.item_id, candidate, answer)
+            continue
+        try:
+            yield injected(item.item_id, candidate, answered_turns(item, answer))
+        except ValueError as error:
+            raise document.error(
+                f"the conversation of {candidate!r} {error}",
+                "responses",
+                hint="an answer for each user message, or the messages that follow the prompt",
+            ) from None
 
 
 def _documents(path: Path, notes: list[str]) -> Iterable[Document]:

@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from clash.config import PROVIDERS, Candidate, Config, Judge, ModelRef, Panel
+from pydantic import ValidationError
+
+from clash.collect.conversation import Script
+from clash.config import PROVIDERS, Candidate, Config, Judge, ModelRef, Panel, SimulatedUser
 from clash.errors import ConfigError, InputError, one_of
 from clash.records import SELF
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from clash.collect.load import Prompts
     from clash.collect.templates import Templates
-    from clash.records import Criteria, Item, Response
+    from clash.records import Criteria, Item, Response, UserGoal
     from clash.secrets.redaction import Redactor
 
 GENERATION_TOKENS = 4096
@@ -85,6 +89,38 @@ class Plan:
                 if (item.item_id, candidate.id) not in injected_keys:
                     yield item, candidate
 
+    @property
+    def names(self) -> list[str]:
+        """The names of all candidates, which no judge and no simulated user may read."""
+        return sorted({c.id for c in self.candidates} | {r.candidate for r in self.responses})
+
+    def user_of(self, item: Item) -> SimulatedUser | None:
+        """Who plays the user of an item; null where nobody does."""
+        user = self.config.user
+        if item.control is not None:
+            return None
+        if item.user is not None:
+            user = simulated_user(item.user, user)
+        return user if user is not None and user.goal is not None else None
+
+    def goal(self, item: Item) -> str | None:
+        """What the simulated user of an item wants to reach; null where there is no such user."""
+        user = self.user_of(item)
+        return None if user is None else user.goal
+
+    def script(self, item: Item) -> Script:
+        """The turns of an item."""
+        return Script.of(item, self.user_of(item))
+
+    def has_turns(self, item: Item) -> bool:
+        """Whether the user of an item has several turns."""
+        return item.item_id in self._conversations or self.script(item).is_conversation
+
+    @cached_property
+    def _conversations(self) -> frozenset[str]:
+        """Items that an injected conversation responds to."""
+        return frozenset(response.item_id for response in self.responses if response.turns)
+
     @cached_property
     def fallback_judges(self) -> dict[str, tuple[FallbackJudge, ...]]:
         """The fallbacks of each judge that has some, in their order."""
@@ -106,8 +142,15 @@ class Plan:
         yield from self.all_judges
         if any(True for _ in self.missing()):
             yield from self.candidates
+            yield from self.users()
         if self.criteria_ref is not None:
             yield self.criteria_ref
+
+    def users(self) -> Iterator[ModelRef]:
+        """Every model that plays a user, once for each way to call it."""
+        items = {item.item_id: item for item, _ in self.missing()}.values()
+        users = (user for item in items if (user := self.user_of(item)) is not None)
+        yield from {user.ref.model_dump_json(): user.ref for user in users}.values()
 
     @property
     def quorum(self) -> float | None:
@@ -161,6 +204,22 @@ class Plan:
         return 2 if self.config.blinding.both_orders else 1
 
 
+def simulated_user(goal: UserGoal, user: SimulatedUser | None) -> SimulatedUser | None:
+    """The user of an item with its own goal, on the basis of the run's; null without a model.
+
+    Raises:
+        InputError: the model is none.
+    """
+    try:
+        if user is not None:
+            return user.for_item(goal)
+        fields = goal.model_dump(exclude_none=True)
+        return SimulatedUser(**fields).chosen_by("file") if goal.model is not None else None
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]["msg"]
+        raise InputError(problem, field="user.model", hint="such as openai/gpt-5-mini") from None
+
+
 def make_plan(
     config: Config,
     panel: Panel,
@@ -196,6 +255,7 @@ def make_plan(
         secret,
     )
     _check(plan, prompts)
+    plan = replace(plan, templates=templates.of_run(has_turns=any(map(plan.has_turns, items))))
     for ref in plan.refs():
         _check_options(ref)
     return plan
@@ -404,13 +464,38 @@ def _check_fallbacks(plan: Plan) -> None:
                 )
 
 
+def _check_user(plan: Plan, item: Item, path: Path) -> None:
+    """Refuse a simulated user that could not say anything."""
+    user = plan.user_of(item)
+    if item.user is not None and user is None:
+        lacks = "goal" if item.user.goal is None else "model"
+        raise InputError(
+            f"item {item.item_id!r} has a simulated user without a {lacks}",
+            path=path,
+            field="user",
+            hint=f"write {lacks}: … under user, here or in clash.yaml",
+        )
+    n_written = len(Script.of(item).parts)
+    if user is not None and user.turns <= n_written:
+        raise InputError(
+            f"item {item.item_id!r} has {n_written} user messages already, and the simulated user"
+            f" may have {user.turns} turns with them",
+            path=path,
+            field="user.turns",
+            hint=f"user: {{turns: {n_written + 1}}} or more",
+        )
+
+
 def _check(plan: Plan, prompts: Prompts) -> None:
     _check_fallbacks(plan)
     models = {candidate.id for candidate in plan.candidates}
     injected_candidates: dict[str, set[str]] = {item.item_id: set() for item in plan.items}
     for response in plan.responses:
         injected_candidates[response.item_id].add(response.candidate)
+    generated_items = {item.item_id for item, _ in plan.missing()}
     for item in plan.items:
+        if item.item_id in generated_items:
+            _check_user(plan, item, prompts.path)
         candidates = models | injected_candidates[item.item_id]
         if len(candidates) < 2:
             have = f"has one response ({candidates.pop()})" if candidates else "has no response"

@@ -10,14 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from clash.collect.calling import call_id
 from clash.collect.criteria import FALLBACK, derive, ready_criteria
 from clash.collect.judge import ask_judge, prompt_of
 from clash.collect.load import Prompts
 from clash.collect.plan import Plan, make_plan
+from clash.collect.recorded import (
+    MissingCallError,
+    OtherQuestionError,
+    RecordedCalls,
+    run_at_once,
+)
 from clash.collect.resolve import criteria_model
-from clash.collect.respond import respond
+from clash.collect.respond import respond, response_request
 from clash.collect.run import open_slots, presentation_key, presentations_of, rubrics_of
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
@@ -27,17 +34,17 @@ from clash.store.audit import BROKEN, AuditGap, broken, finding
 from clash.store.manifest import other_versions
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator, Mapping
+    from collections.abc import Coroutine, Iterator
 
-    from clash.collect.calling import Ask
+    from clash.collect.conversation import Script
     from clash.collect.judge import JudgmentSlot
     from clash.collect.judge_prompt import JudgePrompt
-    from clash.records import Call, Criteria, Judgment, Record
+    from clash.config import Candidate
+    from clash.records import Criteria, Item, Judgment, Record
     from clash.store.audit import AuditFinding
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
 
-T = TypeVar("T")
 _CHECK = "the run follows from its calls"
 
 
@@ -69,35 +76,6 @@ def _gaps_of_import(folder: RunFolder) -> Iterator[AuditGap]:
     )
 
 
-class _MissingCallError(Exception):
-    """There is no such call: the model had stopped, or the run had ended."""
-
-
-class _OtherQuestionError(Exception):
-    """The call on record has another question."""
-
-
-@dataclass(frozen=True)
-class _Record:
-    """The calls of a run, in place of its models."""
-
-    calls: Mapping[str, Call]
-
-    async def ask(self, ask: Ask) -> Call:
-        """The last attempt on record.
-
-        Raises:
-            _MissingCallError: there is none.
-            _OtherQuestionError: it asked a different question.
-        """
-        call = self.calls.get(ask.call_id)
-        if call is None:
-            raise _MissingCallError(ask.call_id)
-        if call.request_hash != ask.request.hash(ask.ref.model) or call.model != ask.ref.model:
-            raise _OtherQuestionError(ask.call_id)
-        return call
-
-
 @dataclass(frozen=True)
 class _Repetition:
     """A run that is repeated from its calls. Each method yields the differences it finds."""
@@ -124,10 +102,10 @@ class _Repetition:
         )
 
     @cached_property
-    def record(self) -> _Record:
+    def record(self) -> RecordedCalls:
         """The last attempt of each call; the raw answers are the bulk, and nothing needs them."""
         bare = {"request": None, "response": None}
-        return _Record({c.call_id: c.model_copy(update=bare) for c in self.folder.calls()})
+        return RecordedCalls({c.call_id: c.model_copy(update=bare) for c in self.folder.calls()})
 
     def settings(self) -> Iterator[str]:
         """What the manifest lists beside the configuration that it follows from."""
@@ -167,8 +145,18 @@ class _Repetition:
                 yield f"{title} is by a candidate that was not asked"
                 continue
             candidate = candidates[response.candidate]
-            repetition = respond(items[response.item_id], candidate, self.plan.config, self.record)
+            item = items[response.item_id]
+            script = self._script(item, candidate)
+            repetition = respond(item, candidate, self.plan, self.record, script)
             yield from _compare(title, response, repetition, empty=response.text is None)
+
+    def _script(self, item: Item, candidate: Candidate) -> Script:
+        """The turns of an item, or all in one call where the run was made so."""
+        script = self.plan.script(item)
+        call = self.record.calls.get(call_id("generate", item.item_id, candidate.id))
+        request = response_request(script.at_once.parts[0], item, candidate, self.plan.config)
+        is_at_once = call is not None and call.request_hash == request.hash(candidate.model)
+        return script.at_once if is_at_once else script
 
     def criteria(self) -> Iterator[str]:
         """Criteria that a model wrote, and those that needed none; not those of an earlier run."""
@@ -243,11 +231,11 @@ def _compare(
         empty: ``record`` says that there is nothing, which needs no call: the model had stopped.
     """
     try:
-        expectation = _run_at_once(repetition)
-    except _MissingCallError as error:
+        expectation = run_at_once(repetition)
+    except MissingCallError as error:
         if not empty:
             yield f"{title}: there is no call {error}"
-    except _OtherQuestionError as error:
+    except OtherQuestionError as error:
         yield f"{title}: {error} asked a different question"
     else:
         if differences := _differences(record, expectation):
@@ -271,13 +259,3 @@ def _fact(record: Record, name: str) -> object:
     if name not in _WORDED:
         return value
     return len(value) if isinstance(value, list) else value is None
-
-
-def _run_at_once(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that waits for nothing, without an event loop."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        value: T = stop.value
-        return value
-    raise AssertionError("a record was waited for")

@@ -6,6 +6,7 @@ mode: every stage reads first what is there.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -16,10 +17,16 @@ import anyio
 
 from clash.collect.blind import Presentation, presentations
 from clash.collect.budget import Budget
-from clash.collect.calling import Caller, Listener, call_id
+from clash.collect.calling import Caller, Listener
 from clash.collect.criteria import derive, ready_criteria
 from clash.collect.fallbacks import Fallbacks
 from clash.collect.judge import JudgmentSlot, PromptCache, judge, prompt_of
+from clash.collect.recorded import (
+    MissingCallError,
+    OtherQuestionError,
+    RecordedCalls,
+    run_at_once,
+)
 from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import ErrorClass, RunFolderError
@@ -33,7 +40,7 @@ if TYPE_CHECKING:
     from clash.collect.judge_prompt import JudgePrompt
     from clash.collect.plan import Plan
     from clash.config import Candidate, Judge
-    from clash.records import Blinding, Call, Criterion, Item, Judgment, Response
+    from clash.records import AnsweredTurn, Blinding, Call, Criterion, Item, Judgment, Response
     from clash.store.folder import RunFolder, RunWriter
 
 New = Literal["batch", "live", "none"]
@@ -263,7 +270,7 @@ def _is_retried(error: str | None) -> bool:
     return error is not None and error.partition(":")[0] in _ASK_AGAIN
 
 
-def _missing_responses(folder: RunWriter, history: _RunHistory) -> set[tuple[str, str]]:
+def _missing_responses(plan: Plan, folder: RunWriter, history: _RunHistory) -> set[tuple[str, str]]:
     """Responses that a page shows and ``responses.jsonl`` lacks, by item and candidate.
 
     Their calls were answered, so that writing them again takes no call.
@@ -274,15 +281,25 @@ def _missing_responses(folder: RunWriter, history: _RunHistory) -> set[tuple[str
     present = {(r.item_id, r.candidate) for r in folder.responses() if r.text is not None}
     on_pages = {(page.item_id, name) for page in folder.blinding() for name in page.labels.values()}
     missing = on_pages - present
+    pieces = {(item.item_id, who.id): (item, who) for item, who in plan.missing() if missing}
     for item_id, candidate in sorted(missing):
-        call = history.calls.get(call_id("generate", item_id, candidate))
-        if call is None or call.outcome == "error":
+        piece = pieces.get((item_id, candidate))
+        if piece is None or not _is_recorded(*piece, plan, history):
             raise RunFolderError(
                 f"{folder.path / layout.RESPONSES}: lacks the response of {candidate!r} to"
-                f" {item_id!r}, and {layout.CALLS} lacks the call that it came from"
+                f" {item_id!r}, and {layout.CALLS} lacks a call that it came from"
                 "\n  fix: restore one of the two from a copy of the run"
             )
     return missing
+
+
+def _is_recorded(item: Item, candidate: Candidate, plan: Plan, history: _RunHistory) -> bool:
+    """Whether every call of a response was answered."""
+    try:
+        response = run_at_once(respond(item, candidate, plan, RecordedCalls(history.calls)))
+    except (MissingCallError, OtherQuestionError):
+        return False
+    return response.text is not None
 
 
 # -- the two stages -------------------------------------------------------------------------------
@@ -326,7 +343,7 @@ class _Stages:
         }
         # What is sealed is judged as it is: a response that comes later would change the page.
         sealed_items = {record.item_id for record in self.folder.blinding()}
-        missing = _missing_responses(self.folder, self.history)
+        missing = _missing_responses(self.plan, self.folder, self.history)
         pieces: dict[str, list[tuple[Item, Candidate]]] = {
             candidate.id: [] for candidate in self.plan.candidates
         }
@@ -352,7 +369,7 @@ class _Stages:
 
     async def _generate(self, piece: tuple[Item, Candidate]) -> None:
         item, candidate = piece
-        response = await respond(item, candidate, self.plan.config, self.caller)
+        response = await respond(item, candidate, self.plan, self.caller)
         self.folder.append(response)
         self.progress.count_done(candidate.id, failed=response.text is None)
 
@@ -431,8 +448,11 @@ def _seal_presentations(plan: Plan, folder: RunWriter) -> list[Presentation]:
 
 def presentations_of(plan: Plan, folder: RunFolder) -> Iterator[Presentation]:
     """The presentations that follow from the seed, whether or not they are sealed yet."""
-    names = sorted({c.id for c in plan.candidates} | {r.candidate for r in folder.responses()})
     judges = [judge.id for judge in plan.judges]
+    turns: dict[str, dict[str, list[AnsweredTurn]]] = defaultdict(dict)
+    for response in folder.responses():
+        if response.turns:
+            turns[response.item_id][response.candidate] = response.turns
     for item_id, texts in _texts(plan, folder).items():
         yield from presentations(
             item_id,
@@ -440,8 +460,9 @@ def presentations_of(plan: Plan, folder: RunFolder) -> Iterator[Presentation]:
             judges,
             plan.config.blinding,
             plan.config.seed,
-            names=names,
+            names=plan.names,
             excluded_candidates=plan.excluded_candidates,
+            turns={name: t for name, t in turns[item_id].items() if name in texts},
         )
 
 

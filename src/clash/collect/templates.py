@@ -25,7 +25,12 @@ NAMES = (
     "reask",
     "criteria.system",
     "criteria.user",
+    "turns",
+    "user.system",
+    "user.next",
 )
+_OF_TURNS = frozenset({"turns", "user.system", "user.next"})
+"""Templates that only a run with conversations of several turns needs, and records."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,12 @@ class Templates:
     def from_manifest(cls, texts: Mapping[str, str]) -> Templates:
         """The templates of an earlier run; those that did not exist then are the shipped ones."""
         return cls({**cls.load().texts, **texts})
+
+    def of_run(self, *, has_turns: bool) -> Templates:
+        """The templates that a run needs."""
+        if has_turns:
+            return self
+        return Templates({k: text for k, text in self.texts.items() if k not in _OF_TURNS})
 
     def render(self, name: str, fields: Mapping[str, str]) -> str:
         """Fill in a template.

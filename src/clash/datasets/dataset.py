@@ -136,13 +136,6 @@ def _letter(position: int) -> str:
     )
 
 
-def transcript(turns: Sequence[str]) -> str:
-    """Several turns of one side as one text; a single turn is itself."""
-    if len(turns) == 1:
-        return turns[0]
-    return "\n\n".join(f"[Turn {n}]\n{text}" for n, text in enumerate(turns, start=1))
-
-
 class DatasetBuilder:
     """Collects a data set item by item; unusable items are excluded with a reason."""
 

@@ -147,6 +147,7 @@ def _redactor(
     judges = [*resolution.panel.judges, *observing(config)]
     fallbacks = (ref for judge in judges for ref in judge.fallbacks)
     refs = [*judges, *fallbacks, *config.candidates]
+    refs += [] if config.user is None else [config.user]
     criteria = [] if resolution.criteria_ref is None else [resolution.criteria_ref]
     redactor = redactor_for([*refs, *criteria], environ)
     observer.learn(redactor)
@@ -319,7 +320,7 @@ def replan(
         config.model_copy(update={"repeat": 1}),
         config.panel,
         recorded_prompts(folder),
-        Templates(manifest.templates),
+        Templates.from_manifest(manifest.templates),
         criteria_ref=resolution.criteria_ref,
         criteria_why=resolution.criteria_why,
         reused_criteria=_still_reused(folder, config),

@@ -36,6 +36,10 @@ _FUTILE = (130, 4)
 """Exit codes after which a further rerun makes no sense: interrupted, refused."""
 
 
+_NO_CALL = {"call_id": None, "user_call_id": None, "cost_usd": None}
+"""What an injected turn lacks."""
+
+
 @dataclass(frozen=True)
 class RerunOptions:
     """What a rerun does differently from its run.
@@ -241,7 +245,14 @@ def _reusing(
         panel_weight=config.observers.panel_weight,
     )
     injections = tuple(
-        r.model_copy(update={"source": "injected", "call_id": None, "cost_usd": None})
+        r.model_copy(
+            update={
+                "source": "injected",
+                "call_id": None,
+                "cost_usd": None,
+                "turns": [turn.model_copy(update=_NO_CALL) for turn in r.turns],
+            }
+        )
         for r in responses
     )
     return config.model_copy(update={"candidates": [], "observers": observers}), injections

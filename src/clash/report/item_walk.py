@@ -11,11 +11,12 @@ from clash.report.tables import Table, with_rows
 from clash.report.terminal import print_line, print_table, print_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
     from clash.analysis.walk import JudgmentStep, Walk
+    from clash.records import AnsweredTurn
 
 _MOST_CHARACTERS = 1200
 
@@ -32,9 +33,10 @@ def print_walk(console: Console, walk: Walk) -> None:
     _step(console, 2, "Blinding")
     for label, candidate in walk.labels.items():
         _text(console, f"{label} = {candidate}", style="bold")
-        _text(console, walk.responses[candidate])
+        _response(console, walk, candidate)
     for candidate, why in walk.missing.items():
         _text(console, f"{candidate}: no response ({why})", style="red")
+        _turns(console, walk.turns.get(candidate, []))
     for hit in walk.scrubs:
         _text(console, f"masked for the judges: {hit}", style="yellow")
     _step(console, 3, f"Criteria ({walk.criteria.source if walk.criteria else 'none'})")
@@ -99,6 +101,24 @@ def _text(console: Console, text: str, *, style: str = "", indent: int = 3) -> N
             + f" … ({len(body) - _MOST_CHARACTERS} more characters in responses.jsonl)"
         )
     print_text(console, body, style=style, indent=indent)
+
+
+def _response(console: Console, walk: Walk, candidate: str) -> None:
+    turns = walk.turns.get(candidate)
+    if turns:
+        _turns(console, turns)
+    else:
+        _text(console, walk.responses[candidate])
+
+
+def _turns(console: Console, turns: Sequence[AnsweredTurn]) -> None:
+    """Each turn under its place, with what a simulated user said before."""
+    for place, turn in enumerate(turns, start=1):
+        if turn.user is not None:
+            _text(console, f"[user, turn {place}] {turn.user}")
+        facts = [money(turn.cost_usd), seconds(turn.latency_s)]
+        _text(console, f"[turn {place}] {', '.join(facts)}", style="dim")
+        _text(console, turn.text)
 
 
 def _criteria(console: Console, walk: Walk) -> None:

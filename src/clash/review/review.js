@@ -53,6 +53,9 @@
   };
 
   const quote = (head, body, kind) => el("article", { class: kind }, el("h2", {}, head), el("pre", { tabindex: "0", dir: "auto" }, text(body)));
+  const dialogue = (head, turns) => el("article", { class: "response" }, el("h2", {}, head), turns.map((turn, i) => [
+    turn.user === null ? null : [el("h3", {}, `User, turn ${i + 1}`), el("pre", { dir: "auto" }, text(turn.user))],
+    el("h3", {}, `Turn ${i + 1}`), el("pre", { tabindex: "0", dir: "auto" }, text(turn.text))]));
   const table = (columns, rows) => el("table", {},
     el("thead", {}, el("tr", {}, columns.map((column, i) => el("th", { scope: "col", class: i > 0 && "number" }, column)))),
     el("tbody", {}, rows.map(([head, ...cells]) => el("tr", {}, el("th", { scope: "row" }, head), cells.map((cell) => el("td", { class: "number" }, cell))))));
@@ -87,7 +90,10 @@
       ...(item.reference ? [quote("Reference answer", item.reference)] : []),
       ...(item.criteria.length ? [el("p", { class: "criteria" }, "Judge by: ", item.criteria.flatMap((c, i) => [i ? ", " : "", name(c.name)]))] : []));
     const sides = Object.keys(item.responses);
-    $("responses").replaceChildren(...sides.map((side) => quote(`Response ${side}`, item.responses[side], "response")));
+    $("responses").replaceChildren(...sides.map((side) => {
+      const turns = item.conversations[side];
+      return turns ? dialogue(`Response ${side}`, turns) : quote(`Response ${side}`, item.responses[side], "response");
+    }));
     $("choices").replaceChildren(
       ...sides.map((side) => button(side.toLowerCase(), `${side} is better`, side, "choose")),
       button("t", "Tie", "tie"), button("x", sides.length > 2 ? "All bad" : "Both bad", "both bad"), button("s", "Skip", "skip"));

@@ -206,6 +206,11 @@ def blinded_item(task: ReviewTask, key: str) -> dict[str, Any]:
             for criterion in task.criteria
         ],
         "responses": {side: task.text(candidate) for side, candidate in task.sides(key).items()},
+        "conversations": {
+            side: [{"user": turn.user, "text": turn.text} for turn in task.turns[candidate]]
+            for side, candidate in task.sides(key).items()
+            if candidate in task.turns
+        },
     }
 
 

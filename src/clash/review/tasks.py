@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from clash.analysis.label_sample import draw_order
 from clash.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from clash.analysis.rundata import RunData
-    from clash.records import Criterion, Item, LabelDraw, Verdict
+    from clash.records import AnsweredTurn, Criterion, Item, LabelDraw, Verdict
 
     Order = Literal["drawn", "unsure", "all"]
 
@@ -31,6 +31,7 @@ class ReviewTask:
     Attributes:
         candidates: authors of the responses, sorted; the page never holds these names.
         texts: their responses, in the same order.
+        turns: the turns of each response that is a conversation, by candidate.
         draw: how the item was drawn; null where it was not.
     """
 
@@ -39,6 +40,7 @@ class ReviewTask:
     texts: tuple[str, ...]
     criteria: tuple[Criterion, ...]
     draw: LabelDraw | None = None
+    turns: Mapping[str, Sequence[AnsweredTurn]] = field(default_factory=dict)
 
     def sides(self, key: str) -> dict[str, str]:
         """The candidate on each side, as ``{"A": candidate}``; the order depends on ``key`` alone.
@@ -123,4 +125,5 @@ def _task(run: RunData, item: Item) -> ReviewTask | None:
         names,
         tuple(texts[name] for name in names),
         tuple(criteria.criteria) if criteria else (),
+        turns=run.turns[item.item_id],
     )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from clash.errors import ClashError, RunFolderError
 from clash.files import run_files
+from clash.records import transcript
 from clash.store import chain, layout
 from clash.store.manifest import digest, manifest_text, seal_file, sha256_json, sha256_text
 
@@ -273,6 +274,12 @@ def _references(folder: RunFolder) -> Iterator[str]:
             yield f"a response is of the unknown item {response.item_id!r}"
         if response.call_id is not None and response.call_id not in calls:
             yield f"a response of {response.item_id!r} comes from a call that does not exist"
+        for turn in response.turns:
+            if not calls.issuperset({turn.call_id, turn.user_call_id} - {None}):
+                yield f"a turn of {response.item_id!r} comes from a call that does not exist"
+        texts = [turn.text for turn in response.turns]
+        if texts and response.text is not None and response.text != transcript(texts):
+            yield f"a response of {response.item_id!r} has another text than its turns"
     for label in folder.labels():
         if label.item_id not in items:
             yield f"a label is of the unknown item {label.item_id!r}"

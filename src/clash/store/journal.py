@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import msgspec
@@ -99,13 +100,22 @@ def encode(record: BaseModel) -> bytes:
         return msgspec.json.encode(_encodable(record.model_dump())) + b"\n"
 
 
-def _fields(value: object) -> dict[str, Any]:
+@cache
+def _optional_fields(model: type[BaseModel]) -> list[str]:
+    """The fields that a line leaves out where they are empty."""
+    return [name for name, field in model.model_fields.items() if field.exclude_if is not None]
+
+
+def written_fields(value: object) -> dict[str, Any]:
+    """The fields of a record, or of a part of one, as a line has them."""
     if isinstance(value, BaseModel):
-        return value.__dict__
+        fields = value.__dict__
+        absent = [name for name in _optional_fields(type(value)) if not fields[name]]
+        return {k: v for k, v in fields.items() if k not in absent} if absent else fields
     raise TypeError(f"{type(value).__name__} cannot be stored in a record")
 
 
-_ENCODER = msgspec.json.Encoder(enc_hook=_fields)
+_ENCODER = msgspec.json.Encoder(enc_hook=written_fields)
 """Takes a fifth of pydantic's time, most of which goes into inspecting raw answers."""
 
 

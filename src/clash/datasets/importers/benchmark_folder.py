@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clash.datasets import record_files
-from clash.datasets.dataset import transcript
+from clash.records import transcript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,11 +15,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from clash.datasets.dataset import Dataset, DatasetBuilder, ItemFacts, distinct_names, transcript
+from clash.datasets.dataset import Dataset, DatasetBuilder, ItemFacts, distinct_names
 from clash.datasets.loaders.conversation import read_dialogue
 from clash.errors import InputError
 from clash.labels import BOTH_BAD, TIE
-from clash.records import Label
+from clash.records import Label, transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

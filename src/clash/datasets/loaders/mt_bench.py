@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from clash.datasets.dataset import Dataset, DatasetBuilder, ItemFacts, majority, transcript
+from clash.datasets.dataset import Dataset, DatasetBuilder, ItemFacts, majority
 from clash.datasets.loaders.conversation import read_dialogue
-from clash.records import Label
+from clash.records import Label, transcript
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -17,13 +17,13 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from pydantic import BaseModel
 
 from clash.analysis.labelled import matches
 from clash.analysis.walk import walks
 from clash.escape import clip, pack
 from clash.files import run_files
 from clash.store import layout
+from clash.store.journal import written_fields
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -169,13 +169,7 @@ def _item_body(walk: Walk, responses: list[Response], people: list[Label]) -> di
     }
 
 
-def _fields(value: object) -> dict[str, Any]:
-    if isinstance(value, BaseModel):
-        return value.__dict__
-    raise TypeError(f"{type(value).__name__} has no place in a page")
-
-
-_JSON = msgspec.json.Encoder(enc_hook=_fields)
+_JSON = msgspec.json.Encoder(enc_hook=written_fields)
 
 
 class _OfItem(msgspec.Struct):

@@ -177,8 +177,18 @@
       r.finish_reason && r.finish_reason !== "stop" ? r.finish_reason : null].filter(Boolean);
     return el("article", { class: r.candidate === d.label ? "response people" : "response" },
       el("h4", {}, name(r.candidate), el("span", {}, facts.length ? ` · ${facts.join(", ")}` : "")),
-      r.text === null ? el("p", { class: "failed" }, "No response: ", text(r.error || "no text")) : long(r.text));
+      r.text === null ? el("p", { class: "failed" }, "No response: ", text(r.error || "no text")) : null,
+      r.turns ? turnsOf(r) : r.text === null ? null : long(r.text));
   };
+
+  const turnsOf = (r) => r.turns.map((turn, i) => {
+    const facts = [`Turn ${i + 1}`, turn.cost_usd === null ? null : `$${Number(turn.cost_usd).toPrecision(2)}`,
+      turn.latency_s === null ? null : `${number(turn.latency_s, 1)} s`,
+      turn.finish_reason && turn.finish_reason !== "stop" ? turn.finish_reason : null].filter(Boolean);
+    return el("div", { class: "turn" },
+      turn.user === null ? null : [el("b", {}, `User, turn ${i + 1}`), long(turn.user)],
+      el("b", {}, facts.join(" · ")), long(turn.text));
+  });
 
   const why = (d) => {
     const notes = d.people.filter((p) => p.note);

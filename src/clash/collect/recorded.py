@@ -1,0 +1,53 @@
+"""The calls of a run, in place of its models: what follows from them is had without a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from clash.collect.calling import Ask
+    from clash.records import Call
+
+T = TypeVar("T")
+
+
+class MissingCallError(Exception):
+    """There is no such call: the model had stopped, or the run had ended."""
+
+
+class OtherQuestionError(Exception):
+    """The call on record has another question."""
+
+
+@dataclass(frozen=True)
+class RecordedCalls:
+    """The last attempt of each call, by id."""
+
+    calls: Mapping[str, Call]
+
+    async def ask(self, ask: Ask) -> Call:
+        """The last attempt on record.
+
+        Raises:
+            MissingCallError: there is none.
+            OtherQuestionError: it asked a different question.
+        """
+        call = self.calls.get(ask.call_id)
+        if call is None:
+            raise MissingCallError(ask.call_id)
+        if call.request_hash != ask.request.hash(ask.ref.model) or call.model != ask.ref.model:
+            raise OtherQuestionError(ask.call_id)
+        return call
+
+
+def run_at_once(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that waits for nothing, without an event loop."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    raise AssertionError("a record was waited for")
