@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.analysis.win_rates import PairOutcomes
-    from clash.records import Verdict
+    from clash.records import Groups, Verdict
     from clash.stats.typing import Floats
 
 
@@ -137,10 +137,15 @@ def _point_shares(verdict: Verdict) -> dict[str, float]:
         # The points of one judge add up to K (K - 1) / 2, so their total tells the weight.
         greatest = scores.sum() * 2 / len(scores)
         return {name: score / greatest for name, score in verdict.scores.items()}
-    below = sum(len(group) for group in verdict.ranking)
+    return placed_above(verdict.ranking)
+
+
+def placed_above(ranking: Groups) -> dict[str, float]:
+    """The share of the others that each candidate of a ranking is placed above, a tie half."""
+    below = sum(len(group) for group in ranking)
     n_others = below - 1
     shares: dict[str, float] = {}
-    for group in verdict.ranking:
+    for group in ranking:
         below -= len(group)
         shares |= dict.fromkeys(group, (below + (len(group) - 1) / 2) / n_others)
     return shares

@@ -39,6 +39,7 @@ from clash.cli import (
     study,
     trust,
     validate,
+    variance,
     verify,
     view,
 )
@@ -98,6 +99,7 @@ app.command("trust", rich_help_panel=_START)(trust.trust)
 app.command("eval", rich_help_panel=_RUNS)(evaluate.evaluate)
 app.command("validate", rich_help_panel=_RUNS)(validate.validate)
 app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
+app.command("variance", rich_help_panel=_RUNS)(variance.variance)
 app.command("redteam", rich_help_panel=_RUNS)(redteam.redteam)
 app.command("resume", rich_help_panel=_RUNS)(resume.resume)
 app.command("report", rich_help_panel=_RUNS)(report.report)

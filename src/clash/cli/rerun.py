@@ -59,6 +59,14 @@ def rerun(
     regenerate: Annotated[
         bool, typer.Option("--regenerate", help="Fresh responses too: end-to-end stability.")
     ] = False,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            "--keep",
+            help="Parts of the run that stay as they are: criteria, shuffle, responses; comma "
+            "separated. The others are drawn anew; responses only with --regenerate.",
+        ),
+    ] = None,
     compare: Annotated[
         bool, typer.Option("--compare", help="Report on these existing runs; make no call.")
     ] = False,
@@ -95,7 +103,8 @@ def rerun(
 ) -> None:
     """Judge the same items again with fresh seeds, and report how often the panel repeats itself.
 
-    `clash rerun RUN --times 2` · `clash rerun RUN --targeted` · `clash rerun --compare A B C`
+    `clash rerun RUN --times 2` · `clash rerun RUN --targeted` · `clash rerun --compare A B C` ·
+    `clash rerun RUN --keep criteria,shuffle` (only the judges' own noise is left)
     """
     from clash.cli.common import environment
     from clash.cli.dry_run import print_dry_run
@@ -106,6 +115,7 @@ def rerun(
     from clash.pipeline.rerun import (
         RerunOptions,
         execute_reruns,
+        keeping,
         next_number,
         plan_rerun,
         reruns,
@@ -129,9 +139,11 @@ def rerun(
         registration=read_plan(prereg),
         limits={"max_cost": max_cost, "concurrency": concurrency, "batch": batch},
     )
+    parts = [part.strip() for part in (keep or "").split(",") if part.strip()]
+    changes = keeping(parent, parts, changes)
     if targeted:
         items, note = targeted_items(parent, stable)
-        changes = replace(changes, only=items, notes=(note,))
+        changes = replace(changes, only=items, notes=(*changes.notes, note))
     options = RunOptions(environment(env_file, trust_host), observer, yes=yes)
     if dry_run:
         plan = plan_rerun(parent, next_number(parent), changes, options).setup.plan

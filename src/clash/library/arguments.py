@@ -90,6 +90,7 @@ class RerunArguments(ResumeArguments, total=False):
     """Keyword arguments of :func:`rerun`."""
 
     regenerate: bool
+    keep: Collection[str]
     only: Collection[str] | None
     panel: str | None
 

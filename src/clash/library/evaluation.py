@@ -262,6 +262,7 @@ def rerun(
 
     Keyword Arguments:
         regenerate: ask the candidates for fresh responses too.
+        keep: what stays as it is: ``criteria``, ``shuffle``; the rest is drawn anew.
         only: judge these items alone, by id.
         panel: the panel that judges, for runs of other tools.
         max_cost: a hard cap in US dollars for each rerun.
@@ -292,6 +293,7 @@ def _rerunning(
     times: int,
     *,
     regenerate: bool = False,
+    keep: Collection[str] = (),
     only: Collection[str] | None = None,
     panel: str | None = None,
     **arguments: Unpack[ResumeArguments],
@@ -303,7 +305,7 @@ def _rerunning(
         limits: Mapping[str, Any],
     ) -> Result[Retest]:
         from clash.library.statistics import retest_result
-        from clash.pipeline.rerun import RerunOptions, execute_reruns, reruns
+        from clash.pipeline.rerun import RerunOptions, execute_reruns, keeping, reruns
 
         _check_count("times", times)
         changes = RerunOptions(
@@ -312,6 +314,7 @@ def _rerunning(
             panel=panel,
             limits=limits,
         )
+        changes = keeping(parent, keep, changes)
         execute_reruns(parent, times, changes, RunOptions(environ, observer, yes=True))
         return retest_result([parent, *reruns(parent)], tuple(observer.notes))
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from clash.collect.load import Prompts
 from clash.collect.plan import observing
 from clash.collect.resolve import own_config, read_panel
 from clash.collect.templates import Templates
-from clash.config import Config, Observers, Panel
-from clash.errors import ConfigError, InputError
+from clash.config import Config, CriteriaConfig, Observers, Panel
+from clash.errors import ConfigError, InputError, one_of
 from clash.files import run_files
 from clash.pipeline import keys
 from clash.pipeline.execute import execute
@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from clash.store.manifest import Manifest
 
 
-_FUTILE = (130, 4)
+FUTILE = (130, 4)
 """Exit codes after which a further rerun makes no sense: interrupted, refused."""
+Part = Literal["criteria", "shuffle", "responses"]
+"""What a rerun can keep of its run; what it does not keep is drawn anew."""
 
 
 _NO_CALL = {"call_id": None, "user_call_id": None, "cost_usd": None}
@@ -46,6 +48,13 @@ class RerunOptions:
 
     Attributes:
         regenerate: ask the candidates for fresh responses.
+        shuffle: number of the shuffle: 0 is that of the run; null is that of the rerun's number.
+        criteria: the run whose criteria are kept; null has them written anew, unless the run took
+            its own over from another.
+        derive: have them written anew all the same.
+        author: the model that writes criteria; null is that of the run.
+        responses: the run whose responses are judged; null is the run itself.
+        seeds: for the manifest, beside the seed of the run and the number.
         only: judge these items alone.
         panel: the panel that judges, for runs of other tools, whose judges clash cannot call.
         limits: replace those of the run that are not null.
@@ -54,11 +63,45 @@ class RerunOptions:
     """
 
     regenerate: bool = False
+    shuffle: int | None = None
+    criteria: RunFolder | None = None
+    derive: bool = False
+    author: str | None = None
+    responses: RunFolder | None = None
+    seeds: Mapping[str, int] = field(default_factory=dict)
     only: Collection[str] | None = None
     panel: str | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     registration: FrozenRegistration | None = None
+
+
+def keeping(parent: RunFolder, parts: Collection[str], rerun: RerunOptions) -> RerunOptions:
+    """A rerun that keeps these parts of its run; the manifest says which.
+
+    Raises:
+        ConfigError: there is no such part, or it is kept and generated again.
+    """
+    for part in parts:
+        if part not in get_args(Part):
+            raise ConfigError(
+                f'"{part}" cannot be kept', field="--keep", hint=one_of(part, get_args(Part))
+            )
+    if not parts:
+        return rerun
+    if rerun.regenerate and "responses" in parts:
+        raise ConfigError(
+            "responses cannot be kept and generated again",
+            field="--keep",
+            hint="leave out --regenerate, or responses",
+        )
+    kept = [part for part in get_args(Part) if part in parts]
+    return replace(
+        rerun,
+        shuffle=0 if "shuffle" in parts else None,
+        criteria=parent if "criteria" in parts else None,
+        notes=(*rerun.notes, f"kept: {', '.join(kept)}"),
+    )
 
 
 @dataclass(frozen=True)
@@ -171,7 +214,7 @@ def execute_reruns(
         )
         results.append(result)
         options.observer.note(f"run: {result.folder.path} ({result.manifest.status})", "progress")
-        if result.exit_code in _FUTILE:
+        if result.exit_code in FUTILE:
             break
     return results
 
@@ -185,8 +228,8 @@ def plan_rerun(parent: RunFolder, number: int, rerun: RerunOptions, options: Run
     manifest = parent.manifest()
     keys.recall(manifest, options.environ)
     seed = manifest.seeds.get("seed", 0)
-    config = _config(parent, derived_seed(seed, number), rerun)
-    responses = tuple(parent.responses())
+    config = _config(parent, _shuffle_seed(manifest, number, rerun), rerun)
+    responses = tuple((rerun.responses or parent).responses())
     adapt = _regenerating if rerun.regenerate else _reusing
     config, answers = adapt(config, responses, parent)
     items = tuple(i for i in parent.items() if rerun.only is None or i.item_id in rerun.only)
@@ -203,11 +246,29 @@ def plan_rerun(parent: RunFolder, number: int, rerun: RerunOptions, options: Run
         dataset={key: part for key, part in manifest.dataset.items() if key != "figures"},
         candidates=tuple(entry for entry in candidates if entry["id"] not in generated_ids),
         parent=manifest.run,
-        seeds={"parent_seed": seed, "number": number},
+        seeds={"parent_seed": seed, "number": number, **rerun.seeds},
         notes=rerun.notes,
         registration=rerun.registration,
     )
     return Rerun(setup, origin, f"{_run_id(parent)}-r{number}")
+
+
+def _shuffle_seed(manifest: Manifest, number: int, rerun: RerunOptions) -> int:
+    """The seed that the shuffles of a rerun follow from.
+
+    Raises:
+        ConfigError: the shuffles are to be those of a run that does not follow from a seed.
+    """
+    seed = manifest.seeds.get("seed")
+    if rerun.shuffle != 0:
+        return derived_seed(seed or 0, number if rerun.shuffle is None else rerun.shuffle)
+    if seed is None:
+        raise ConfigError(
+            f"{manifest.run} comes from another tool, and its shuffle cannot be repeated",
+            field="--keep",
+            hint="leave out shuffle",
+        )
+    return seed
 
 
 def _config(parent: RunFolder, seed: int, rerun: RerunOptions) -> Config:
@@ -224,8 +285,14 @@ def _config(parent: RunFolder, seed: int, rerun: RerunOptions) -> Config:
             field="--panel",
             hint="name one: --panel supreme-court",
         )
-    limits = config.limits.updated(rerun.limits)
-    return config.model_copy(update={"panel": panel, "limits": limits})
+    update: dict[str, Any] = {"panel": panel, "limits": config.limits.updated(rerun.limits)}
+    if rerun.author is not None:
+        criteria = CriteriaConfig(model=rerun.author, options=config.criteria.options)
+        update["criteria"] = criteria.chosen_by("owner")
+    elif rerun.criteria is not None or rerun.derive:
+        reuse = None if rerun.criteria is None else str(rerun.criteria.path)
+        update["criteria"] = config.criteria.model_copy(update={"reuse": reuse})
+    return config.model_copy(update=update)
 
 
 def _reusing(

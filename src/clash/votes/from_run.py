@@ -10,6 +10,7 @@ every interval is clustered.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -88,6 +89,14 @@ class ItemRankings:
         if ranks is None or candidate not in self.candidates:
             return False
         return not np.isnan(ranks[:, self.candidates.index(candidate)]).any()
+
+    def share_above(self, judge: str, candidate: str) -> float:
+        """The share of the others that a judge ranks a candidate above, a tie half; NaN without."""
+        ranks = self.ranks[judge]
+        own = self.candidates.index(candidate)
+        others = np.delete(ranks, own, axis=1)
+        lead = (np.sign(others - ranks[:, [own]]) + 1) / 2
+        return float(np.nanmean(lead)) if not np.isnan(lead).all() else math.nan
 
     def top(self, judge: str) -> str | None:
         """The candidate that a judge ranks first alone; null where tied or missing."""

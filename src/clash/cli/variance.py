@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from clash.cli.options import (
+    AsJson,
+    Batch,
+    EnvFile,
+    Out,
+    Quiet,
+    ReportFile,
+    TrustHost,
+    UnknownPrice,
+    Verbose,
+    Yes,
+)
+
+if TYPE_CHECKING:
+    from clash.pipeline.options import RunOptions
+    from clash.pipeline.variance import Study, StudyResult
+
+
+def variance(
+    run: Annotated[
+        str,
+        typer.Argument(
+            help="A run folder, a run id under --out, or `latest`; or a study to go on with.",
+            metavar="RUN",
+        ),
+    ],
+    rubrics: Annotated[
+        int | None,
+        typer.Option(
+            "--rubrics", min=1, help="Rubrics by the run's own author, the first its own. [2]"
+        ),
+    ] = None,
+    author: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--author",
+            metavar="MODEL",
+            help="Another model that writes criteria, provider/model; repeat for several.",
+        ),
+    ] = None,
+    shuffles: Annotated[
+        int | None, typer.Option("--shuffles", min=1, help="Orders of the responses. [2]")
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", min=1, help="Judgments of one and the same page. [2]"),
+    ] = None,
+    generations: Annotated[
+        int | None,
+        typer.Option("--generations", min=1, help="Sets of responses, the first the run's. [1]"),
+    ] = None,
+    items: Annotated[
+        int | None, typer.Option("--items", min=2, help="Only so many of the run's items, drawn.")
+    ] = None,
+    only_report: Annotated[
+        bool, typer.Option("--report", help="Report on the arms that are there; make no call.")
+    ] = False,
+    out: Out = Path("runs"),
+    max_cost: Annotated[
+        float | None,
+        typer.Option(
+            "--max-cost",
+            min=0,
+            help="US dollars, for all arms together; by default the cap of the run.",
+        ),
+    ] = None,
+    allow_unknown_price: UnknownPrice = False,
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", "-j", min=1, help="Maximum number of concurrent calls."),
+    ] = None,
+    batch: Batch = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the arms and their price; make no call.")
+    ] = False,
+    yes: Yes = False,
+    to: ReportFile = None,
+    env_file: EnvFile = None,
+    trust_host: TrustHost = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Measure what moves a result: prompts, criteria, shuffle, responses, the judges' own noise.
+
+    Judges the items of a run again in every combination: `clash variance latest --dry-run`, then
+    `clash variance latest --author openai/gpt-6-luna --max-cost 5`. Repeat the command to go on.
+    """
+    from clash.cli.common import environment
+    from clash.cli.watch import RunObserver
+    from clash.pipeline.options import RunOptions
+    from clash.pipeline.variance import open_study, report_study, run_study
+
+    observer = RunObserver(quiet=quiet or as_json, watch=False)
+    options = RunOptions(environment(env_file, trust_host), observer, yes=yes)
+    changes = {
+        "rubrics": rubrics,
+        "authors": tuple(author) if author else None,
+        "shuffles": shuffles,
+        "samples": samples,
+        "generations": generations,
+        "items": items,
+    }
+    study = open_study(run, out, changes, options)
+    limits = {
+        "concurrency": concurrency,
+        "batch": batch,
+        "allow_unknown_price": allow_unknown_price or None,
+    }
+    if dry_run:
+        _print_plan(study, {**limits, "max_cost": max_cost}, options, as_json=as_json)
+        return
+    if only_report:
+        result = report_study(study)
+    else:
+        with observer:
+            result = run_study(study, max_cost, limits, options)
+    _print_result(result, as_json=as_json, verbose=verbose, quiet=quiet, to=to)
+    raise typer.Exit(0 if only_report else result.exit_code)
+
+
+def _print_plan(
+    study: Study, limits: dict[str, Any], options: RunOptions, *, as_json: bool
+) -> None:
+    """Print the arms, and what they cost one by one and together."""
+    from clash.cli.common import print_json, print_tables, stdout
+    from clash.pipeline.price import headline
+    from clash.pipeline.variance import price_study, total_forecast
+    from clash.report.formats import DASH, money
+    from clash.report.tables import Table
+    from clash.report.terminal import print_line
+    from clash.wording import plural
+
+    prices = price_study(study, limits, options)
+    total = total_forecast(prices)
+    if as_json:
+        arms = [
+            {
+                "arm": priced.arm.name,
+                **priced.arm.seeds,
+                "run": str(study.folder(priced.arm).path),
+                "complete": priced.forecast is None,
+                **({} if priced.forecast is None else priced.forecast.summary()),
+            }
+            for priced in prices
+        ]
+        record = {"dry_run": True, "run": str(study.parent.path), "study": str(study.path)}
+        print_json({**record, **total.summary(), "arms": arms})
+        return
+    rows = [
+        [
+            priced.arm.name,
+            *(
+                ["there", DASH, DASH]
+                if priced.forecast is None
+                else [
+                    f"{priced.forecast.calls:,}",
+                    money(priced.forecast.expected_usd, fine=False),
+                    money(priced.forecast.worst_usd, fine=False),
+                ]
+            ),
+        ]
+        for priced in prices
+    ]
+    todo = sum(priced.forecast is not None for priced in prices)
+    console = stdout()
+    cost = headline(total)
+    print_line(console, f"{plural(todo, 'arm')} to run, {plural(total.calls, 'call')}:", "bold")
+    print_line(console, f"{cost}.")
+    notes = [
+        "g: set of responses, r: rubric (a: by another author), s: shuffle, k: judgment of the same page"
+    ]
+    columns = ["arm", "calls", "expected", "worst case"]
+    print_tables([Table("Arms", columns, rows, frozenset({1, 2, 3}), notes)])
+    print_line(console, "Nothing was sent.")
+
+
+def _print_result(
+    result: StudyResult, *, as_json: bool, verbose: bool, quiet: bool, to: Path | None
+) -> None:
+    """Print what the study says, and what is missing in it."""
+    from clash.analysis.serialize import to_dict
+    from clash.cli.common import print_json, print_tables, print_written, say, stdout
+    from clash.pipeline.variance import require_findings
+    from clash.report import variance as report
+    from clash.report.formats import money
+    from clash.report.report_file import write_report
+    from clash.report.terminal import print_line, print_text
+    from clash.wording import plural
+
+    study = result.study
+    if result.missing:
+        why = f" ({result.interrupted})" if result.interrupted else ""
+        say(
+            f"{plural(len(result.missing), 'arm')} missing{why}: the same command goes on,"
+            " and nothing is paid twice",
+            style="yellow",
+        )
+    if as_json:
+        findings = {} if result.findings is None else to_dict(result.findings)
+        record = {
+            "run": str(study.parent.path),
+            "study": str(study.path),
+            "design": study.design.model_dump(mode="json"),
+            "missing": list(result.missing),
+            "exit_code": result.exit_code,
+            "cost_usd": result.cost_usd,
+        }
+        print_json({**record, **findings})
+        return
+    findings_or_error = require_findings(result)
+    tables = report.tables(findings_or_error)
+    if to is not None:
+        names = [arm.name for arm in study.design.arms() if study.exists(arm)]
+        write_report(to, report.TITLE, to_dict(findings_or_error), tables, names)
+    console = stdout()
+    print_text(console, report.headline(findings_or_error), style="bold")
+    if quiet:
+        return
+    for line in report.evidence(findings_or_error):
+        print_text(console, line)
+    print_tables(tables if verbose else tables[:1])
+    print_line(console, f"Cost    {money(result.cost_usd)}")
+    print_line(console, f"Study   {study.path}")
+    if to is not None:
+        print_written([to])

@@ -1,0 +1,164 @@
+"""``clash variance`` and ``rerun --keep``: judges whose choice is moved by one thing at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import pytest
+
+from e2e.lab import PRICE, prefers
+
+OWN, OTHER = ("Depth", "Detail", "Range"), ("Brevity", "Focus", "Plainness")
+N = 8
+
+
+def rubric(asked, names):
+    rows = [{"name": name, "weight": 1, "description": ""} for name in names]
+    return json.dumps({"criteria": rows})
+
+
+def judge(asked):
+    """The longer response, unless the rubric asks for brevity."""
+    sign = -1 if "Brevity" in asked.prompt else 1
+    return prefers(lambda text: sign * len(text))(asked)
+
+
+def author(names):
+    return lambda asked: rubric(asked, names)
+
+
+@pytest.fixture
+def study(lab):
+    """A run whose criteria a model wrote, with a judge that follows them."""
+    lab.server.conduct("own", answer=author(OWN))
+    lab.server.conduct("other", answer=author(OTHER))
+    lab.server.conduct("judge", answer=judge)
+    lab.panel(local("judge"))
+    lab.write(
+        "clash.yaml",
+        {"panel": "panel.yaml", "criteria": {"model": "compatible/own", "price": PRICE}},
+    )
+    responses = {"ada": "A long response, with much to say.", "bob": "Short."}
+    lab.write(
+        "prompts.yaml",
+        [{"id": f"q{i}", "prompt": f"Q {i}?", "responses": responses} for i in range(N)],
+    )
+    lab.judged("prompts.yaml", "--max-cost", "5")
+    return lab
+
+
+def local(name, **more):
+    return {"model": f"compatible/{name}", "price": PRICE, **more}
+
+
+def sources(split):
+    return {source["source"]: source for source in split["sources"]}
+
+
+def test_another_author_of_criteria_is_a_number_with_an_interval(study):
+    words = ("variance", "run", "--author", "compatible/other", "--samples", "1", "--yes", "--json")
+    words = (*words, "--allow-unknown-price")
+    plan = study.here(*words, "--dry-run").json
+    # Two rubrics and the other author's, two shuffles; the run itself is one of the six arms.
+    assert [arm["complete"] for arm in plan["arms"]] == [True, *[False] * 5]
+    assert plan["calls"] == 5 * N + 2 * N
+    before = study.server.count()
+    done = study.here(*words)
+    assert done.code == 0, done.err
+    assert study.server.count() - before == plan["calls"]
+    assert study.server.count(model="other") == N
+    (effect,) = done.json["authors"]
+    assert (effect["author"], effect["candidate"]) == ("compatible/other", "ada")
+    assert effect["difference"]["difference"]["estimate"] == -1
+    parts = sources(done.json["panel"][0])
+    assert parts["author"]["change"]["estimate"] == 1
+    assert parts["shuffle"]["change"]["estimate"] == 0
+    assert parts["author"]["variance"]["estimate"] == pytest.approx(0.5, abs=0.26)
+    for part in parts.values():
+        assert 0 <= part["share"]["low"] <= part["share"]["high"] <= 1
+    # Every arm is a run; the second time nothing is asked again.
+    assert study.here("verify", "runs/run-variance/g1-a1-s2-k1").code == 0
+    again = study.here(*words)
+    assert again.json["panel"] == done.json["panel"]
+    assert study.server.count() - before == plan["calls"]
+
+
+def test_one_budget_holds_for_all_arms_and_the_same_command_goes_on(study):
+    words = ("variance", "run", "--samples", "1", "--yes")
+    plan, before = study.here(*words, "--dry-run", "--json").json, study.server.count()
+    price = plan["expected_usd"]
+    short = study.here(*words, "--max-cost", f"{price * 0.3:.6f}", "--json")
+    assert short.code == 3
+    assert short.json["missing"]
+    assert 0 < short.json["cost_usd"] <= price * 0.3
+    rest = study.here(*words, "--max-cost", f"{price * 3:.6f}", "--json")
+    assert (rest.code, rest.json["missing"]) == (0, []), rest.err
+    assert study.server.count() - before == plan["calls"]
+    screen = study.here("variance", "runs/run-variance", "--report", "-v")
+    assert "of the variance" in screen.out or "Nothing but the prompts" in screen.out
+    assert study.here("variance", "run", "--shuffles", "1").code == 2
+
+
+def test_generations_draw_responses_anew_for_all_arms_of_a_level(lab):
+    def writes(asked):
+        mark = hashlib.sha256(f"{asked.prompt}{lab.server.count()}".encode()).hexdigest()
+        return "word " * (1 + int(mark[:2], 16))
+
+    for name in ("ann", "ben"):
+        lab.server.conduct(name, answer=writes)
+    lab.server.conduct("judge", answer=prefers(len))
+    lab.panel(local("judge"))
+    lab.write(
+        "clash.yaml",
+        {
+            "panel": "panel.yaml",
+            "candidates": [local("ann"), local("ben")],
+            "criteria": {"mode": "none"},
+            "observers": [],
+        },
+    )
+    lab.prompts(n=N, candidates=())
+    lab.judged("prompts.yaml", "--max-cost", "9")
+    words = ("variance", "run", "--generations", "2", "--samples", "1", "--max-cost", "9", "--json")
+    done = lab.here(*words, "--yes")
+    assert done.code == 0, done.err
+    assert lab.server.count(model="ann") == 2 * N
+    parts = sources(done.json["panel"][0])
+    assert parts["responses"]["change"]["estimate"] > 0
+    assert parts["shuffle"]["change"]["estimate"] == 0
+
+
+def test_a_rerun_keeps_what_it_is_told_to(study):
+    before = study.server.count(model="own")
+    assert study.here("rerun", "run", "--keep", "criteria,shuffle", "--yes").code == 0
+    assert study.server.count(model="own") == before
+    first, second = study.folder(), study.folder("run-r1")
+    assert [page["labels"] for page in first.lines("blinding")] == [
+        page["labels"] for page in second.lines("blinding")
+    ]
+    assert "kept: criteria, shuffle" in second.manifest["notes"]
+    assert study.here("rerun", "run", "--keep", "shuffle", "--yes").code == 0
+    assert study.server.count(model="own") == before + N
+    assert study.here("rerun", "run", "--keep", "shufle").code == 2
+    assert study.here("rerun", "run", "--keep", "responses", "--regenerate").code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{", "is not JSON"),
+        ('{"run": "run"}', "design"),
+        ('{"run": "../run", "design": {}}', "run id"),
+        ('{"run": "run", "design": {"shuffles": 0}}', "shuffles"),
+    ],
+)
+def test_a_study_file_that_is_wrong_is_named(study, text, problem):
+    folder = study.path / "runs" / "run-variance"
+    folder.mkdir()
+    (folder / "variance.json").write_text(text, encoding="utf-8")
+    done = study.here("variance", "runs/run-variance", "--report")
+    assert done.code == 2
+    assert re.search(problem, done.err), done.err
+    assert "variance.json" in done.err
