@@ -131,6 +131,8 @@ class ModelRef(SourcedSection):
     """A model, as ``provider/model``, and how to reach and call it.
 
     Attributes:
+        base_urls: addresses of several servers of the same model, which share its calls;
+            ``base_url`` is then the first of them.
         api_key_env: the NAME of the variable that holds the key.
         concurrency: the most calls in flight to this model.
         price: overrides the price table.
@@ -138,6 +140,7 @@ class ModelRef(SourcedSection):
 
     model: ModelName
     base_url: str | None = None
+    base_urls: list[str] = Field(default=[], exclude_if=lambda urls: not urls)
     api_key_env: str | None = None
     options: Options = Options()
     price: TokenPrice | None = None
@@ -178,6 +181,35 @@ class ModelRef(SourcedSection):
             choices = ", ".join(PROVIDERS)
             raise ValueError(f"expected provider/model with a provider of {choices}")
         return model
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_first_address(cls, value: object) -> object:
+        if not isinstance(value, dict) or value.get("base_url") is not None:
+            return value
+        urls = value.get("base_urls")
+        return {**value, "base_url": urls[0]} if isinstance(urls, list) and urls else value
+
+    @model_validator(mode="after")
+    def _has_several_addresses(self) -> Self:
+        if not self.base_urls:
+            return self
+        if self.provider != "compatible":
+            raise ValueError("base_urls is for servers of your own (compatible/MODEL)")
+        if len(set(self.base_urls)) < len(self.base_urls):
+            raise ValueError("base_urls names an address twice")
+        if self.base_url != self.base_urls[0]:
+            raise ValueError("give base_url or base_urls, not both")
+        return self
+
+    @property
+    def servers(self) -> tuple[Self, ...]:
+        """This model at each of its addresses; itself alone where it has no several."""
+        if not self.base_urls:
+            return (self,)
+        return tuple(
+            self.model_copy(update={"base_url": url, "base_urls": []}) for url in self.base_urls
+        )
 
     @field_validator("api_key_env")
     @classmethod

@@ -220,9 +220,11 @@ class ProviderError(ClashError):
         maybe_billed: the provider may have charged for it (the answer was lost), so the budget
             counts its worst case.
         latency_s: seconds from sending to failing.
+        address: the server that failed, where the model has several.
     """
 
     exit_code = 4
+    address: str | None = None
 
     def __init__(
         self,

@@ -294,6 +294,7 @@ class Call(Record):
         request_hash: SHA-256 of the request, independent of vendor and time; the key that replay
             looks up.
         structured: how JSON was requested in the end; null where none was wanted.
+        address: the server, where the model has several (``base_urls``).
     """
 
     call_id: str
@@ -324,6 +325,7 @@ class Call(Record):
     ttft_s: float | None = None
     structured: JsonMode | None = None
     degraded: list[str] = []
+    address: str | None = Field(default=None, exclude_if=lambda address: address is None)
     time: str
 
 

@@ -333,6 +333,7 @@ class Caller:
             cost_usd=None if error.maybe_billed else 0.0,
             cost_bound_usd=float(reservation) if error.maybe_billed else None,
             latency_s=error.latency_s,
+            address=error.address,
         )
 
     def _reply(
@@ -358,6 +359,7 @@ class Caller:
             ttft_s=round(reply.ttft_s, 6) if reply.ttft_s is not None else None,
             structured=reply.structured,
             degraded=list(reply.degraded),
+            address=reply.address,
         )
 
     def _head(self, ask: Ask, number: int) -> dict[str, Any]:

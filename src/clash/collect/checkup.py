@@ -141,7 +141,8 @@ def _entries(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> dict[Model
     """The models that have keys or addresses to check, each once at each address."""
     return {
         ModelEntry(ref.model, base_url(ref, environ), key_variable(ref, environ)): ref
-        for ref in refs
+        for entry in refs
+        for ref in entry.servers
         if ref.provider != KEYLESS_PANEL
     }
 

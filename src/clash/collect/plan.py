@@ -386,6 +386,7 @@ def observing(config: Config) -> list[Judge]:
             model=candidate.model,
             role="observer",
             base_url=candidate.base_url,
+            base_urls=candidate.base_urls,
             api_key_env=candidate.api_key_env,
             options=candidate.options.model_copy(update={"max_tokens": None, "stream": None}),
             price=candidate.price,

@@ -293,7 +293,9 @@ def _from(run: RunFolder, ref: R) -> R:
     """``ref`` with its answers read from ``run``."""
     if ref.provider in (KEYLESS_PANEL, "replay"):
         return ref
-    return ref.model_copy(update={"model": f"replay/{ref.model}", "base_url": str(run.path)})
+    return ref.model_copy(
+        update={"model": f"replay/{ref.model}", "base_url": str(run.path), "base_urls": []}
+    )
 
 
 def load_environ(

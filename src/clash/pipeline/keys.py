@@ -39,7 +39,7 @@ def check(refs: Iterable[ModelRef], environ: Mapping[str, str], observer: Observ
         ConfigError: a key or an address is missing or wrong, or the owner of a key has not
             confirmed where it would go and cannot be asked.
     """
-    models = list(refs)
+    models = [server for ref in refs for server in ref.servers]
     _confirm([ref for ref in models if has_key(ref, environ)], environ, observer)
     for ref in models:
         require(ref, environ)
@@ -50,7 +50,7 @@ def check(refs: Iterable[ModelRef], environ: Mapping[str, str], observer: Observ
 def lines(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Iterator[str]:
     """``VARIABLE -> host`` for people, with the models that are called there."""
     models: dict[Destination, dict[str, None]] = {}
-    for ref in refs:
+    for ref in (server for entry in refs for server in entry.servers):
         if (where := destination(ref, environ)) is not None:
             doubt = " (not confirmed)" if needs_confirmation(ref, environ) else ""
             models.setdefault(where, {})[ref.model + doubt] = None
@@ -60,6 +60,10 @@ def lines(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Iterator[str]
 
 def route(ref: ModelRef, environ: Mapping[str, str]) -> str:
     """``VARIABLE -> host`` of one model, with what is still missing; ``no key`` where it needs none."""
+    return ", ".join(_route(server, environ) for server in ref.servers)
+
+
+def _route(ref: ModelRef, environ: Mapping[str, str]) -> str:
     where = destination(ref, environ)
     if where is None:
         variable, url = key_variable(ref, environ), base_url(ref, environ)
@@ -77,7 +81,8 @@ def missing(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> list[str]:
 
 def destinations(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> list[Destination]:
     """Every place that a key would be sent to, once."""
-    return sorted({where for ref in refs if (where := destination(ref, environ)) is not None})
+    servers = [server for ref in refs for server in ref.servers]
+    return sorted({where for ref in servers if (where := destination(ref, environ)) is not None})
 
 
 def _confirm(refs: Sequence[ModelRef], environ: Mapping[str, str], observer: Observer) -> None:

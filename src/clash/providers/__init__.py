@@ -78,7 +78,8 @@ def require(ref: ModelRef, environ: Mapping[str, str]) -> None:
 
             python_callable.find(ref)
         case _:
-            account(ref, environ)
+            for server in ref.servers:
+                account(server, environ)
 
 
 def redactor_for(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Redactor:
@@ -121,8 +122,14 @@ def open_provider(ref: ModelRef, *, environ: Mapping[str, str], limits: Limits) 
             return OpenRouter(ref, account(ref, environ), limits)
         case "compatible":
             from clash.providers.http import Compatible
+            from clash.providers.replicas import Replicas
 
-            return Compatible(ref, account(ref, environ), limits)
+            accounts = [account(server, environ) for server in ref.servers]
+            servers = [
+                (place.base_url, Compatible(server, place, limits))
+                for server, place in zip(ref.servers, accounts, strict=True)
+            ]
+            return servers[0][1] if len(servers) == 1 else Replicas(servers)
         case "replay":
             from clash.providers.replay import Replay
 

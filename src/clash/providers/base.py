@@ -114,6 +114,7 @@ class Reply:
         degraded: what the model refused earlier and was therefore not sent.
         latency_s: seconds from sending to the last byte.
         ttft_s: seconds to the first token; null where the answer was not streamed.
+        address: the server that answered, where the model has several.
     """
 
     text: str
@@ -130,6 +131,7 @@ class Reply:
     degraded: tuple[str, ...] = ()
     latency_s: float = 0.0
     ttft_s: float | None = None
+    address: str | None = None
 
 
 class Provider(Protocol):
