@@ -347,7 +347,6 @@ class _Outcome:
     Attributes:
         validation: (M,), risk of each candidate; NaN where it was refused.
         losses: (M, n), squared error on each test row.
-        judges: number of judges of each candidate.
         pressures: of the joint table by path rule and prefix.
         test: the rows.
     """
