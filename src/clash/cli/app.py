@@ -25,6 +25,7 @@ from clash.cli import (
     gate,
     init,
     mcp,
+    merge,
     power,
     prereg,
     redteam,
@@ -102,6 +103,7 @@ app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
 app.command("variance", rich_help_panel=_RUNS)(variance.variance)
 app.command("redteam", rich_help_panel=_RUNS)(redteam.redteam)
 app.command("resume", rich_help_panel=_RUNS)(resume.resume)
+app.command("merge", rich_help_panel=_RUNS)(merge.merge)
 app.command("report", rich_help_panel=_RUNS)(report.report)
 app.command("explain", rich_help_panel=_RUNS)(explain.explain)
 app.command("review", rich_help_panel=_RUNS)(review.review)

@@ -95,6 +95,16 @@ def evaluate(
         ),
     ] = None,
     exclude_self: ExcludeSelf = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            "--shard",
+            metavar="I/N",
+            help="Only every N-th item, from item I on: 2/4 is the second of four shards. Run each "
+            "in a process of its own, then `clash merge` joins them. --max-cost is that of the "
+            "whole run; a shard spends its share.",
+        ),
+    ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     prereg: Prereg = None,
@@ -121,6 +131,7 @@ def evaluate(
     from clash.cli.outcome import print_result
     from clash.cli.watch import RunObserver
     from clash.collect.resolve import read_config
+    from clash.errors import ConfigError
     from clash.pipeline.execute import execute
     from clash.pipeline.options import Origin, RunOptions
     from clash.pipeline.prepare import prepare
@@ -165,7 +176,15 @@ def evaluate(
     labels = earlier.labels() if earlier is not None and prompts is None else ()
     origin = Origin(labels=tuple(labels), registration=read_plan(prereg))
     options = RunOptions(environ, observer, run_id=run_id, origin=origin, yes=yes)
+    if shard is not None:
+        setup = setup.cut(shard)
     rule = None if until is None else parse_rule(until, sequential, looks)
+    if rule is not None and shard is not None:
+        raise ConfigError(
+            "a stopping rule looks at the whole run, which no shard has",
+            field="--until",
+            hint="leave out --until or --shard",
+        )
     if rule is not None:
         check_controls(setup.plan.config)
     if dry_run:

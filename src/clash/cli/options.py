@@ -26,6 +26,14 @@ RunArgument = Annotated[
         autocompletion=complete_runs,
     ),
 ]
+RunsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="Run folders, run ids under --out, or `latest`.",
+        metavar="RUN…",
+        autocompletion=complete_runs,
+    ),
+]
 ConfigFile = Annotated[
     Path | None,
     typer.Option("--config", "-c", help="Configuration file; clash.yaml is read automatically."),

@@ -175,12 +175,13 @@ def prompt_of(
 ) -> JudgePrompt:
     """The prompt of a presentation, with the codes that follow from the run's secret."""
     blinding = presentation.blinding
-    if plan.secret is None:
+    secret = plan.secret_of(blinding.item_id)
+    if secret is None:
         code = None
         nonce = judge_prompt.seeded_nonce(plan.config.seed, blinding.item_id, blinding.presentation)
     else:
-        code = judge_prompt.page_code(plan.secret, "ballot", blinding)
-        nonce = judge_prompt.page_code(plan.secret, "delimiter", blinding)
+        code = judge_prompt.page_code(secret, "ballot", blinding)
+        nonce = judge_prompt.page_code(secret, "delimiter", blinding)
     return judge_prompt.render_prompt(
         item,
         criteria,

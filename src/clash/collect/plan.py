@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_DOWN, Decimal
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
     from clash.collect.templates import Templates
     from clash.records import Criteria, Item, Response, UserGoal
     from clash.secrets.redaction import Redactor
+    from clash.store.manifest import Shard
 
 GENERATION_TOKENS = 4096
 CRITERIA_TOKENS = 150
+_SHARE_STEP = Decimal("1e-9")
 
 
 class FallbackJudge(Judge):
@@ -61,6 +64,8 @@ class Plan:
         reused_criteria: criteria of an earlier run, by item.
         redactor: knows every secret that this run could write down.
         secret: the codes of the pages follow from it; null for runs made before there was one.
+            Of several, separated by spaces, the items take turns (:func:`joined_secrets`).
+        shard: the part of a run that this is; null for a whole run.
     """
 
     config: Config
@@ -74,6 +79,7 @@ class Plan:
     reused_criteria: Mapping[str, Criteria] = field(default_factory=dict)
     redactor: Redactor = field(default=NO_SECRETS, repr=False)
     secret: str | None = None
+    shard: Shard | None = None
 
     @property
     def candidates(self) -> list[Candidate]:
@@ -91,8 +97,13 @@ class Plan:
 
     @property
     def names(self) -> list[str]:
-        """The names of all candidates, which no judge and no simulated user may read."""
-        return sorted({c.id for c in self.candidates} | {r.candidate for r in self.responses})
+        """The names of all candidates, which no judge and no simulated user may read.
+
+        Those of a shard include candidates that respond to items of other shards only.
+        """
+        elsewhere = () if self.shard is None else self.shard.candidates
+        names = {r.candidate for r in self.responses}.union(elsewhere)
+        return sorted(names | {c.id for c in self.candidates})
 
     def user_of(self, item: Item) -> SimulatedUser | None:
         """Who plays the user of an item; null where nobody does."""
@@ -170,8 +181,8 @@ class Plan:
     def own_candidates(self) -> dict[str, frozenset[str]]:
         """By voting judge, the candidates that are the same model; without judges that have none."""
         models: dict[str, str | None] = {c.id: c.identity for c in self.candidates}
-        for response in self.responses:
-            models.setdefault(response.candidate, _identity(response.candidate))
+        for name in self.names:
+            models.setdefault(name, _identity(name))
         voting = (judge for judge in self.all_judges if judge.role == "voting")
         candidates = {
             judge.id: frozenset(name for name, model in models.items() if model == judge.identity)
@@ -197,6 +208,29 @@ class Plan:
             ],
             **({"excluded": excluded_lists} if excluded_lists else {}),
         }
+
+    @property
+    def max_cost(self) -> Decimal | None:
+        """The cap in US dollars; of a shard its share by items, rounded down."""
+        limit = self.config.limits.max_cost
+        if limit is None:
+            return None
+        whole = Decimal(repr(limit))
+        if self.shard is None:
+            return whole
+        share = whole * len(self.items) / self.shard.items
+        return share.quantize(_SHARE_STEP, ROUND_DOWN)
+
+    def secret_of(self, item_id: str) -> str | None:
+        """The secret that the codes of an item follow from."""
+        if self.secret is None or " " not in self.secret:
+            return self.secret
+        secrets = self.secret.split()
+        return secrets[self._positions[item_id] % len(secrets)]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {item.item_id: position for position, item in enumerate(self.items)}
 
     @property
     def presentations(self) -> int:
@@ -231,6 +265,7 @@ def make_plan(
     reused_criteria: Mapping[str, Criteria] | None = None,
     redactor: Redactor = NO_SECRETS,
     secret: str | None = None,
+    shard: Shard | None = None,
 ) -> Plan:
     """Plan a run.
 
@@ -253,6 +288,7 @@ def make_plan(
         reused_criteria or {},
         redactor,
         secret,
+        shard,
     )
     _check(plan, prompts)
     plan = replace(plan, templates=templates.of_run(has_turns=any(map(plan.has_turns, items))))

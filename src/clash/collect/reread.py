@@ -68,6 +68,29 @@ def reread(folder: RunFolder) -> list[AuditFinding]:
     return [finding(name, results, unless=unless) for name, results in checks.items()]
 
 
+def recorded_plan(folder: RunFolder, manifest: Manifest) -> Plan:
+    """What a run had to do, from its folder alone; no key is needed.
+
+    Raises:
+        RunFolderError: the manifest names no panel.
+    """
+    config = Config.model_validate({**manifest.config, "repeat": 1})
+    if not isinstance(config.panel, Panel):
+        raise RunFolderError(f"{folder.path / layout.MANIFEST}: names no panel")
+    responses = tuple(r for r in folder.responses() if r.source == "injected")
+    prompts = Prompts(Path(layout.ITEMS), tuple(folder.items()), responses, "")
+    dynamic = config.criteria.mode == "dynamic"
+    return make_plan(
+        config,
+        config.panel,
+        prompts,
+        Templates.from_manifest(manifest.templates),
+        criteria_ref=criteria_model(config.criteria, config.panel) if dynamic else None,
+        secret=manifest.secret,
+        shard=manifest.shard,
+    )
+
+
 def _gaps_of_import(folder: RunFolder) -> Iterator[AuditGap]:
     """The gap of a run by another tool, which kept other records."""
     bare = sum(judgment.call_id is None for judgment in folder.judgments())
@@ -85,21 +108,8 @@ class _Repetition:
 
     @cached_property
     def plan(self) -> Plan:
-        """What the run had to do, from its folder alone; no key is needed."""
-        config = Config.model_validate({**self.manifest.config, "repeat": 1})
-        if not isinstance(config.panel, Panel):
-            raise RunFolderError(f"{self.folder.path / layout.MANIFEST}: names no panel")
-        responses = tuple(r for r in self.folder.responses() if r.source == "injected")
-        prompts = Prompts(Path(layout.ITEMS), tuple(self.folder.items()), responses, "")
-        dynamic = config.criteria.mode == "dynamic"
-        return make_plan(
-            config,
-            config.panel,
-            prompts,
-            Templates.from_manifest(self.manifest.templates),
-            criteria_ref=criteria_model(config.criteria, config.panel) if dynamic else None,
-            secret=self.manifest.secret,
-        )
+        """What the run had to do."""
+        return recorded_plan(self.folder, self.manifest)
 
     @cached_property
     def record(self) -> RecordedCalls:

@@ -218,8 +218,7 @@ class _RunHistory:
 
 
 def _read_history(plan: Plan, folder: RunWriter) -> _RunHistory:
-    limit = plan.config.limits.max_cost
-    budget = Budget(Decimal(repr(limit)) if limit is not None else None)
+    budget = Budget(plan.max_cost)
     calls: dict[str, Call] = {}
     attempt_numbers: dict[str, int] = {}
     answers: dict[tuple[str, int], bool] = {}

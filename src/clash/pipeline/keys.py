@@ -128,9 +128,29 @@ def sign(manifest: Manifest, refs: Iterable[ModelRef], environ: Mapping[str, str
     )
 
 
+def joint_tag(
+    run: str, shards: Sequence[Manifest], places: Sequence[KeyDestination]
+) -> str | None:
+    """The tag of a run merged from shards; null unless this user made every one of them here.
+
+    A stranger's shard would otherwise bring its destinations into a run of one's own.
+    """
+    if not places or not all(_is_own(shard) for shard in shards if shard.destinations):
+        return None
+    return run_tag(run, [Destination(place.variable, place.server) for place in places])
+
+
 def recall(manifest: Manifest, environ: Mapping[str, str]) -> None:
     """Let keys go where the run sent them, if this user made it on this machine."""
-    places = [Destination(d.variable, d.server) for d in manifest.destinations]
-    is_own = manifest.origin is not None and is_tagged(manifest.run, places, manifest.origin)
-    if is_own and isinstance(environ, Environ):
-        environ.confirm(places)
+    if _is_own(manifest) and isinstance(environ, Environ):
+        environ.confirm(_places(manifest))
+
+
+def _places(manifest: Manifest) -> list[Destination]:
+    return [Destination(place.variable, place.server) for place in manifest.destinations]
+
+
+def _is_own(manifest: Manifest) -> bool:
+    """Whether this user made the run on this machine."""
+    tag = manifest.origin
+    return tag is not None and is_tagged(manifest.run, _places(manifest), tag)

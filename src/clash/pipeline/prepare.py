@@ -18,6 +18,7 @@ from clash.collect.plan import (
     unwritten_responses,
 )
 from clash.collect.resolve import ResolvedConfig, replay_config, resolve
+from clash.collect.shards import cut_plan, describe_shard, parse_shard
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
@@ -61,7 +62,16 @@ class RunSetup:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to say before it begins."""
-        return (*self.resolution.notes, *self.prompts.warnings)
+        notes = (*self.resolution.notes, *self.prompts.warnings)
+        return notes if self.plan.shard is None else (*notes, describe_shard(self.plan))
+
+    def cut(self, shard: str) -> RunSetup:
+        """One shard of it, as ``2/4``.
+
+        Raises:
+            ConfigError: it is not a shard, or has no item.
+        """
+        return replace(self, plan=cut_plan(self.plan, *parse_shard(shard)))
 
 
 def prepare(
@@ -194,7 +204,7 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
     # Hashed as they are written, which is without secrets.
     settings = plan.redactor.data(config.model_dump(mode="json"))
     panel = plan.redactor.data(plan.panel_record)
-    name = options.run_id or new_run_id(without_gz(prompts.path).stem)
+    name = options.run_id or new_run_id(_slug(setup))
     templates = sha256_json(dict(plan.templates.texts))
     calibrator, doubts = _calibrator(config, panel["judges"], templates, options.observer)
     manifest = Manifest(
@@ -225,6 +235,7 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
         versions=versions(),
         git=git_state(),
         stopping=None if origin.stopping is None else dict(origin.stopping),
+        shard=plan.shard,
         counts=_initial_counts(plan, origin),
         forecast=forecast.summary(),
         started=now(),
@@ -232,9 +243,19 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
     )
     manifest = keys.sign(without_secrets(manifest, plan.redactor), plan.refs(), options.environ)
     criteria = _reused_criteria(plan, origin)
-    records = (*plan.items, *plan.responses, *origin.labels, *origin.pool, *criteria)
+    item_ids = {item.item_id for item in plan.items}
+    labels = origin.labels
+    if plan.shard is not None:
+        labels = tuple(label for label in labels if label.item_id in item_ids)
+    records = (*plan.items, *plan.responses, *labels, *origin.pool, *criteria)
     out = options.out or Path(plan.config.out)
     return RunWriter.create(out, name, manifest, records, redactor=plan.redactor)
+
+
+def _slug(setup: RunSetup) -> str:
+    """The word in the id of a new run: the prompts file, and which shard of it."""
+    stem, shard = without_gz(setup.prompts.path).stem, setup.plan.shard
+    return stem if shard is None else f"{stem[:20]}-{shard.number}-of-{shard.of}"
 
 
 def _reused_criteria(plan: Plan, origin: Origin) -> Iterator[Criteria]:
@@ -326,6 +347,7 @@ def replan(
         reused_criteria=_still_reused(folder, config),
         redactor=_redactor(config, resolution, environ, observer),
         secret=manifest.secret,
+        shard=manifest.shard,
     )
     if any(ref.provider not in OFFLINE for ref in plan.refs()):
         check_calls(folder)

@@ -32,7 +32,11 @@ class ChainedJournal(Journal):
 
     def append(self, record: Record) -> None:
         """Write one line, with its link as the last key."""
-        line = encode(record)[:-2] + b',"chain":"' + self._head.encode() + b'"}\n'
+        self.append_line(encode(record))
+
+    def append_line(self, line: bytes) -> None:
+        """Write a line that carries no link yet, with its link as the last key."""
+        line = line[:-2] + b',"chain":"' + self._head.encode() + b'"}\n'
         self._write(line)
         self._head = digest(line)
 
@@ -46,6 +50,12 @@ def head(path: Path) -> str:
 def digest(line: bytes) -> str:
     """SHA-256 of a line without its line feed."""
     return hashlib.sha256(line.removesuffix(b"\n")).hexdigest()
+
+
+def unlinked(line: bytes) -> bytes:
+    """A line without the hash that it carries; one without a hash as it is."""
+    match = _LINK.search(line, max(0, len(line) - _LENGTH))
+    return line[: match.start()] + b"}\n" if match else line
 
 
 def link(line: bytes) -> str | None:

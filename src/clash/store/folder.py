@@ -226,12 +226,21 @@ class RunWriter(RunFolder):
         manifest: Manifest,
         records: Iterable[Record] = (),
         *,
+        lines: Iterable[tuple[str, bytes]] = (),
         redactor: Redactor = NO_SECRETS,
     ) -> RunWriter:
         """Create a run folder with everything that is known before the first call.
 
         It is created under a temporary name and renamed once it is on disk, so that a run that
         exists is complete.
+
+        Args:
+            out: the folder of the runs.
+            run_id: name of the new one.
+            manifest: its manifest.
+            records: what is known before the first call.
+            lines: lines of earlier runs, each with the name of its file.
+            redactor: removes secrets from what is written.
 
         Raises:
             RunFolderError: the id is invalid or taken, or the folder cannot be created.
@@ -252,6 +261,8 @@ class RunWriter(RunFolder):
                     writer.journal(name)
                 for record in records:
                     writer.append(record)
+                for name, line in lines:
+                    writer.journal(name).append_line(line)
             staging.rename(path)
         except OSError as error:
             _check_free(path)  # another process may have created it meanwhile

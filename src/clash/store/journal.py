@@ -53,7 +53,11 @@ class Journal:
 
     def append(self, record: Record) -> None:
         """Write one line."""
-        self._write(encode(record))
+        self.append_line(encode(record))
+
+    def append_line(self, line: bytes) -> None:
+        """Write a line that is encoded already, line feed included."""
+        self._write(line)
 
     def _write(self, data: bytes) -> None:
         remaining = data

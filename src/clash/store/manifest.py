@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from clash.files import run_files
 from clash.records import SCHEMA_VERSION, Kind, Status
@@ -52,6 +52,36 @@ class KeyDestination(BaseModel):
     server: str
 
 
+class Shard(BaseModel):
+    """The part of a run that this one is: every ``of``-th item, from item ``number`` on.
+
+    Attributes:
+        number: from 1 to ``of``.
+        of: how many shards the run has.
+        items: number of items of the whole run.
+        candidates: candidates of the whole run that have given responses; their names are masked
+            in every response, so each shard has to know them.
+        sha256: hash of the items and given responses of the whole run.
+    """
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+    number: int = Field(ge=1)
+    of: int = Field(ge=1)
+    items: int = Field(ge=1)
+    candidates: list[str] = []
+    sha256: str
+
+    @property
+    def title(self) -> str:
+        """``shard 2 of 4``."""
+        return f"shard {self.number} of {self.of}"
+
+    def position(self, index: int) -> int:
+        """Where item ``index`` of the shard is in the whole run; both count from 0."""
+        return self.number - 1 + index * self.of
+
+
 class Manifest(BaseModel):
     """One object about the whole run; it holds no key and no password.
 
@@ -63,7 +93,7 @@ class Manifest(BaseModel):
             figures on it.
         templates: the texts put to models, so that a resumed or repeated run uses the same.
         secret: random for every run except a replay; the codes of the judge prompts are derived
-            from it. Authors of responses must not know it before they are judged; afterwards it is
+            from it. A merged run has the secrets of its shards, separated by spaces. Authors of responses must not know it before they are judged; afterwards it is
             harmless.
         hashes: SHA-256 of configuration, panel, prompts file and templates.
         calibrator: the complete calibrator that decides verdicts; null without one.
@@ -78,6 +108,7 @@ class Manifest(BaseModel):
             for; ``files``, the number read; ``hits``, for each file the variables whose values
             occur in it. Null in runs of earlier versions.
         replaced: models of ``stopped`` whose remaining items a fallback judged.
+        shard: which part of a run this one is; absent in a whole run.
         files: the seal of each file, at the end.
         chain: SHA-256 of the last line of ``calls.jsonl``; each line carries the hash of the line
             before.
@@ -119,17 +150,21 @@ class Manifest(BaseModel):
     destinations: list[KeyDestination] = []
     origin: str | None = None
     secrets_scan: dict[str, Any] | None = None
+    shard: Shard | None = None
     files: dict[str, FileSeal] = {}
     chain: str | None = None
     seal: str | None = None
 
     def text(self) -> str:
         """The text of ``manifest.json``."""
-        return manifest_text(self.model_dump())
+        return manifest_text(self._fields())
 
     def with_seal(self) -> Manifest:
         """A copy whose seal covers everything else in it."""
-        return self.model_copy(update={"seal": digest(self.model_dump())})
+        return self.model_copy(update={"seal": digest(self._fields())})
+
+    def _fields(self) -> dict[str, Any]:
+        return self.model_dump(exclude={"shard"} if self.shard is None else None)
 
 
 def manifest_text(value: Mapping[str, Any]) -> str:

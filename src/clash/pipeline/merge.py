@@ -1,0 +1,206 @@
+"""Join the shards of a run: check them, write the folder of the whole run, finish and seal it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from clash.collect.reread import recorded_plan, reread
+from clash.collect.run import CollectOutcome, open_slots, presentations_of
+from clash.collect.shards import inputs_hash, joined_secrets
+from clash.errors import AuditFailed, RunFolderError
+from clash.pipeline import keys
+from clash.pipeline.finish import finish
+from clash.providers import redactor_for
+from clash.store import layout
+from clash.store.audit import audit
+from clash.store.folder import RunWriter, new_run_id
+from clash.store.group import RunGroup
+from clash.wording import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from clash.collect.plan import Plan
+    from clash.pipeline.finish import RunResult
+    from clash.pipeline.options import Observer
+    from clash.store.folder import RunFolder
+    from clash.store.manifest import Manifest
+
+_FILES = (*layout.COLLECTED_FILES, layout.BATCHES, layout.LABELS)
+
+
+def merge(
+    folders: Sequence[RunFolder],
+    environ: Mapping[str, str],
+    observer: Observer,
+    *,
+    out: Path,
+    run_id: str | None = None,
+) -> RunResult:
+    """Write the run folder that one process would have written. No call is made.
+
+    Args:
+        folders: every shard of one run, in any order.
+        environ: the secrets in it are searched for in what is written.
+        observer: hears of the run.
+        out: the folder of the runs.
+        run_id: name of the run; null derives one from prompts and time.
+
+    Raises:
+        RunFolderError: a shard is missing, given twice, of another run, or not finished.
+        AuditFailed: a shard was changed after it was sealed.
+    """
+    _check_set(folders)
+    group = RunGroup.of(folders)
+    for folder in group.folders:
+        _check_shard(folder)
+    plan = _whole_plan(group)
+    manifest = _manifest(group, plan, run_id)
+    redactor = redactor_for(plan.refs(), environ)
+    observer.learn(redactor)
+    lines = ((name, line) for name in _FILES for line in group.lines(name))
+    with RunWriter.create(
+        out, manifest.run, manifest, lines=lines, redactor=redactor
+    ) as writer:
+        observer.run_opened(writer.path)
+        outcome = CollectOutcome(
+            dict(manifest.stopped), None, Decimal(0), frozenset(manifest.replaced)
+        )
+        return finish(writer, manifest, outcome)
+
+
+def _check_set(folders: Sequence[RunFolder]) -> None:
+    """Refuse anything but every shard of one run, each once.
+
+    Raises:
+        RunFolderError: names the folder and the shard.
+    """
+    by_number: dict[int, RunFolder] = {}
+    for folder in folders:
+        shard = folder.manifest().shard
+        if shard is None:
+            raise RunFolderError(
+                f"{folder.path}: is not a shard of a run"
+                "\n  fix: leave it out; `clash eval --shard 1/4` makes shards"
+            )
+        if shard.number > shard.of or shard.number > shard.items:
+            raise RunFolderError(
+                f"{folder.path / layout.MANIFEST}: shard: there is no {shard.title} of"
+                f" {plural(shard.items, 'item')}\n  fix: restore it from a copy"
+            )
+        other = by_number.setdefault(shard.number, folder)
+        if other is not folder:
+            raise RunFolderError(
+                f"{folder.path}: is {shard.title}, as {other.path} is\n  fix: leave one of them out"
+            )
+    shard = folders[0].manifest().shard
+    if shard is None:
+        raise AssertionError("every folder is a shard")
+    # A run of three items has three shards, however many were asked for.
+    missing = sorted(set(range(1, min(shard.of, shard.items) + 1)) - by_number.keys())
+    if missing:
+        listing = ", ".join(map(str, missing[:10])) + (", …" if len(missing) > 10 else "")
+        noun = "shard" if len(missing) == 1 else "shards"
+        raise RunFolderError(
+            f"{folders[0].path.parent}: {noun} {listing} of {shard.of} missing"
+            f"\n  fix: name its folder too, or make it: clash eval … --shard"
+            f" {missing[0]}/{shard.of}"
+        )
+
+
+def _check_shard(folder: RunFolder) -> None:
+    """Refuse a shard that has not ended, or that is not as it was sealed.
+
+    Raises:
+        RunFolderError: it has not ended.
+        AuditFailed: the message names the file.
+    """
+    if folder.is_being_written():
+        raise RunFolderError(
+            f"{folder.path}: another process is writing to this run\n  fix: wait for it to end"
+        )
+    if folder.manifest().seal is None:
+        raise RunFolderError(
+            f"{folder.path}: the run has not ended\n  fix: clash resume {folder.path}"
+        )
+    for finding in (*audit(folder), *reread(folder)):
+        if finding.problem is not None:
+            raise AuditFailed(
+                f"{folder.path}: {finding.problem} ({finding.check})"
+                "\n  fix: restore the shard from a copy, or make it again;"
+                f" `clash verify {folder.path}` shows every check"
+            )
+    n_open = sum(1 for _ in _open_work(folder))
+    if n_open:
+        raise RunFolderError(
+            f"{folder.path}: {plural(n_open, 'answer')} missing"
+            f"\n  fix: clash resume {folder.path}"
+        )
+
+
+def _open_work(folder: RunFolder) -> Iterator[object]:
+    """Responses, criteria and judgments that nobody has been asked for yet."""
+    plan = recorded_plan(folder, folder.manifest())
+    written = {(response.item_id, response.candidate) for response in folder.responses()}
+    with_criteria = {record.item_id for record in folder.criteria()}
+    yield from (pair for pair in plan.missing() if (pair[0].item_id, pair[1].id) not in written)
+    yield from (item for item in plan.items if item.item_id not in with_criteria)
+    finished = {(j.item_id, j.presentation, j.seat) for j in folder.judgments()}
+    presentations = list(presentations_of(plan, folder))
+    items = {item.item_id: item for item in plan.items}
+    for judge in plan.judges:
+        yield from open_slots(
+            judge,
+            presentations=presentations,
+            items=items,
+            finished_keys=finished,
+            excluded_candidates=plan.excluded_candidates,
+        )
+
+
+def _whole_plan(group: RunGroup) -> Plan:
+    """The plan of the whole run.
+
+    Raises:
+        RunFolderError: the items of the shards are not those of the run that they name.
+    """
+    manifest = group.manifest()
+    items, responses = group.items(), group.responses()
+    if manifest.shard is None or manifest.shard.sha256 != inputs_hash(items, responses):
+        raise RunFolderError(
+            f"{group.path / layout.ITEMS}: items and given responses of the shards are not those"
+            " of the whole run\n  fix: restore the shards from copies, or make them again"
+        )
+    return recorded_plan(group, manifest.model_copy(update={"shard": None}))
+
+
+def _manifest(group: RunGroup, plan: Plan, run_id: str | None) -> Manifest:
+    """The manifest of the whole run before its end."""
+    manifests = [folder.manifest() for folder in group.folders]
+    whole = group.manifest()
+    name = run_id or new_run_id((whole.prompts or "run").partition(".")[0])
+    n_given = sum(response.source == "injected" for response in group.responses())
+    return whole.model_copy(
+        update={
+            "run": name,
+            "status": "running",
+            "secret": _secret(group, manifests),
+            "counts": {"items": len(plan.items), "injected": n_given},
+            "cost_usd": None,
+            "cost_is_lower_bound": False,
+            "origin": keys.joint_tag(name, manifests, whole.destinations),
+            "ended": None,
+            "shard": None,
+        }
+    )
+
+
+def _secret(group: RunGroup, manifests: Sequence[Manifest]) -> str | None:
+    """The secrets of the items, taken in their order."""
+    secrets: dict[str, str | None] = {}
+    for folder, manifest in zip(group.folders, manifests, strict=True):
+        plan = recorded_plan(folder, manifest)
+        secrets |= {item.item_id: plan.secret_of(item.item_id) for item in plan.items}
+    return joined_secrets([secrets[item.item_id] for item in group.items()])
