@@ -16,7 +16,7 @@ SECTIONS = ("Args", "Keyword Arguments", "Attributes", "Returns", "Raises")
 GROUPS = {
     "Runs": (
         "evaluate", "evaluate_async", "validate", "validate_async", "rerun", "rerun_async",
-        "resume", "resume_async", "load",
+        "resume", "resume_async", "merge", "load",
     ),
     "Statistics": (
         "read_votes", "aggregate", "calibrate", "apply_calibrator", "dependence", "diagnose",

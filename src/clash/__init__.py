@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clash.library.evaluation import evaluate as evaluate
     from clash.library.evaluation import evaluate_async as evaluate_async
     from clash.library.evaluation import load as load
+    from clash.library.evaluation import merge as merge
     from clash.library.evaluation import rerun as rerun
     from clash.library.evaluation import rerun_async as rerun_async
     from clash.library.evaluation import resume as resume
@@ -47,7 +48,7 @@ _HOMES = {
     "clash.errors": ("ClashError",),
     "clash.library.results": ("GateResult", "Records", "Result", "Run"),
     "clash.library.evaluation": (
-        "evaluate", "evaluate_async", "load", "rerun", "rerun_async", "resume", "resume_async",
+        "evaluate", "evaluate_async", "load", "merge", "rerun", "rerun_async", "resume", "resume_async",
         "validate", "validate_async",
     ),
     "clash.library.statistics": (

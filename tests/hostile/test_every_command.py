@@ -64,6 +64,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "variance": on_runs("RUN", "--yes", "-q"),
     "redteam": [("panel.yaml", *JUDGE), ("baseline", "--attacks", "bomb.yaml"), *on_runs("RUN")],
     "resume": on_runs("RUN"),
+    "merge": [*on_runs("RUN", "runs/honest"), *on_runs("RUN", "RUN"), ("runs", "--run-id", "../x")],
     "report": [
         *on_runs("RUN"),
         *on_runs("RUN", "--item", "q1"),

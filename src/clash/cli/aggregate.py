@@ -15,8 +15,8 @@ from clash.cli.options import (
     RiskConfidence,
     RunsFolder,
     Seed,
+    SourcesArgument,
     Subset,
-    VotesArgument,
 )
 from clash.pipeline.options import AGGREGATE_METHODS
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def aggregate(
-    source: VotesArgument,
+    sources: SourcesArgument,
     method: Annotated[
         str,
         typer.Option(
@@ -141,13 +141,17 @@ def aggregate(
 ) -> None:
     """Aggregate the votes of a run or file by several methods, offline and side by side.
 
+    Several runs with the same settings, such as the shards of one, are read as one.
+
     Some methods decide every item; others rank the candidates.
     """
     from clash.cli.common import print_json
     from clash.cli.sources import vote_selection
     from clash.pipeline.aggregate import AggregateOptions, aggregate_votes
 
-    selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
+    selection = vote_selection(
+        sources[0], runs, judges, subset, presentation, decisive=decisive, more=sources[1:]
+    )
     options = AggregateOptions(
         method,
         use_labels,
@@ -170,7 +174,8 @@ def aggregate(
         findings.write(out)
     path = None if out is None else str(out)
     if as_json:
-        print_json({"source": source, **findings.as_json(), "written": path})
+        source = {"source": sources[0]} if len(sources) == 1 else {"sources": sources}
+        print_json({**source, **findings.as_json(), "written": path})
     else:
         _print(findings, path, quiet=quiet)
 

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, RunArgument, UseLabels
+from clash.cli.options import AsJson, Out, RunsArgument, UseLabels
 
 
 def export(
-    run: RunArgument,
+    runs: RunsArgument,
     votes: Annotated[
         bool, typer.Option("--votes", help="Votes: one JSON line for each judge and item.")
     ] = False,
@@ -26,17 +26,22 @@ def export(
     out: Out = Path("runs"),
     as_json: AsJson = False,
 ) -> None:
-    """Export a run: votes (JSONL), verdicts (CSV) or judgments (Parquet)."""
+    """Export a run: votes (JSONL), verdicts (CSV) or judgments (Parquet).
+
+    Several runs with the same settings, such as the shards of one, are exported as one.
+    """
     from clash.analysis import exports
     from clash.cli.common import print_json, stdout
-    from clash.cli.sources import open_run
+    from clash.cli.sources import open_runs
     from clash.errors import ConfigError
 
     on: dict[exports.Format, bool] = {"votes": votes, "csv": csv, "parquet": parquet}
     formats = [name for name, flag in on.items() if flag]
     if len(formats) != 1:
         raise ConfigError("choose one", field="export", hint="--votes, --csv or --parquet")
-    folder = open_run(run, out)
+    folder = open_runs(runs, out)
+    if len(runs) > 1 and to is None:
+        raise ConfigError("several runs have no common folder", field="--to", hint="name a file")
     file = exports.write(folder, formats[0], to, observers=observers, use_labels=use_labels)
     if to is not None and str(to) == "-":
         return

@@ -234,6 +234,13 @@ VotesArgument = Annotated[
         metavar="RUN|VOTES",
     ),
 ]
+SourcesArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="A votes file (.jsonl, .csv, .gz), runs, or a name of `clash datasets list`.",
+        metavar="RUN…|VOTES",
+    ),
+]
 Judges = Annotated[
     str | None,
     typer.Option("--judges", help="Only these judges: names with wildcards, comma separated."),

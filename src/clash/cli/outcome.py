@@ -102,8 +102,12 @@ def print_findings(
     quiet: bool,
     steps: Sequence[NextStep] | None = None,
     lesson: Sequence[str] = (),
+    has_page: bool = True,
 ) -> None:
-    """Print what a run says: its screen, its whole report, or its headline alone."""
+    """Print what a run says: its screen, its whole report, or its headline alone.
+
+    ``has_page`` is false for several runs read as one: only ``steps`` are then worth typing next.
+    """
     from clash.report.headline import run_headline
     from clash.report.screens import run_screen
 
@@ -115,10 +119,15 @@ def print_findings(
     if verbose:
         print_report(console, findings)
         print_line(console)
-        print_line(console, f"run: {path}", "bold")
+        if has_page:
+            print_line(console, f"run: {path}", "bold")
         return
     print_screen(console, run_screen(findings, text_width(console), run, wall_s, lesson))
-    print_closing(path, headline.next_steps if steps is None else steps)
+    if has_page:
+        print_closing(path, headline.next_steps if steps is None else steps)
+    elif steps:
+        print_line(console)
+        print_next(steps)
 
 
 def print_closing(path: Path, steps: Sequence[NextStep]) -> None:

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, Quiet, RunArgument, Verbose
+from clash.cli.options import AsJson, Out, Quiet, RunsArgument, Verbose
 
 if TYPE_CHECKING:
     from clash.pages.tokens import Theme
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def report(
-    run: RunArgument,
+    runs: RunsArgument,
     out: Out = Path("runs"),
     item: Annotated[
         str | None,
@@ -53,7 +54,11 @@ def report(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Show the report of a run, recomputed from its records, or one item step by step."""
+    """Show the report of a run, recomputed from its records, or one item step by step.
+
+    Several runs with the same settings, such as the shards of one, are reported as one; nothing is
+    written then.
+    """
     from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
@@ -61,12 +66,12 @@ def report(
     from clash.cli.common import print_json, stdout
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_findings
-    from clash.cli.sources import open_run
+    from clash.cli.sources import open_runs
     from clash.datasets.dataset import exact_repeats
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
     from clash.report.card import check_card_path, verdict_card, write_card
-    from clash.report.headline import run_headline
+    from clash.report.headline import NextStep, run_headline
     from clash.report.item_walk import print_walk
     from clash.report.terminal import print_line
     from clash.wording import plural
@@ -75,7 +80,10 @@ def report(
         require("matplotlib", field="--plots")
     for path in card or ():
         check_card_path(path)
-    folder = open_run(run, out)
+    folder = open_runs(runs, out)
+    if len(runs) > 1:
+        _check_reading(write=write, browse=browse)
+        write = False
     data = RunData.load(folder)
     if item is not None:
         steps = walk(data, item)
@@ -105,19 +113,41 @@ def report(
         plot_paths = {} if plots is None else {"plots": [str(path) for path in paths]}
         if card:
             plot_paths["card"] = [str(path) for path in card]
-        headline = run_headline(findings).as_json()
-        print_json(
-            {**to_dict(findings), "headline": headline, "run": str(folder.path), **plot_paths}
-        )
+        runs_read = {"runs": runs} if len(runs) > 1 else {}
+        record = {**to_dict(findings), "headline": run_headline(findings).as_json()}
+        print_json({**record, "run": str(folder.path), **runs_read, **plot_paths})
         return
-    wall_s = data.manifest.wall_s
-    print_findings(findings, folder.path, wall_s, verbose=verbose, quiet=quiet)
+    if len(runs) > 1:
+        first = open_runs(runs[:1], out).path
+        merging = [NextStep(f"clash merge {shlex.join(runs)}", "join shards into one run")]
+        print_findings(
+            findings, first, None, verbose=verbose, quiet=quiet, steps=merging, has_page=False
+        )
+    else:
+        wall_s = data.manifest.wall_s
+        print_findings(findings, folder.path, wall_s, verbose=verbose, quiet=quiet)
     if paths:
         print_line(stdout(), f"wrote {plural(len(paths), 'picture')} to {plots}")
     for path in card or ():
         print_line(stdout(), f"wrote {path}")
     if page is not None:
         print_line(stdout(), f"opened {page}")
+
+
+def _check_reading(*, write: bool | None, browse: bool) -> None:
+    """Refuse to write or open the page of several runs: they have none.
+
+    Raises:
+        ConfigError: that was asked for.
+    """
+    from clash.errors import ConfigError
+
+    if write or browse:
+        raise ConfigError(
+            "several runs have no report of their own",
+            field="--write" if write else "--open",
+            hint="`clash merge` joins the shards of a run into one folder",
+        )
 
 
 def _browse(folder: RunFolder) -> Path:
@@ -151,7 +181,10 @@ def _is_rewritten(folder: RunFolder, manifest: Manifest, write: bool | None) -> 
     from clash.files import run_files
     from clash.store import layout
     from clash.store.audit import changes_since_seal
+    from clash.store.group import RunGroup
 
+    if isinstance(folder, RunGroup):
+        return False
     if write is True or manifest.seal is None:
         return manifest.seal is not None
     changes = changes_since_seal(folder)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from clash.cli.observer import TerminalObserver
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.pipeline.sources import VoteSelection
     from clash.store.folder import RunFolder
 
@@ -23,6 +25,17 @@ def open_run(run: str | Path, out: Path) -> RunFolder:
     return sources.open_run(run, out, TerminalObserver(quiet=False))
 
 
+def open_runs(runs: Sequence[str], out: Path) -> RunFolder:
+    """Open the runs that a command was given; several are read as one.
+
+    Raises:
+        RunFolderError: there is no such run, or they cannot be read as one.
+    """
+    from clash.pipeline import sources
+
+    return sources.open_runs(runs, out, TerminalObserver(quiet=False))
+
+
 def vote_selection(
     source: str | Path,
     runs: Path,
@@ -32,9 +45,20 @@ def vote_selection(
     *,
     decisive: bool = False,
     use_labels: bool = True,
+    more: Sequence[str] = (),
 ) -> VoteSelection:
     """The votes that a command was given, and its filters."""
     from clash.pipeline.sources import VoteSelection
 
     observer = TerminalObserver(quiet=False)
-    return VoteSelection(source, runs, judges, subset, presentation, decisive, use_labels, observer)
+    return VoteSelection(
+        source,
+        runs,
+        judges,
+        subset,
+        presentation,
+        decisive,
+        use_labels,
+        observer,
+        tuple(more),
+    )

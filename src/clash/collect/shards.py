@@ -114,4 +114,4 @@ def describe_shard(plan: Plan) -> str:
     text = f"{shard.title}: {len(plan.items)} of {plural(shard.items, 'item')}"
     if plan.max_cost is None or limit is None:
         return text
-    return f"{text}; may spend ${float(plan.max_cost):.4f} of --max-cost ${limit:.2f}"
+    return f"{text}; may spend ${float(plan.max_cost):.4f} of --max-cost ${limit:.4f}"

@@ -1,4 +1,4 @@
-"""Runs by function calls: evaluate, validate, rerun, resume, load."""
+"""Runs by function calls: evaluate, validate, rerun, resume, merge, load."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from clash.library.results import Result, Run
 from clash.pipeline.options import RunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
     from contextlib import AbstractContextManager
 
     from clash.analysis.retest import Retest
@@ -384,6 +384,34 @@ def _resumption(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> 
         return _run(resume_run(folder, environ, observer, limits), observer)
 
     return _work_on_run(run, finish, **arguments)
+
+
+def merge(
+    shards: Iterable[str | Path | Run],
+    *,
+    out: str | Path = "runs",
+    run_id: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Run:
+    """Join the shards of a run (``clash eval --shard 1/4``) into the folder of the whole run.
+
+    Args:
+        shards: every shard, as a path, an id, or a run.
+        out: the folder of the runs.
+        run_id: name of the new run folder; null derives one from prompts and time.
+        env: the environment whose secrets are searched for in what is written.
+
+    Raises:
+        RunFolderError: a shard is missing, given twice, of another run, or not finished.
+        AuditFailed: a shard was changed after it was sealed.
+    """
+    from clash.pipeline import merge as shard_merge
+    from clash.pipeline.sources import open_run
+
+    observer = LibraryObserver()
+    folders = [open_run(run_path(shard), Path(out), observer) for shard in shards]
+    result = shard_merge.merge(folders, _environ(env), observer, out=Path(out), run_id=run_id)
+    return _run(result, observer)
 
 
 def load(run: str | Path | Run, *, out: str | Path = "runs") -> Run:

@@ -128,9 +128,7 @@ def sign(manifest: Manifest, refs: Iterable[ModelRef], environ: Mapping[str, str
     )
 
 
-def joint_tag(
-    run: str, shards: Sequence[Manifest], places: Sequence[KeyDestination]
-) -> str | None:
+def joint_tag(run: str, shards: Sequence[Manifest], places: Sequence[KeyDestination]) -> str | None:
     """The tag of a run merged from shards; null unless this user made every one of them here.
 
     A stranger's shard would otherwise bring its destinations into a run of one's own.

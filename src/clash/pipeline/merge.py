@@ -61,9 +61,7 @@ def merge(
     redactor = redactor_for(plan.refs(), environ)
     observer.learn(redactor)
     lines = ((name, line) for name in _FILES for line in group.lines(name))
-    with RunWriter.create(
-        out, manifest.run, manifest, lines=lines, redactor=redactor
-    ) as writer:
+    with RunWriter.create(out, manifest.run, manifest, lines=lines, redactor=redactor) as writer:
         observer.run_opened(writer.path)
         outcome = CollectOutcome(
             dict(manifest.stopped), None, Decimal(0), frozenset(manifest.replaced)
@@ -135,8 +133,7 @@ def _check_shard(folder: RunFolder) -> None:
     n_open = sum(1 for _ in _open_work(folder))
     if n_open:
         raise RunFolderError(
-            f"{folder.path}: {plural(n_open, 'answer')} missing"
-            f"\n  fix: clash resume {folder.path}"
+            f"{folder.path}: {plural(n_open, 'answer')} missing\n  fix: clash resume {folder.path}"
         )
 
 

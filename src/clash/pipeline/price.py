@@ -28,6 +28,7 @@ def dry_run_summary(plan: Plan, environ: Mapping[str, str]) -> dict[str, Any]:
     return {
         "dry_run": True,
         "items": len(plan.items),
+        **({} if plan.shard is None else {"shard": f"{plan.shard.number}/{plan.shard.of}"}),
         **forecast.summary(),
         "plan": [asdict(line) for line in forecast.lines],
         "destinations": [asdict(d) for d in keys.destinations(plan.refs(), environ)],

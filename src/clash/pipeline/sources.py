@@ -7,11 +7,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.errors import RunFolderError, nearest, one_of
+from clash.errors import ConfigError, RunFolderError, nearest, one_of
 from clash.pipeline.options import Observer
 from clash.store.folder import RunFolder
+from clash.store.group import RunGroup
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.votes import Votes
     from clash.votes.named_rankings import NamedRankings, PairTexts
 
@@ -29,6 +32,16 @@ def open_run(run: str | Path, runs: Path, observer: Observer) -> RunFolder:
         observer.note(f"left out: {error}")
 
     return RunFolder.open(run, out=runs, on_skip=note)
+
+
+def open_runs(names: Sequence[str | Path], runs: Path, observer: Observer) -> RunFolder:
+    """Open one run, or several that are read as one.
+
+    Raises:
+        RunFolderError: there is no such run, or they cannot be read as one.
+    """
+    folders = [open_run(name, runs, observer) for name in names]
+    return folders[0] if len(folders) == 1 else RunGroup.of(folders)
 
 
 def find_run(source: str | Path, runs: Path, observer: Observer) -> RunFolder | None:
@@ -66,6 +79,7 @@ class VoteSelection:
     Attributes:
         source: a votes file, a run, or the name of votes that ship with clash. A file, folder or
             run of that name comes first.
+        more: further runs, which are read with the first as one.
         runs: the folder that run ids are looked up in.
         judges: only these judges: names with wildcards, comma separated.
         subset: only these subsets, likewise.
@@ -83,6 +97,7 @@ class VoteSelection:
     decisive: bool = False
     use_labels: bool = True
     observer: Observer = field(default_factory=Observer, compare=False)
+    more: tuple[str | Path, ...] = ()
 
     @cached_property
     def folder(self) -> RunFolder | None:
@@ -91,7 +106,10 @@ class VoteSelection:
         Raises:
             RunFolderError: the source is neither a file, nor a run, nor the name of votes that
                 ship with clash.
+            ConfigError: one of several sources is a file.
         """
+        if self.more:
+            return self._group()
         if self._shipped_file is not None:
             return None
         try:
@@ -99,6 +117,17 @@ class VoteSelection:
         except RunFolderError:
             _check_misspelling(str(self.source))
             raise
+
+    def _group(self) -> RunFolder:
+        sources = (self.source, *self.more)
+        for source in sources:
+            if find_run(source, self.runs, self.observer) is None:
+                raise ConfigError(
+                    f"{source} is a file, and of several sources each has to be a run",
+                    field="RUN",
+                    hint="write all votes into one file",
+                )
+        return open_runs(sources, self.runs, self.observer)
 
     @cached_property
     def file(self) -> Path:
@@ -156,7 +185,6 @@ class VoteSelection:
             InputError: a file is wrong, or nothing is left after the filter.
             RunFolderError: the source is neither a file nor a run.
         """
-        from clash.errors import ConfigError
         from clash.votes.named_rankings import file_rankings, run_rankings
 
         filters: dict[str, Any] = {

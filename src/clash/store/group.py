@@ -10,7 +10,6 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -23,6 +22,8 @@ from clash.store.journal import decode_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
 
     from clash.records import (
         Batch,
@@ -69,7 +70,7 @@ class RunGroup(RunFolder):
         pairs = [(folder, folder.manifest()) for folder in folders]
         for folder, manifest in pairs[1:]:
             check_settings(pairs[0], (folder, manifest))
-        if is_sharded(pairs[0][1]):
+        if pairs[0][1].shard is not None:
             pairs.sort(key=lambda pair: pair[1].shard.number if pair[1].shard else 0)
         group = cls(
             folders[0].path.parent,
@@ -167,8 +168,9 @@ class RunGroup(RunFolder):
         return [record for folder in self.folders for record in folder.pool()]
 
     def lines(self, name: str) -> Iterator[bytes]:
-        """The lines of a file, in the order in which one process that makes one call at a time
-        writes them; those of ``calls.jsonl`` without the hash of the line before.
+        """The lines of a file, in the order of one process that makes one call at a time.
+
+        Those of ``calls.jsonl`` come without the hash of the line before.
 
         Raises:
             RunFolderError: a line is not a record of the file.
@@ -255,11 +257,6 @@ class RunGroup(RunFolder):
                     )
 
 
-def is_sharded(manifest: Manifest) -> bool:
-    """Whether a run is one shard of another."""
-    return manifest.shard is not None
-
-
 def check_settings(first: tuple[RunFolder, Manifest], second: tuple[RunFolder, Manifest]) -> None:
     """Refuse two runs that were not made with the same settings.
 
@@ -267,40 +264,32 @@ def check_settings(first: tuple[RunFolder, Manifest], second: tuple[RunFolder, M
         RunFolderError: names what differs first.
     """
     (folder, manifest), (other_folder, other) = first, second
-    differences = {
-        "kind": (manifest.kind, other.kind),
-        "configuration": (_settings(manifest), _settings(other)),
-        "panel": (manifest.panel, other.panel),
-        "templates": (manifest.templates, other.templates),
-        "calibrator": (manifest.calibrator, other.calibrator),
-        "preregistration": (manifest.preregistration, other.preregistration),
-    }
-    both_sharded = manifest.shard is not None and other.shard is not None
-    if is_sharded(manifest) != is_sharded(other):
-        differences["shard"] = (None, other.shard)
-    if both_sharded:
-        differences["number of shards"] = (manifest.shard.of, other.shard.of)  # type: ignore[union-attr]
-        differences["items of the whole run"] = (manifest.shard.sha256, other.shard.sha256)  # type: ignore[union-attr]
-        differences["prompts"] = (manifest.hashes.get("prompts"), other.hashes.get("prompts"))
-    for what, (value, other_value) in differences.items():
-        if value != other_value:
-            detail = _first_difference(value, other_value) if what == "configuration" else ""
+    settings, other_settings = _settings(manifest), _settings(other)
+    for name in [*settings, *(name for name in other_settings if name not in settings)]:
+        if settings.get(name) != other_settings.get(name):
             raise RunFolderError(
-                f"{other_folder.path}: has another {what}{detail} than {folder.path}"
+                f"{other_folder.path}: has another {name} than {folder.path}"
                 f"\n  fix: leave {other_folder.path} out, or run it again with the settings of"
                 f" {folder.path}"
             )
 
 
 def _settings(manifest: Manifest) -> dict[str, Any]:
-    return {name: value for name, value in manifest.config.items() if name not in _FREE}
-
-
-def _first_difference(value: dict[str, Any], other: dict[str, Any]) -> str:
-    for name in sorted({*value, *other}):
-        if value.get(name) != other.get(name):
-            return f" ({name})"
-    return ""
+    """What runs that are read as one have in common, by the words of a message."""
+    config = {f"{name} (in the configuration)": value for name, value in manifest.config.items()}
+    settings: dict[str, Any] = {
+        "kind": manifest.kind,
+        **{name: value for name, value in config.items() if name.partition(" ")[0] not in _FREE},
+        "panel": manifest.panel,
+        "template": manifest.templates,
+        "calibrator": manifest.calibrator,
+        "preregistration": manifest.preregistration,
+        "number of shards": manifest.shard and manifest.shard.of,
+    }
+    if manifest.shard is not None:
+        settings["prompts file"] = manifest.hashes.get("prompts")
+        settings["set of items"] = manifest.shard.sha256
+    return settings
 
 
 def _status(manifests: Sequence[Manifest]) -> str:
@@ -363,7 +352,7 @@ def _line_index(path: Path, model: type[Record]) -> Iterator[_IndexedLine]:
         start += len(line)
 
 
-def _open(path: Path) -> Any:  # noqa: ANN401 - a binary file or nothing
+def _open(path: Path) -> BinaryIO | None:
     try:
         return run_files.open_to_read(path)
     except FileNotFoundError:
