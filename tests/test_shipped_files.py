@@ -27,12 +27,16 @@ ROOT = Path(__file__).resolve().parents[1]
 PANELS = {
     "baseline",
     "budget",
+    "fcps-seven",
     "five",
+    "ising-ten",
     "local",
     "paper",
     "supreme-court",
     "supreme-court-native",
 }
+OF_PAPERS = {"fcps-seven", "ising-ten"}
+"""Panels as two papers had them, families and temperatures included."""
 
 
 def panel(name):
@@ -54,7 +58,7 @@ def test_a_panel_is_valid_and_called_like_its_file(name):
     assert found.quorum is None or found.voting_weight / 2 < found.quorum <= found.voting_weight
 
 
-@pytest.mark.parametrize("name", sorted(PANELS - {"baseline"}))
+@pytest.mark.parametrize("name", sorted(PANELS - {"baseline"} - OF_PAPERS))
 def test_a_panel_of_models_is_diverse_and_leaves_room_to_reason(name):
     """No two votes from one family, and no cap that cuts a judgment off."""
     found = panel(name)
@@ -65,7 +69,7 @@ def test_a_panel_of_models_is_diverse_and_leaves_room_to_reason(name):
     assert all(judge.options.temperature is None for judge in found.judges)
 
 
-@pytest.mark.parametrize("name", sorted(PANELS - {"baseline", "local"}))
+@pytest.mark.parametrize("name", sorted(PANELS - {"baseline", "local"} - OF_PAPERS))
 def test_a_panel_s_criteria_cost_no_further_key(name):
     found = panel(name)
     assert found.criteria is not None
@@ -89,6 +93,14 @@ def test_the_paper_panel_is_the_published_one():
     ]
     assert (found.ties, found.quorum) == (False, 2)
     assert {judge.weight for judge in found.judges} == {1}
+
+
+@pytest.mark.parametrize(("name", "judges"), [("ising-ten", 10), ("fcps-seven", 7)])
+def test_the_panels_of_the_papers_are_as_many_and_as_cold(name, judges):
+    found = panel(name)
+    assert len(found.voting) == judges
+    assert all(judge.options.temperature == 0 for judge in found.judges)
+    assert all((judge.options.max_tokens or 0) >= 2500 for judge in found.judges)
 
 
 def test_the_two_supreme_courts_have_the_same_judges():
@@ -201,13 +213,14 @@ def test_no_successor_retires_itself():
 
 def test_only_the_published_panel_has_judges_that_retire():
     """And only its criteria model does: what is used by default lasts."""
+    of_papers = {"paper": {"claude", "gemini"}, "ising-ten": {"claude-opus", "claude-sonnet"}}
     gone = {spelled(name) for entry in retiring()["retiring"] for name in entry["models"]}
     for name in PANELS:
         found = panel(name)
         ageing = {judge.id for judge in found.judges if spelled(judge.model) in gone}
         if found.criteria is not None and name != "paper":
             assert spelled(found.criteria.model) not in gone, name
-        assert ageing == ({"claude", "gemini"} if name == "paper" else set()), name
+        assert ageing == of_papers.get(name, set()), name
 
 
 def test_what_init_proposes_lasts_and_has_a_price():

@@ -259,30 +259,59 @@ def _own_responses(data: str, source: str | None, of_labels: dict[str, object]) 
 
 @app.command("convert")
 def convert_(
-    path: Annotated[Path, typer.Argument(help="A result file or folder of another tool.")],
+    path: Annotated[
+        Path,
+        typer.Argument(
+            help="A result file or folder of another tool; or wikiqa, jigsaw,"
+            " phoenix-summarization, rewardbench, llmbar, summeval or arena-100k, as pulled.",
+            metavar="PATH|NAME",
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder to write to.")] = Path("runs"),
     form: Annotated[
         str | None,
         typer.Option(
             "--from",
-            help="agent-clash, alpaca-eval, arena-hard, fastchat, promptfoo or pairs; recognised.",
+            help="agent-clash, alpaca-eval, arena-hard, fastchat, promptfoo or pairs, recognised; or"
+            " the paper's data set that the file is.",
         ),
     ] = None,
+    seed: Seed = None,
+    cache: Cache = None,
     as_json: AsJson = False,
 ) -> None:
-    """Convert other tools' runs into run folders, or labelled pairs into a prompts file."""
-    from clash.cli.common import print_json, stdout
+    """Convert other tools' runs into run folders, or labelled pairs into a prompts file.
+
+    The data sets of the Ising and the finite-calibration paper become prompts files with the papers'
+    preparation, each with a configuration that asks the paper's question: `clash datasets convert
+    wikiqa --out relevance`, then `clash validate relevance/wikiqa.jsonl -c relevance/wikiqa.yaml`.
+    """
+    from clash.datasets.paper_sets import PAPER_SETS, prepared
     from clash.errors import ConfigError, one_of
-    from clash.pipeline.foreign_runs import write_conversion
+    from clash.pipeline.foreign_runs import write_conversion, write_paper_set
     from clash.reproduction.conversion import FORMATS, convert
 
+    paper_set = form if form in PAPER_SETS else str(path) if form is None else None
+    if paper_set in PAPER_SETS and (form is not None or not path.exists()):
+        file = path if form is not None else None
+        number = _SEED if seed is None else seed
+        ready = prepared(str(paper_set), file, number, cache)
+        _print_written(ready.name, list(write_paper_set(ready, out)), as_json=as_json)
+        return
     format_ = next((name for name in FORMATS if name == form), None)
     if form is not None and format_ is None:
-        raise ConfigError(f"no form {form!r}", field="--from", hint=one_of(str(form), FORMATS))
+        forms = [*FORMATS, *PAPER_SETS]
+        raise ConfigError(f"no form {form!r}", field="--from", hint=one_of(str(form), forms))
     conversion = convert(path, format_)
     lines = list(write_conversion(conversion, path, out))
+    _print_written(conversion.format, lines, as_json=as_json)
+
+
+def _print_written(form: str, lines: Sequence[dict[str, str]], *, as_json: bool) -> None:
+    from clash.cli.common import print_json, stdout
+
     if as_json:
-        print_json({"from": conversion.format, "written": lines})
+        print_json({"from": form, "written": list(lines)})
         return
     for line in lines:
         stdout().print(f"wrote {line['path']} ({line['about']})", soft_wrap=True, markup=False)

@@ -29,7 +29,8 @@ class CatalogueEntry(BaseModel):
 
     Attributes:
         hub: repository on the data hub; or
-        web: the address of the folder that holds the files.
+        web: the address of the folder that holds the files; or
+        page: where a person gets them, after agreeing to terms.
         revision: commit of the repository; ``main`` is resolved when it is pulled.
         files: patterns of paths in the repository, or paths under ``web``.
         published: figures of other work on it, shown beside those of a run.
@@ -44,6 +45,7 @@ class CatalogueEntry(BaseModel):
     loader: str
     hub: str | None = None
     web: str | None = None
+    page: str | None = None
     revision: str
     files: list[str]
     licence: str
@@ -52,14 +54,22 @@ class CatalogueEntry(BaseModel):
 
     @model_validator(mode="after")
     def _is_somewhere(self) -> Self:
-        if (self.hub is None) == (self.web is None):
-            raise ValueError("expected either hub or web")
+        if [self.hub, self.web, self.page].count(None) != 2:
+            raise ValueError("expected one of hub, web and page")
         return self
 
     @property
     def source(self) -> str:
         """Where the data come from, for people to read."""
-        return f"{self.hub or self.web} @ {self.revision[:12]}"
+        return f"{self.hub or self.web or self.page} @ {self.revision[:12]}"
+
+    @property
+    def how_to_get(self) -> str:
+        """What to do for a copy on this machine."""
+        if self.page is None:
+            return f"clash datasets pull {self.name}"
+        files = ", ".join(self.files)
+        return f"get {files} at {self.page}, then: clash datasets convert FILE --from {self.name}"
 
 
 @cache

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from clash.datasets.record_files import SourceRow
 
 
+SOLE = "response"
+"""The candidate of an item whose single text people labelled by itself."""
+
+
 @dataclass(frozen=True, slots=True)
 class Exclusion:
     """An item that was left out, and why."""
@@ -162,6 +166,7 @@ class DatasetBuilder:
         label: str | None = None,
         labels: Sequence[Label] = (),
         facts: ItemFacts | None = None,
+        is_class: bool = False,
         **fields: Any,  # noqa: ANN401 - fields of Item, which checks them
     ) -> None:
         """Take in one item.
@@ -172,9 +177,10 @@ class DatasetBuilder:
             prompt: what was asked.
             texts: response by candidate, in the order of the source; an empty text is a response,
                 null is none.
-            label: the winner, or ``tie``.
+            label: the winner, or ``tie``; or a class.
             labels: the decision of each annotator.
             facts: what the source says beside it.
+            is_class: the label is a class or a score of one text, not a winner.
             fields: further fields of :class:`~clash.records.Item`.
 
         Raises:
@@ -182,7 +188,7 @@ class DatasetBuilder:
         """
         if item_id in self._items:
             return self.exclude(item_id, "the id appears twice")
-        if label is not None and label not in (*texts, TIE):
+        if label is not None and not is_class and label not in (*texts, TIE):
             raise row.error(f"the label {label!r} is not one of {', '.join(texts)}, {TIE}", "label")
         prompt, texts = self._clean_text(prompt), {k: self._clean_text(v) for k, v in texts.items()}
         item = Item(item_id=item_id, prompt=prompt, label=label, **fields)
@@ -276,8 +282,16 @@ def to_prompts(dataset: Dataset) -> Iterator[str]:
             exclude_defaults=True,
         )
         responses = {k: text for k, text in texts[item.item_id].items() if text is not None}
-        line = {"id": item.item_id, **entry, "responses": responses}
-        yield json.dumps(line, ensure_ascii=False)
+        yield json.dumps(
+            {"id": item.item_id, **entry, **_responses_of(responses)}, ensure_ascii=False
+        )
+
+
+def _responses_of(responses: dict[str, str]) -> dict[str, Any]:
+    """Responses as a prompts file names them: one text alone has no name, and no text no field."""
+    if set(responses) == {SOLE}:
+        return {"response": responses[SOLE]}
+    return {"responses": responses} if responses else {}
 
 
 def labels_path(prompts: Path) -> Path:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _RECORD = "pulled.json"
 _BLOCK = 1 << 16
 _TIMEOUT_S = 60.0
+MOST_BYTES = 8 << 30
+"""Of one file; a server that never ends would fill the disk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,11 @@ def pull(
     present = find_pulled(entry, cache)
     if present is not None and not again:
         return present
+    if entry.page is not None:
+        raise DownloadError(
+            f"{entry.title}: its publisher asks for agreement to terms first"
+            f"\n  fix: {entry.how_to_get}"
+        )
     folder = cache / entry.name
     with httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False) as client:
         base = base_url or hub.home(entry)
@@ -209,8 +216,13 @@ class _Fetch:
         position = start
         with part.open("ab" if start else "wb") as file:
             for block in blocks:
-                file.write(block)
                 position += len(block)
+                if position > MOST_BYTES:
+                    raise DownloadError(
+                        f"{remote.url}: is larger than {MOST_BYTES >> 20:,} MB"
+                        "\n  fix: load a copy by its path"
+                    )
+                file.write(block)
                 self.progress(DownloadProgress(remote.path, position, remote.size))
 
 

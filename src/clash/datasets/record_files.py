@@ -7,14 +7,15 @@ memory, and each knows where it stands, so that an error can point at it.
 from __future__ import annotations
 
 import math
+import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from clash import documents
 from clash.errors import InputError
 from clash.extras import require
 from clash.files.csv_reader import read_csv
-from clash.files.inputs import open_bytes, unpacked_bound, without_gz
+from clash.files.inputs import byte_lines, open_bytes, unpacked_bound, without_gz
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyarrow.parquet import FileMetaData
 
-SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet")
+SUFFIXES = (".jsonl", ".ndjson", ".json", ".csv", ".tsv", ".parquet", ".jsonl.zip")
 
 _ROWS = 256
 _MAX_COLUMNS = 10_000
@@ -117,6 +118,8 @@ def rows(path: Path) -> Iterator[SourceRow]:
             return _csv(path, "\t")
         case ".parquet":
             return _parquet(path)
+        case ".zip":
+            return _zip(path)
         case other:
             raise InputError(
                 f"has an ending that holds no records ({other or 'none'})",
@@ -149,6 +152,29 @@ def read_json(path: Path) -> Any:  # noqa: ANN401 - any JSON value
 def _json_lines(path: Path) -> Iterator[SourceRow]:
     for number, record in enumerate(documents.read_jsonl(path), start=1):
         yield SourceRow(path, number, record.value, record.line(()))
+
+
+def _zip(path: Path) -> Iterator[SourceRow]:
+    """The records of the one JSON Lines file in an archive."""
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(path) as archive:
+            parts = [part for part in archive.infolist() if part.filename.endswith(".jsonl")]
+            if len(parts) != 1:
+                raise InputError(f"holds {len(parts)} files of JSON Lines, not one", path=path)
+            bound = unpacked_bound(path.stat().st_size)
+            _check_bound("bytes once unpacked", parts[0].file_size, bound, path)
+            with archive.open(parts[0]) as file:
+                for number, line in enumerate(byte_lines(cast("BinaryIO", file), path), start=1):
+                    if line.strip():
+                        yield SourceRow(
+                            path, number, documents.parse_record(line, path, number), number
+                        )
+    except (BadZipFile, RuntimeError, NotImplementedError, EOFError, zlib.error) as error:
+        raise InputError(
+            f"is no archive that can be read: {error}", path=path, hint="unpack it yourself"
+        ) from None
 
 
 def _json_list(path: Path) -> Iterator[SourceRow]:

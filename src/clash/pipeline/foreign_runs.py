@@ -10,6 +10,7 @@ from clash.config import Config
 from clash.datasets import catalogue, published_models
 from clash.datasets.dataset import to_prompts
 from clash.datasets.pull import sha256
+from clash.datasets.sampling import to_exclusions
 from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.store import layout
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from clash.datasets.convert import Conversion
     from clash.datasets.foreign_run import ForeignRun
+    from clash.datasets.paper_sets import PreparedSet
 
 _RESULT_FILES = (".json", ".jsonl", ".gz", ".csv", ".parquet")
 
@@ -70,6 +72,28 @@ def write_conversion(conversion: Conversion, source: Path, out: Path) -> Iterato
         run_files.replace(path, text.encode("utf-8"))
         summary = f"{len(conversion.dataset.items)} labelled items"
         yield {"path": str(path), "run": "", "about": summary}
+
+
+def write_paper_set(prepared: PreparedSet, out: Path) -> Iterator[dict[str, str]]:
+    """Write the items of a paper's data set, the configuration that asks its question, and the account.
+
+    Yields:
+        Of each file its ``path``, and what it is ``about``.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    dataset = prepared.dataset
+    files = {
+        f"{prepared.name}.jsonl": (to_prompts(dataset), f"{len(dataset.items)} labelled items"),
+        f"{prepared.name}.yaml": ([prepared.config.rstrip()], "what the judges are asked, for -c"),
+        f"{prepared.name}.excluded.jsonl": (
+            to_exclusions(dataset.exclusions),
+            f"{len(dataset.exclusions)} items left out, each with its reason",
+        ),
+        f"{prepared.name}.sample.json": ([prepared.account], "rules, seed and counts"),
+    }
+    for name, (lines, about) in files.items():
+        run_files.replace(out / name, "".join(f"{line}\n" for line in lines).encode("utf-8"))
+        yield {"path": str(out / name), "run": "", "about": about}
 
 
 def _manifest(run: ForeignRun, source: Path) -> Manifest:

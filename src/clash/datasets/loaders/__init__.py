@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clash.datasets import catalogue, pull, record_files
 from clash.datasets.dataset import Dataset, DatasetBuilder, labels_path, read_labels
-from clash.datasets.loaders import arena, benchmarks, labelled_file, mt_bench
+from clash.datasets.loaders import arena, benchmarks, labelled_file, mt_bench, single_texts
 from clash.errors import InputError
 from clash.files.inputs import without_gz
 
@@ -43,6 +43,9 @@ LOADERS: dict[str, Loader] = {
     "judgebench": Loader(benchmarks.JUDGEBENCH, benchmarks.read_judgebench),
     "summeval": Loader(benchmarks.SUMMEVAL, benchmarks.read_summeval),
     "pandalm": Loader(benchmarks.PANDALM, benchmarks.read_pandalm),
+    "jigsaw": Loader(single_texts.JIGSAW, single_texts.read_jigsaw),
+    "phoenix-summarization": Loader(single_texts.PHOENIX, single_texts.read_phoenix),
+    "wikiqa": Loader(single_texts.WIKIQA, single_texts.read_wikiqa),
     "table": Loader(frozenset(), labelled_file.read),
 }
 """In the order in which a file's schema is tried; ``table`` takes what no other one knows."""
@@ -66,7 +69,7 @@ def load(name_or_path: str | Path, *, cache: Path | None = None) -> Dataset:
     if copy is None:
         raise InputError(
             f"the data set {entry.name!r} is not on this machine",
-            hint=f"clash datasets pull {entry.name}",
+            hint=entry.how_to_get,
         )
     builder = DatasetBuilder(entry.name, entry.source, entry.licence)
     return read(entry.loader, copy.paths, builder)

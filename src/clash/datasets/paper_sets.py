@@ -1,0 +1,223 @@
+"""The papers' data sets with the papers' preparation: which rows, which labels, how judges see them.
+
+Relevance, toxicity and summarization are those of the Ising paper (section 4.1, appendices H.1 and H.2),
+the others those of the finite-calibration paper (appendix C, dataset construction).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash import assets
+from clash.datasets import catalogue, pull, record_files
+from clash.datasets.dataset import Dataset, DatasetBuilder, Exclusion
+from clash.datasets.loaders import arena, benchmarks, single_texts
+from clash.errors import InputError, one_of
+from clash.labels import TIE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from clash.datasets.record_files import SourceRow
+
+    Reader = Callable[[Iterable[SourceRow], DatasetBuilder], Dataset]
+    Preparation = Callable[[Dataset, np.random.Generator], Dataset]
+
+PER_BUCKET, FIRST_PAIRS, BATTLES = 1000, 1000, 800
+MOST_TOKENS, CHARS_PER_TOKEN = 5000, 4
+_PATTERNS = ("*.parquet", "*.jsonl", "*.jsonl.zip", "*.csv", "dataset.json")
+
+
+@dataclass(frozen=True)
+class PaperSet:
+    """A data set as a paper uses it.
+
+    Attributes:
+        read: its records to items.
+        config: the file in ``configs/tasks`` that says what judges are asked.
+        rules: what the paper's preparation does, for the account.
+        prepare: which items stay.
+        first: records that are read; null for all.
+    """
+
+    read: Reader
+    config: str
+    rules: Mapping[str, str]
+    prepare: Preparation = lambda dataset, _rng: dataset
+    first: int | None = None
+
+
+@dataclass(frozen=True)
+class PreparedSet:
+    """Items ready to be judged, and what was done to get them.
+
+    Attributes:
+        config: the text of a configuration that asks the paper's question of them.
+        account: rules, seed and counts, as JSON.
+        name: of the files.
+    """
+
+    name: str
+    dataset: Dataset
+    config: str
+    account: str = field(repr=False)
+
+
+def _buckets(dataset: Dataset, rng: np.random.Generator) -> Dataset:
+    """Up to 1,000 comments of each bucket of toxicity, at random."""
+    keep: set[str] = set()
+    for bucket in single_texts.BUCKETS:
+        ids = [item.item_id for item in dataset.items if bucket in item.tags]
+        keep.update(rng.permutation(ids)[:PER_BUCKET].tolist())
+    return _only(dataset, keep, f"not drawn: {PER_BUCKET:,} of each bucket are")
+
+
+def _battles(dataset: Dataset, _rng: np.random.Generator) -> Dataset:
+    """The first 800 English battles with a winner whose texts have at most 5,000 tokens."""
+    reasons = {item.item_id: _unfit(dataset, item.item_id) for item in dataset.items}
+    texts = dataset.texts()
+    exclusions: list[Exclusion] = []
+    keep: set[str] = set()
+    for item in dataset.items:
+        reason = reasons[item.item_id]
+        if reason is None and item.label == TIE:
+            reason = "a tie"
+        length = len(item.prompt or "") + sum(len(t or "") for t in texts[item.item_id].values())
+        if reason is None and length > MOST_TOKENS * CHARS_PER_TOKEN:
+            reason = f"more than {MOST_TOKENS:,} tokens, at {CHARS_PER_TOKEN} characters each"
+        if reason is None and len(keep) == BATTLES:
+            reason = f"after the first {BATTLES}"
+        if reason is None:
+            keep.add(item.item_id)
+        else:
+            exclusions.append(Exclusion(item.item_id, reason))
+    return dataset.only(keep, exclusions)
+
+
+def _unfit(dataset: Dataset, item_id: str) -> str | None:
+    facts = dataset.facts.get(item_id)
+    return None if facts is None or facts.language == "English" else "not English"
+
+
+def _only(dataset: Dataset, keep: set[str], reason: str) -> Dataset:
+    left_out = [Exclusion(i.item_id, reason) for i in dataset.items if i.item_id not in keep]
+    return dataset.only(keep, left_out)
+
+
+PAPER_SETS = {
+    "wikiqa": PaperSet(
+        single_texts.read_wikiqa,
+        "relevance",
+        {"passage": "all sentences of a question, joined", "relevant": "one of them answers it"},
+    ),
+    "jigsaw": PaperSet(
+        single_texts.read_jigsaw,
+        "toxicity",
+        {
+            "annotators": f"at least {single_texts.FEWEST_ANNOTATORS}",
+            "characters": f"at least {single_texts.FEWEST_CHARS}",
+            "drawn": f"{PER_BUCKET:,} at random of each quarter of the toxicity share",
+            "toxic": "for at least half of the annotators",
+        },
+        _buckets,
+    ),
+    "phoenix-summarization": PaperSet(single_texts.read_phoenix, "summarization", {"rows": "all"}),
+    "rewardbench": PaperSet(
+        benchmarks.read_rewardbench,
+        "preference",
+        {"rows": f"the first {FIRST_PAIRS:,}", "orders": "both"},
+        first=FIRST_PAIRS,
+    ),
+    "llmbar": PaperSet(
+        benchmarks.read_llmbar, "preference", {"rows": "all five subsets", "orders": "both"}
+    ),
+    "summeval": PaperSet(
+        single_texts.read_coherence,
+        "coherence",
+        {"label": "mean coherence of the experts, 1 to 5", "group": "the news text"},
+    ),
+    "arena-100k": PaperSet(
+        arena.read,
+        "preference",
+        {
+            "language": "English",
+            "winner": "no tie",
+            "tokens": f"at most {MOST_TOKENS:,}, at {CHARS_PER_TOKEN} characters each",
+            "rows": f"the first {BATTLES} that qualify; the paper does not say which",
+            "orders": "both",
+        },
+        _battles,
+    ),
+}
+
+
+def prepared(name: str, path: Path | None, seed: int, cache: Path | None = None) -> PreparedSet:
+    """A data set of a paper, from a file or folder, or as it was pulled.
+
+    Args:
+        name: of ``PAPER_SETS``.
+        path: the publisher's file, or a folder of its files; null for what was pulled.
+        seed: of the draw, where one is made.
+        cache: where pulled data lie.
+
+    Raises:
+        InputError: no such set, nothing there, or records of another schema.
+    """
+    if name not in PAPER_SETS:
+        raise InputError(
+            f"no paper's data set is called {name!r}", hint=one_of(name, list(PAPER_SETS))
+        )
+    paper_set, entry = PAPER_SETS[name], catalogue.find(name)
+    files = _files(entry, path, cache)
+    source = entry.source if path is None else str(path)
+    rows = chain.from_iterable(record_files.rows(file) for file in files)
+    builder = DatasetBuilder(name, source, entry.licence)
+    dataset = paper_set.read(islice(rows, paper_set.first), builder)
+    dataset = paper_set.prepare(dataset, np.random.default_rng(seed))
+    if not dataset.items:
+        raise InputError("holds no item that the paper's rules admit", path=path or source)
+    return PreparedSet(name, dataset, _config(name, paper_set), _account(dataset, paper_set, seed))
+
+
+def _files(entry: catalogue.CatalogueEntry, path: Path | None, cache: Path | None) -> list[Path]:
+    if path is None:
+        copy = pull.find_pulled(entry, cache or pull.cache_folder())
+        if copy is None:
+            raise InputError(
+                f"the data set {entry.name!r} is not on this machine", hint=entry.how_to_get
+            )
+        return copy.paths
+    if not path.exists():
+        raise InputError("no such file or folder", path=path, hint="check the path")
+    files = record_files.files_below(path, *_PATTERNS)
+    if not files:
+        raise InputError(f"holds no file of {entry.title}", path=path)
+    return files
+
+
+def _config(name: str, paper_set: PaperSet) -> str:
+    text = assets.path("configs", "tasks", f"{paper_set.config}.yaml").read_text(encoding="utf-8")
+    return f"{text.rstrip()}\nprompts: {name}.jsonl\n"
+
+
+def _account(dataset: Dataset, paper_set: PaperSet, seed: int) -> str:
+    labels: dict[str, int] = {}
+    for item in dataset.items:
+        labels[item.label or "none"] = labels.get(item.label or "none", 0) + 1
+    account = {
+        "dataset": dataset.name,
+        "source": dataset.source,
+        "licence": dataset.licence,
+        "rules": dict(paper_set.rules),
+        "seed": seed,
+        "counts": {"items": len(dataset.items), "excluded": dataset.excluded_by_reason()},
+        "labels": labels if paper_set.config not in ("preference", "coherence") else {},
+        "notes": dataset.notes,
+    }
+    return json.dumps(account, ensure_ascii=False)
