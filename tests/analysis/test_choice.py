@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from analysis.made import run_data
-from clash.analysis.choice import ChoiceLimits, assignments, choose, seconds_of
+from clash.analysis.choice import ChoiceLimits, choose
 from clash.errors import ClashError, ConfigError, InputError
+from clash.pipeline.amounts import assignments, seconds_of
 from clash.records import Label, Response
 from clash.report.choice import choice_headline, choice_screen, tables
 

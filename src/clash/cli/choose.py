@@ -65,13 +65,14 @@ def choose(
 
     `clash choose latest --max-cost-per-call 0.01 --max-latency 1500ms`
     """
-    from clash.analysis.choice import ChoiceLimits, assignments, seconds_of
+    from clash.analysis.choice import ChoiceLimits
     from clash.analysis.choice import choose as choose_candidate
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, print_tables, stdout
     from clash.cli.outcome import reference
     from clash.cli.sources import open_run
+    from clash.pipeline.amounts import assignments, seconds_of
     from clash.report.choice import choice_headline, choice_screen, tables
     from clash.report.terminal import print_line, print_screen, text_width
 

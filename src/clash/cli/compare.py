@@ -24,6 +24,27 @@ def compare(
             help="Count an item once for each run that has it, as some papers did.",
         ),
     ] = False,
+    by_tag: Annotated[
+        str | None,
+        typer.Option(
+            "--by-tag",
+            metavar="GLOB,…",
+            help="Take runs apart into data sets: items whose first matching tag is the same. One "
+            "run suffices then.",
+        ),
+    ] = None,
+    difficulty: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--difficulty",
+            metavar="DATA-SET=NUMBER",
+            help="How hard a data set is, for the gradient of agreement; default: the share of "
+            "split verdicts. Repeat it.",
+        ),
+    ] = None,
+    plots: Annotated[
+        Path | None, typer.Option("--plots", help="Folder for the gradient (SVG, PNG).")
+    ] = None,
     to: ReportFile = None,
     html: Annotated[
         Path | None, typer.Option("--html", help="Also write the comparison to this page.")
@@ -35,33 +56,48 @@ def compare(
     quiet: Quiet = False,
     verbose: Verbose = False,
 ) -> None:
-    """Compare runs with a significance test, paired where they share items."""
+    """Compare runs with a significance test, paired where they share items.
+
+    Several runs, or the tags of one, are data sets: what holds over all of them, and how far they
+    differ. `clash compare latest --by-tag 'tier:*'`
+    """
     from clash.analysis.compare import compare as compare_runs
     from clash.analysis.compare import run_names
+    from clash.analysis.compare.data_sets import DataSetRule
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.cli.sources import open_run
     from clash.errors import ConfigError
+    from clash.pipeline.amounts import assignments
     from clash.report.compare import tables
     from clash.report.headline import comparison_headline
     from clash.report.report_file import write_report
     from clash.report.screens import comparison_screen
     from clash.report.terminal import print_line, print_screen, text_width
 
-    if len(runs) < 2:
-        raise ConfigError("a comparison needs two runs", field="RUN", hint="name a second one")
+    rule = DataSetRule(
+        tuple(word for word in (by_tag or "").split(",") if word),
+        assignments(difficulty or (), "--difficulty"),
+    )
+    if len(runs) < 2 and not rule.tags:
+        hint = "name a second one, or take it apart: --by-tag '*'"
+        raise ConfigError("a comparison needs two runs", field="RUN", hint=hint)
     folders = [open_run(run, out) for run in runs]
     paths = [str(folder.path) for folder in folders]
     runs_data = [RunData.load(folder) for folder in folders]
-    findings = compare_runs(runs_data, names=run_names(folders), every_record=every_record)
+    findings = compare_runs(
+        runs_data, names=run_names(folders), every_record=every_record, rule=rule
+    )
     report, record = tables(findings), to_dict(findings)
-    files = []
+    files: list[Path] = []
     if to is not None:
         write_report(to, "Comparison of runs", record, report, paths)
         files.append(to)
     if html is not None or browse:
         files.append(_write_page(findings, html, browse=browse))
+    if plots is not None:
+        files += _save_gradient(findings, plots)
     if as_json:
         print_json({"folders": paths, **record, "written": [str(file) for file in files]})
         return
@@ -75,6 +111,26 @@ def compare(
     if files:
         print_line(console)
         print_written(files)
+
+
+def _save_gradient(findings: RunComparison, folder: Path) -> list[Path]:
+    """Draw agreement over difficulty.
+
+    Raises:
+        ConfigError: no two labelled data sets differ in difficulty.
+    """
+    from clash.errors import ConfigError
+    from clash.report.compare import gradient_picture
+    from clash.report.drawing import save
+
+    across = findings.across
+    if across is None or across.gradient is None:
+        raise ConfigError(
+            "nothing to draw: a gradient needs two labelled data sets of different difficulty",
+            field="--plots",
+            hint="label more items (clash review RUN), or state --difficulty DATA-SET=NUMBER",
+        )
+    return save([gradient_picture(across.gradient)], folder)
 
 
 def _write_page(findings: RunComparison, path: Path | None, *, browse: bool) -> Path:

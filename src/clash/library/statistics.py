@@ -371,13 +371,20 @@ def power(
 
 @speaks_python
 def compare(
-    *runs: str | Path | Run, every_record: bool = False, out: str | Path = _RUNS
+    *runs: str | Path | Run,
+    every_record: bool = False,
+    by_tag: str | None = None,
+    difficulty: Mapping[str, float] = MappingProxyType({}),
+    out: str | Path = _RUNS,
 ) -> Result[RunComparison]:
     """Compare runs with a test, paired where they share items.
 
     Args:
-        runs: two runs or more.
+        runs: two runs or more; one suffices with ``by_tag``.
         every_record: pool items that stand in several runs as often as they do.
+        by_tag: wildcards, comma separated: items whose first matching tag is the same are a data set.
+        difficulty: of data sets by name, for the gradient of agreement; by default the share of
+            split verdicts.
         out: the folder that run ids are looked up in.
 
     Raises:
@@ -385,15 +392,18 @@ def compare(
     """
     from clash.analysis.compare import compare as compute
     from clash.analysis.compare import run_names
+    from clash.analysis.compare.data_sets import DataSetRule
     from clash.report.compare import tables
     from clash.report.headline import comparison_headline
 
-    if len(runs) < 2:
+    rule = DataSetRule(tuple(word for word in (by_tag or "").split(",") if word), difficulty)
+    if len(runs) < 2 and not rule.tags:
         raise ConfigError("a comparison needs two runs", field="RUN", hint="name a second one")
     folders = [_folder(run, out) for run in runs]
     with as_run_errors(*(folder.path for folder in folders)):
         data = [_load(folder) for folder in folders]
-        findings = compute(data, names=run_names(folders), every_record=every_record)
+        names = run_names(folders)
+        findings = compute(data, names=names, every_record=every_record, rule=rule)
     record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
     headlines = comparison_headline(findings).sentences()
     return Result(findings, tuple(tables(findings)), headlines, (), record)
@@ -431,8 +441,9 @@ def choose(
         ConfigError: a limit is no amount, or names no candidate.
         InputError: nothing was compared, or a limit needs a figure that no candidate has.
     """
-    from clash.analysis.choice import ChoiceLimits, seconds_of
+    from clash.analysis.choice import ChoiceLimits
     from clash.analysis.choice import choose as compute
+    from clash.pipeline.amounts import seconds_of
     from clash.report.choice import choice_headline, tables
 
     limits = ChoiceLimits(

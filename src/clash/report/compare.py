@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from clash.analysis.compare.data_sets import FEWEST
+from clash.escape import clip
 from clash.report.claims import claims_table
 from clash.report.concordance.agreement_tables import contrast_row
 from clash.report.concordance.bias_tables import selves
+from clash.report.drawing import Dot, Picture, StraightLine, Word
 from clash.report.formats import (
     DASH,
     bounds,
     estimate,
     money,
+    number,
+    p_cell,
     p_value,
     percent,
+    plural,
     points,
     seconds,
     share,
@@ -23,9 +30,14 @@ from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
     from clash.analysis.compare import RunComparison
+    from clash.analysis.compare.data_sets import AcrossDataSets, Gradient, PooledShare
     from clash.analysis.compare.pairs import RunAgainstRun
     from clash.analysis.compare.pooled import JudgeAblation, PooledRuns
     from clash.analysis.concordance import CaseRate
+    from clash.report.drawing import Shape
+
+_WIDTH = 640.0
+_NAME_HEIGHT = 13.0
 
 
 def tables(comparison: RunComparison) -> list[Table]:
@@ -35,6 +47,7 @@ def tables(comparison: RunComparison) -> list[Table]:
         _experiments(comparison),
         _shared_items(comparison),
         _candidates(comparison),
+        *_across(comparison.across),
     ]
     if comparison.pool is not None:
         tables += [
@@ -103,6 +116,7 @@ def _experiments(comparison: RunComparison) -> Table:
                 points(line.newcombe),
                 f"{line.test.statistic:.2f}",
                 p_value(line.test),
+                *_holm_cell(comparison, pair, paired=False),
             ]
         )
     notes = ["taken as independent experiments: the pooled two-proportion z test"]
@@ -112,16 +126,27 @@ def _experiments(comparison: RunComparison) -> Table:
         notes.append("runs that share items are not independent: use the paired test below")
     return Table(
         "Concordance, experiment against experiment",
-        ["runs", "right", "difference, clustered", "Newcombe", "z", "p"],
+        ["runs", "right", "difference, clustered", "Newcombe", "z", "p", *_holm_title(comparison)],
         rows,
-        frozenset({1, 2, 3, 4, 5}),
+        frozenset({1, 2, 3, 4, 5, 6}),
         notes,
         brief=True,
     )
 
 
 def _shared_items(comparison: RunComparison) -> Table:
-    rows = [_shared_row(pair) for pair in comparison.pairs if pair.shared_items is not None]
+    rows = [
+        [*_shared_row(pair), *_holm_cell(comparison, pair, paired=True)]
+        for pair in comparison.pairs
+        if pair.shared_items is not None
+    ]
+    notes = []
+    if comparison.all_alike is not None:
+        test = comparison.all_alike
+        notes.append(
+            f"that all runs agree with people equally often on the items of all: {test.method}"
+            f" {test.statistic:.2f}, p {p_value(test)}"
+        )
     return Table(
         "On the items that both have",
         [
@@ -135,15 +160,30 @@ def _shared_items(comparison: RunComparison) -> Table:
             "difference, clustered",
             "p",
             "bootstrap",
+            *_holm_title(comparison),
         ],
         rows,
-        frozenset(range(1, 10)),
+        frozenset(range(1, 11)),
         [
             "McNemar's exact test assumes independent items; the differences (a t test and a "
-            "bootstrap over questions) do not"
+            "bootstrap over questions) do not",
+            *notes,
         ],
         brief=True,
     )
+
+
+def _holm_title(comparison: RunComparison) -> list[str]:
+    return ["p, Holm"] if len(comparison.pairs) > 1 else []
+
+
+def _holm_cell(comparison: RunComparison, pair: RunAgainstRun, *, paired: bool) -> list[str]:
+    """The corrected p of a pair of runs, in the table whose test it is of."""
+    if len(comparison.pairs) < 2:
+        return []
+    shared = pair.shared_items
+    is_paired = shared is not None and shared.paired_test is not None
+    return [p_cell(pair.p_holm) if paired == is_paired else DASH]
 
 
 def _shared_row(pair: RunAgainstRun) -> list[str]:
@@ -166,7 +206,7 @@ def _shared_row(pair: RunAgainstRun) -> list[str]:
 
 
 def _candidates(comparison: RunComparison) -> Table:
-    if len(comparison.runs) != 2 or not comparison.pairs[0].candidates:
+    if len(comparison.pairs) != 1 or not comparison.pairs[0].candidates:
         taus = [
             [f"{pair.first} : {pair.second}", str(len(pair.candidates)), f"{pair.tau:.2f}"]
             for pair in comparison.pairs
@@ -192,6 +232,142 @@ def _candidates(comparison: RunComparison) -> Table:
         frozenset({1, 2, 3}),
         ["share of the Borda points", *tau],
     )
+
+
+def _across(across: AcrossDataSets | None) -> list[Table]:
+    """The data sets, and every two candidates over them."""
+    if across is None:
+        return []
+    rows = [
+        [
+            line.name,
+            f"{line.n_items} on {line.questions}",
+            percent(line.split),
+            DASH if line.concordance is None else percent(line.concordance.interval),
+        ]
+        for line in across.sets
+    ]
+    pooled = across.concordance
+    notes = [f"a typical data set: {pooled_text(pooled)}"] if pooled is not None else []
+    if across.gradient is not None and across.gradient.test is not None:
+        notes.append(gradient_text(across.gradient))
+    if across.n_repeated:
+        notes.append(
+            f"{plural(across.n_repeated, 'record')} of items that an earlier data set has count"
+            " there alone"
+        )
+    if across.n_untagged:
+        notes.append(f"{plural(across.n_untagged, 'item')} without such a tag left out")
+    sets = Table(
+        "Data sets",
+        ["data set", "items, questions", "split verdicts", "agreement with people"],
+        rows,
+        frozenset({1, 2, 3}),
+        notes,
+    )
+    return [sets, _pooled_duels(across)] if across.duels else [sets]
+
+
+def _pooled_duels(across: AcrossDataSets) -> Table:
+    rows = [
+        [
+            f"{duel.first} : {duel.second}",
+            str(duel.pooled.k),
+            percent(duel.pooled.share),
+            DASH if duel.pooled.prediction is None else percent(duel.pooled.prediction),
+            number(duel.pooled.tau2.estimate, ".2f"),
+            percent(duel.pooled.i2),
+            f"{duel.pooled.heterogeneity.statistic:.1f}",
+            p_value(duel.pooled.heterogeneity),
+            p_cell(duel.pooled.test.p),
+            p_cell(duel.p_holm),
+        ]
+        for duel in across.duels
+    ]
+    return Table(
+        "Candidates over the data sets",
+        [
+            "preferred : to",
+            "sets",
+            "typical set",
+            "another set",
+            "tau²",
+            "I²",
+            "Q",
+            "p of Q",
+            "p",
+            "p, Holm",
+        ],
+        rows,
+        frozenset(range(1, 10)),
+        [
+            f"data sets in which two met on fewer than {FEWEST} items are left out for them",
+            "random effects on log-odds: REML, intervals by Hartung and Knapp, tau² and I² by the Q"
+            " profile; another set: where the share of a further data set lies",
+            "p: that neither is preferred; Holm corrects for all pairs of candidates",
+        ],
+        optional=(4, 6, 3),
+    )
+
+
+def pooled_text(pooled: PooledShare) -> str:
+    """``82% [70, 90] · I² 40% [0, 81] · Q 5.2 (p 0.16)``."""
+    q = pooled.heterogeneity
+    text = (
+        f"{percent(pooled.share)} · I² {percent(pooled.i2)} · Q {q.statistic:.1f} (p {p_value(q)})"
+    )
+    return text if pooled.converged else f"{text} · not converged"
+
+
+def gradient_text(gradient: Gradient) -> str:
+    """How agreement changes from the easiest data set to the hardest, and the test of it."""
+    (_, first), (_, last) = gradient.curve[0], gradient.curve[-1]
+    return (
+        f"gradient: {first:.0%} at the easiest to {last:.0%} at the hardest by {gradient.measure}"
+        f" (p {p_value(gradient.test)})"
+    )
+
+
+def gradient_picture(gradient: Gradient) -> Picture:
+    """Agreement with people over difficulty: a dot and its interval for each data set."""
+    left, right, top, bottom = 56.0, _WIDTH - 150.0, 14.0, 250.0
+    xs = [x for _, x, _ in gradient.points]
+    least, most = min(xs), max(xs)
+    lowest = min(0.5, *(rate.low for _, _, rate in gradient.points))
+    lowest = math.floor(10 * lowest) / 10
+
+    def at(x: float, share: float) -> tuple[float, float]:
+        return (
+            left + 24 + (right - left - 48) * (x - least) / (most - least),
+            bottom - (bottom - top) * (share - lowest) / (1 - lowest),
+        )
+
+    shapes: list[Shape] = []
+    for step in range(5):
+        share = lowest + (1 - lowest) * step / 4
+        _, y = at(least, share)
+        shapes += [
+            StraightLine(left, y, right, y),
+            Word(left - 8, y + 4, f"{share:.0%}", "end", "ink-2", 11),
+        ]
+    is_share = gradient.measure.startswith("share")
+    for x in dict.fromkeys((least, most)):
+        label = f"{x:.0%}" if is_share else f"{x:g}"
+        shapes.append(Word(at(x, lowest)[0], bottom + 18, label, "middle", "ink-2", 11))
+    shapes.append(Word((left + right) / 2, bottom + 36, gradient.measure, "middle", "ink-2", 11.5))
+    for before, after in pairwise(gradient.curve):
+        shapes.append(StraightLine(*at(*before), *at(*after), "accent", 2))
+    for _, x, rate in gradient.points:
+        shapes.append(StraightLine(*at(x, rate.low), *at(x, rate.high), "ink-2", 1.5))
+    baseline = -math.inf
+    # Names from the top down, each below the one before it, so that none covers another.
+    for name, x, rate in sorted(gradient.points, key=lambda point: -point[2].estimate):
+        px, y = at(x, rate.estimate)
+        baseline = max(y + 4, baseline + _NAME_HEIGHT)
+        shapes += [Dot(px, y, 5), Word(px + 10, baseline, clip(name, 20))]
+    words = "; ".join(f"{name}: {percent(rate)}" for name, _, rate in gradient.points)
+    title = "Agreement with people over difficulty"
+    return Picture("gradient", title, words, _WIDTH, bottom + 48, tuple(shapes))
 
 
 def _ablation(comparison: RunComparison, pooled_runs: PooledRuns) -> Table:

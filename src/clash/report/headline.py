@@ -492,7 +492,12 @@ def _changed_decision(retest: Retest) -> str | None:
 
 
 def comparison_headline(comparison: RunComparison) -> Headline:
-    """Whether one run is better than another; of several, the first against the last."""
+    """Whether one run is better than another; of several, the first against the last.
+
+    Of one run that is taken apart, whom its data sets prefer together.
+    """
+    if not comparison.pairs:
+        return _across_headline(comparison)
     pair = next(
         p
         for p in comparison.pairs
@@ -503,6 +508,27 @@ def comparison_headline(comparison: RunComparison) -> Headline:
     if not pair.changes:
         return Headline("nothing", "The runs have no candidate in common.")
     return _win_rate_change(pair)
+
+
+def _across_headline(comparison: RunComparison) -> Headline:
+    across = comparison.across
+    if across is None or not (across.duels or across.concordance):
+        return Headline("nothing", "No two candidates met in two data sets.")
+    sets = plural(len(across.sets), "data set")
+    agreement = across.concordance
+    evidence = "" if agreement is None else (
+        f"The panel agrees with people on {percent(agreement.share)} in a typical data set."
+    )  # fmt: skip
+    if not across.duels:
+        return Headline("agreement", evidence)
+    duel = across.duels[0]
+    shares = f"{percent(duel.pooled.share)} in a typical one of {sets} ({p_text(duel.p_holm)})."
+    names = [duel.first, duel.second]
+    if duel.p_holm <= _ALPHA:
+        text = _fit("{0} is preferred to {1}: " + shares, *names, names)
+        return Headline("winner", text, evidence)
+    text = _fit("No clear winner over the data sets: {0} to {1} " + shares, *names, names)
+    return Headline("open", text, evidence)
 
 
 def _win_rate_change(pair: RunAgainstRun) -> Headline:

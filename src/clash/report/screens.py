@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
+from clash.analysis.decision import p_text
 from clash.escape import for_terminal
 from clash.pages.names import short_names
 from clash.report import registration
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from clash.analysis.compare import RunComparison
+    from clash.analysis.compare.data_sets import AcrossDataSets
     from clash.analysis.compare.pairs import RunAgainstRun
     from clash.analysis.compare.win_rate_changes import WinRateChange
     from clash.analysis.concordance import Ceiling, Concordance
@@ -190,7 +192,7 @@ def comparison_screen(comparison: RunComparison, width: int | None) -> Screen:
     screen = blank_screen(width)
     screen.headline(comparison_headline(comparison))
     pair = comparison.first_and_last
-    if pair.changes:
+    if pair is not None and pair.changes:
         screen.add()
         screen.lines += _change_lines(pair.changes, screen.width)
     screen.add()
@@ -417,14 +419,38 @@ def _whole_points(share: float) -> str:
 def _comparison_facts(comparison: RunComparison) -> Iterator[tuple[str, str]]:
     runs = comparison.runs
     panels = list(dict.fromkeys(run.panel for run in runs))
-    everywhere = "both runs" if len(runs) == 2 else "all runs"
+    everywhere = {1: "the run", 2: "both runs"}.get(len(runs), "all runs")
     yield "Panel", f"{panels[0]} in {everywhere}" if len(panels) == 1 else ", then ".join(panels)
     names = short_names((run.run for run in runs), _NAME_WIDTH)
     if len(comparison.pairs) == 1:
         yield from _in_both(comparison, comparison.pairs[0], names)
     else:
         yield "Items", ", ".join(f"{run.items:,} in {names[run.run]}" for run in runs)
+    if comparison.across is not None:
+        yield from _over_data_sets(comparison.across)
     yield "Cost", ", then ".join(money(run.cost_usd) for run in runs)
+
+
+def _over_data_sets(across: AcrossDataSets) -> Iterator[tuple[str, str]]:
+    """Whom the data sets prefer together, and how far they differ."""
+    sets = plural(len(across.sets), "set")
+    if across.duels:
+        duel = across.duels[0]
+        names = short_names((duel.first, duel.second), _NAME_WIDTH)
+        yield (
+            f"Over {sets}",
+            (
+                f"{names[duel.first]} preferred to {names[duel.second]} on"
+                f" {percent(duel.pooled.share)} in a typical one ({p_text(duel.p_holm)}, Holm)"
+            ),
+        )
+        yield "They differ by", f"I² {percent(duel.pooled.i2)}"
+    if across.concordance is not None:
+        yield "Panel vs. people", f"{percent(across.concordance.share)} in a typical data set"
+    if across.gradient is not None and across.gradient.curve:
+        (_, first), (_, last) = across.gradient.curve[0], across.gradient.curve[-1]
+        p = "" if across.gradient.test is None else f" ({p_text(across.gradient.test.p)})"
+        yield "Gradient", f"{first:.0%} agreement at the easiest, {last:.0%} at the hardest{p}"
 
 
 def _in_both(

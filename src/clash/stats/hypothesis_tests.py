@@ -346,3 +346,52 @@ def holm(p_values: ArrayLike) -> Floats:
     corrections: Floats = np.ones(len(p))
     corrections[order] = np.minimum(running_max, 1.0)
     return corrections
+
+
+def cochran_q(
+    success: ArrayLike,
+    clusters: ArrayLike | None = None,
+    rng: np.random.Generator | None = None,
+    n: int = 9999,
+) -> Significance:
+    """Whether m methods succeed equally often on the same items (Cochran 1950).
+
+    Q = (m - 1) (m sum_j G_j² - N²) / (m N - sum_i L_i²) for the successes G_j of the methods, L_i of
+    the items and N in all. p is that of chi-square with m - 1 degrees of freedom; with clusters, of
+    the permutations of the methods within each cluster, all items of one alike.
+
+    Args:
+        success: (n, m), 0 or 1.
+        clusters: (n,), items whose errors are shared; None where they are independent.
+        rng: for the permutations.
+        n: permutations.
+
+    Returns:
+        p = 1 and a statistic of 0 where every item has the same outcome with all methods.
+
+    Raises:
+        StatisticsError: fewer than two methods, no item, or clusters without a generator.
+    """
+    from scipy.special import chdtrc
+
+    x = np.asarray(success, dtype=float)
+    if x.ndim != 2 or x.shape[1] < 2 or not len(x):
+        raise StatisticsError("Cochran's Q needs items and two methods or more")
+    m, rows = x.shape[1], x.sum(axis=1)
+    scale = m * rows.sum() - (rows**2).sum()
+    if scale == 0:
+        return Significance(1.0, 0.0, "Cochran's Q")
+    codes, names = encode_clusters(rows, clusters)[1], "Cochran's Q"
+    totals = np.stack([np.bincount(codes, column) for column in x.T], axis=1)
+    q = float((m - 1) * (m * (x.sum(axis=0) ** 2).sum() - rows.sum() ** 2) / scale)
+    if len(totals) == len(x):
+        return Significance(float(chdtrc(m - 1, q)), q, names)
+    if rng is None:
+        raise StatisticsError("clusters are permuted, which needs a generator")
+    # Only sum_j G_j² changes from one permutation to the next.
+    seen, hits = (totals.sum(axis=0) ** 2).sum(), 0
+    for _ in range(n):
+        order = rng.permuted(np.tile(np.arange(m), (len(totals), 1)), axis=1)
+        drawn = np.take_along_axis(totals, order, axis=1).sum(axis=0)
+        hits += (drawn**2).sum() >= seen - 1e-9
+    return Significance((hits + 1) / (n + 1), q, f"{names}, permutation of clusters")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis.settling import ALPHA
 from clash.pages import ChartRow, difference_axis, short_names
-from clash.report.compare import tables
+from clash.report.compare import gradient_picture, tables
 from clash.report.formats import signed_points
 from clash.report.headline import comparison_headline, leading_change
 from clash.wording import with_whole_figures
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from clash.analysis.compare import RunComparison
     from clash.analysis.compare.win_rate_changes import WinRateChange
     from clash.pages import Axis
+    from clash.report.drawing import Picture
     from clash.report.headline import Headline
     from clash.report.tables import Table
 
@@ -32,6 +33,7 @@ class ComparisonView:
         rows: the change of each candidate's win rate from the first run to the last; empty for
             fewer than two candidates.
         caption: what the chart shows, and over which items.
+        gradient: agreement with people over the difficulty of data sets; null where there is none.
     """
 
     runs: tuple[str, ...]
@@ -39,18 +41,26 @@ class ComparisonView:
     rows: tuple[ChartRow, ...]
     caption: str
     tables: tuple[Table, ...]
+    gradient: Picture | None = None
 
     @classmethod
     def of(cls, comparison: RunComparison) -> ComparisonView:
         """The view of a comparison."""
         pair = comparison.first_and_last
-        changes = sorted(pair.changes, key=lambda change: -change.difference.estimate)
+        pair_changes = [] if pair is None else pair.changes
+        changes = sorted(pair_changes, key=lambda change: -change.difference.estimate)
+        across = comparison.across
         return cls(
             tuple(line.run for line in comparison.runs),
             comparison_headline(comparison),
-            tuple(_row(c, leading_change(pair)) for c in changes) if len(changes) > 1 else (),
+            tuple(_row(c, leading_change(pair)) for c in changes)
+            if pair is not None and len(changes) > 1
+            else (),
             _caption(changes),
             tuple(table for table in tables(comparison) if table.rows),
+            None
+            if across is None or across.gradient is None
+            else gradient_picture(across.gradient),
         )
 
     @property

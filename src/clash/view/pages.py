@@ -6,8 +6,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup
+
 from clash import pages
 from clash.escape import content_security_policy
+from clash.report.drawing import svg
 from clash.serving.server import LOCAL_SCRIPT, Page
 
 if TYPE_CHECKING:
@@ -44,7 +47,10 @@ def comparison_page(view: ComparisonView, links: Sequence[str] = ()) -> Page:
     """
     label = "Change of each candidate's win rate in points, with 95% intervals"
     chart = pages.interval_chart(view.rows, view.axis, label=label, large=True) if view.rows else ""
-    return _page("compare.html.j2", (), view=view, links=list(links), chart=chart)
+    gradient = "" if view.gradient is None else Markup(svg(view.gradient))  # noqa: S704 - escaped
+    return _page(
+        "compare.html.j2", (), view=view, links=list(links), chart=chart, gradient=gradient
+    )
 
 
 def problem_page(title: str, message: str) -> Page:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from clash.analysis.compare.pairs import RunAgainstRun, against
+from clash.analysis.compare.data_sets import AcrossDataSets, DataSetRule, across_data_sets
+from clash.analysis.compare.pairs import RunAgainstRun, against, right_on_shared_items
 from clash.analysis.compare.pooled import PooledRuns, pool_runs
 from clash.analysis.concordance import concordance
 from clash.analysis.coverage import coverage, unanimity
 from clash.analysis.figures import Claim, Figure, claims, finite_figures, published_entries
 from clash.errors import StatisticsError
+from clash.stats.hypothesis_tests import Significance, cochran_q, holm
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -56,7 +58,13 @@ class ComparedRun:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Runs side by side, every two of them tested, and the labelled ones pooled."""
+    """Runs side by side, every two of them tested, and the labelled ones pooled.
+
+    Attributes:
+        all_alike: Cochran's Q, that all runs agree with people equally often on the labelled items
+            that all of them have; null for fewer than three runs, or without such items.
+        across: what several data sets say together; null where there are fewer than two.
+    """
 
     json_keys: ClassVar[Mapping[str, str]] = {"pool": "pooled", "published_claims": "published"}
 
@@ -64,11 +72,13 @@ class RunComparison:
     pairs: list[RunAgainstRun]
     pool: PooledRuns | None
     published_claims: list[Claim]
+    all_alike: Significance | None = None
+    across: AcrossDataSets | None = None
 
     @property
-    def first_and_last(self) -> RunAgainstRun:
-        """The first run against the last."""
-        return self.pairs[len(self.runs) - 2]
+    def first_and_last(self) -> RunAgainstRun | None:
+        """The first run against the last; null where there is one run."""
+        return self.pairs[len(self.runs) - 2] if self.pairs else None
 
 
 def run_names(folders: Sequence[RunFolder]) -> list[str]:
@@ -86,28 +96,42 @@ def run_names(folders: Sequence[RunFolder]) -> list[str]:
 
 
 def compare(
-    runs: Sequence[RunData], *, names: Sequence[str] | None = None, every_record: bool = False
+    runs: Sequence[RunData],
+    *,
+    names: Sequence[str] | None = None,
+    every_record: bool = False,
+    rule: DataSetRule | None = None,
 ) -> RunComparison:
-    """Compare runs.
+    """Compare runs, and the data sets that they are made of.
 
     Args:
-        runs: two or more.
+        runs: two or more; one suffices where a rule takes it apart.
         names: of :func:`run_names`; by default their ids.
         every_record: see :func:`clash.analysis.compare.pooled.pool_runs`.
+        rule: how data sets are told apart; by default each run is one.
 
     Raises:
-        StatisticsError: fewer than two runs.
+        StatisticsError: fewer than two runs, or one run that is one data set.
     """
-    if len(runs) < 2:
+    rule = rule or DataSetRule()
+    if len(runs) < 2 and not rule.tags:
         raise StatisticsError("a comparison needs at least two runs")
     rng = np.random.default_rng(runs[0].manifest.seeds.get("seed", 0))
     names = [run.manifest.run for run in runs] if names is None else names
     named_runs = list(zip(names, runs, strict=True))
+    across = across_data_sets(named_runs, rule)
+    if len(runs) < 2 and across is None:
+        raise StatisticsError(
+            f"{names[0]} is one data set: fewer than two tags match"
+            "\n  fix: name another run, or see the tags of its items in items.jsonl"
+        )
     comparison = RunComparison(
         runs=[_summary(name, run) for name, run in named_runs],
-        pairs=[against(a, b, rng) for a, b in combinations(named_runs, 2)],
+        pairs=_with_holm([against(a, b, rng) for a, b in combinations(named_runs, 2)]),
         pool=pool_runs(runs, every_record=every_record),
         published_claims=[],
+        all_alike=_all_alike(runs, rng),
+        across=across,
     )
     entries = [
         entry
@@ -117,6 +141,21 @@ def compare(
     if not entries:
         return comparison
     return replace(comparison, published_claims=claims(entries, figures(comparison)))
+
+
+def _with_holm(pairs: list[RunAgainstRun]) -> list[RunAgainstRun]:
+    """The pairs with the p values of their agreement with people corrected for their number."""
+    places = [place for place, pair in enumerate(pairs) if pair.agreement_test is not None]
+    p_values = [test.p for pair in pairs if (test := pair.agreement_test) is not None]
+    corrected = dict(zip(places, holm(np.array(p_values)).tolist() if places else [], strict=True))
+    return [replace(pair, p_holm=corrected.get(n)) for n, pair in enumerate(pairs)]
+
+
+def _all_alike(runs: Sequence[RunData], rng: np.random.Generator) -> Significance | None:
+    if len(runs) < 3:
+        return None
+    right, clusters = right_on_shared_items(runs)
+    return cochran_q(right, clusters, rng) if len(right) else None
 
 
 def _summary(name: str, run: RunData) -> ComparedRun:
@@ -159,7 +198,7 @@ def figures(comparison: RunComparison) -> dict[str, Figure]:
     costs = [line.cost_usd for line in comparison.runs]
     if None not in costs:
         numbers.append(("cost.all", Figure(sum(cost for cost in costs if cost is not None))))
-    first = comparison.pairs[0].experiments
+    first = comparison.pairs[0].experiments if comparison.pairs else None
     if first is not None:
         numbers += [("z", Figure(first.test.statistic)), ("p", Figure(first.test.p))]
         numbers.append(("difference", Figure.of(first.clustered_difference)))

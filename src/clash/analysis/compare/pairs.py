@@ -98,6 +98,7 @@ class RunAgainstRun:
         tau: Kendall's, of the leaderboards over candidates of both; null for fewer than two.
         changes: of the win rate of each candidate of both runs, the most certain first.
         n_common: items that ask the same in both runs, whoever answered them.
+        p_holm: of :attr:`agreement_test`, corrected for looking at all pairs of runs.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"shared_items": "shared"}
@@ -110,6 +111,15 @@ class RunAgainstRun:
     candidates: list[Candidates]
     changes: list[WinRateChange]
     n_common: int = 0
+    p_holm: float | None = None
+
+    @property
+    def agreement_test(self) -> Significance | None:
+        """That both agree with people equally often: paired where they share labelled items."""
+        shared = self.shared_items
+        if shared is not None and shared.paired_test is not None:
+            return shared.paired_test.test
+        return None if self.experiments is None else self.experiments.test
 
 
 def against(
@@ -192,6 +202,22 @@ def _bootstrap(
         return paired_bootstrap(a, b, groups, rng)
     except StatisticsError:
         return None  # one question only: nothing to draw from
+
+
+def right_on_shared_items(
+    runs: Sequence[RunData],
+) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+    """Whether each run is right on the labelled items that all have, (n, m), and clusters (n,).
+
+    A tie that earns a part of an item counts as wrong.
+    """
+    cases = [{case.item_id: case.right for case in labelled_cases(run)} for run in runs]
+    ids = set(same_items(runs[0], runs[1])).intersection(*cases)
+    for run in runs[2:]:
+        ids &= set(same_items(runs[0], run))
+    names = sorted(ids)
+    right = [[float(of_run[name] == 1) for of_run in cases] for name in names]
+    return np.array(right).reshape(len(names), len(runs)), clusters_of(runs[0], names)
 
 
 def same_items(first: RunData, second: RunData) -> list[str]:
