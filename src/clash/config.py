@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from operator import not_
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeGuard
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeGuard, get_args
 
 from pydantic import (
     BaseModel,
@@ -17,6 +17,7 @@ from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
+    ValidationInfo,
     WithJsonSchema,
     field_validator,
     model_validator,
@@ -458,6 +459,136 @@ class BlindingConfig(Strict):
     controls: int = Field(default=0, ge=0, le=1000)
 
 
+JudgingMode = Literal["rank", "label", "score"]
+"""What a judge is asked for: an order of the responses, or a label or a score of one text."""
+_SCALE = re.compile(r"(-?\d{1,4}) ?(?:-|to|\.\.) ?(\d{1,4})")
+_MOST_LABELS, _MOST_STEPS = 50, 1000
+
+
+class JudgingConfig(Strict):
+    """What a judge is asked: to rank an item's responses, or to judge one text by itself.
+
+    Attributes:
+        labels: the labels to choose from, with ``mode: label``; a map adds what each means.
+        scale: the whole numbers to choose from, with ``mode: score``, as ``1-5``.
+        question: what is asked of each text.
+        passing: which texts pass: those with one of these labels, or with this score or more.
+    """
+
+    mode: JudgingMode = "rank"
+    labels: dict[str, str] = {}
+    scale: str | None = None
+    question: str | None = Field(default=None, min_length=1)
+    passing: list[str] | float | None = None
+
+    @field_validator("labels", mode="before", json_schema_input_type=list[str] | dict[str, str])
+    @classmethod
+    def _labels_with_meanings(cls, labels: object) -> object:
+        if isinstance(labels, list):
+            names = [label_name(label) for label in labels]
+            twice = next((name for name in names if names.count(name) > 1), None)
+            if twice is not None:
+                raise ValueError(f"the label {twice!r} is named twice")
+            return dict.fromkeys(names, "")
+        if isinstance(labels, dict):
+            return {label_name(name): meaning or "" for name, meaning in labels.items()}
+        return labels
+
+    @field_validator(
+        "passing", mode="before", json_schema_input_type=str | list[str] | float | None
+    )
+    @classmethod
+    def _one_or_many(cls, passing: object) -> object:
+        if isinstance(passing, list):
+            return [label_name(label) for label in passing]
+        return [label_name(passing)] if isinstance(passing, str | bool) else passing
+
+    @model_validator(mode="after")
+    def _mode_has_its_choices(self) -> Self:
+        given_parts = {"labels": self.labels, "scale": self.scale, "passing": self.passing}
+        for name, mode in (("labels", "label"), ("scale", "score")):
+            if given_parts[name] and self.mode != mode:
+                raise ValueError(f"{name} are for mode: {mode}, and the mode is {self.mode}")
+        if self.mode == "rank" and (self.question or self.passing is not None):
+            raise ValueError("question and passing are for mode: label or score")
+        if self.mode == "label":
+            self._check_labels()
+        if self.mode == "score":
+            low, high = self.bounds
+            if self.passing is not None and (
+                isinstance(self.passing, list) or not low <= self.passing <= high
+            ):
+                raise ValueError(f"passing has to be a score from {low} to {high}")
+        return self
+
+    def _check_labels(self) -> None:
+        if not 2 <= len(self.labels) <= _MOST_LABELS:
+            raise ValueError(f"mode: label needs 2 to {_MOST_LABELS} labels")
+        folded_labels = {name.strip().casefold() for name in self.labels}
+        if len(folded_labels) < len(self.labels) or "" in folded_labels:
+            raise ValueError("the labels have to differ in more than upper case and blanks")
+        if self.passing is None:
+            return
+        names = self.passing if isinstance(self.passing, list) else [f"{self.passing:g}"]
+        unknown = [name for name in names if name not in self.labels]
+        if unknown or not names:
+            raise ValueError(f"passing names {unknown or 'nothing'}, which is not in labels")
+        if names != self.passing:
+            raise ValueError("write a label that passes in quotes")
+
+    @property
+    def is_single(self) -> bool:
+        """Whether each text is judged by itself."""
+        return self.mode != "rank"
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The lowest and the highest score.
+
+        Raises:
+            ValueError: the scale is not two whole numbers, the lower one first.
+        """
+        match = _SCALE.fullmatch((self.scale or "1-5").strip())
+        low, high = (int(match[1]), int(match[2])) if match else (0, 0)
+        if not 0 < high - low <= _MOST_STEPS:
+            raise ValueError(f"expected a scale of whole numbers such as 1-5, not {self.scale!r}")
+        return low, high
+
+    @property
+    def choices(self) -> list[str] | None:
+        """The labels, or the ends of the scale, in their order; null where responses are ranked."""
+        if self.mode == "score":
+            return [str(end) for end in self.bounds]
+        return list(self.labels) or None
+
+    def passes(self, outcome: str | float) -> bool | None:
+        """Whether a text with this label or score passes; null where nothing says what passes."""
+        if self.passing is None:
+            return None
+        if isinstance(self.passing, list):
+            return outcome in self.passing
+        return float(outcome) >= self.passing
+
+    def outcome(self, label: object) -> str | float | None:
+        """What a person's label says of a text in these terms; null where it is none of them."""
+        if self.mode == "label":
+            name = label_name(label)
+            return name if name in self.labels else None
+        try:
+            score = float(str(label))
+        except ValueError:
+            return None
+        low, high = self.bounds
+        return score if low <= score <= high else None
+
+
+def label_name(value: object) -> str:
+    """A label as text: YAML reads ``yes`` and ``no`` as true and false, and ``1`` as a number."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
 VerdictMethod = Literal[
     "borda",
     "majority",
@@ -468,8 +599,16 @@ VerdictMethod = Literal[
     "factor",
     "auto",
     "bradley-terry",
+    "mean",
+    "median",
 ]
 """What decides the verdicts of a run."""
+_METHODS_BY_MODE: dict[str, frozenset[str]] = {
+    "rank": frozenset(get_args(VerdictMethod)) - {"mean", "median"},
+    "label": frozenset(get_args(VerdictMethod)) - {"bradley-terry", "mean", "median"},
+    "score": frozenset({"borda", "mean", "median"}),
+}
+_METHODS_OF_MANY_LABELS = frozenset({"borda", "majority", "weighted-majority", "dawid-skene"})
 
 
 def _method_of_alias(name: object) -> object:
@@ -572,6 +711,7 @@ class Config(Strict):
         generation: options of every candidate that does not set its own.
         system: system message of every item that has none.
         templates: a folder whose files replace the shipped templates of the same name.
+        judging: what the judges are asked; a run that ranks leaves it out.
         repeat: how often each item is generated and judged.
         exclude_self: overrides the panel's, where it is set.
         user: a simulated user, who continues the conversation of every item that has a goal.
@@ -590,6 +730,9 @@ class Config(Strict):
         ),
     ] = Observers()
     criteria: CriteriaConfig = CriteriaConfig()
+    judging: JudgingConfig = Field(
+        default=JudgingConfig(), exclude_if=lambda judging: not judging.is_single
+    )
     blinding: BlindingConfig = BlindingConfig()
     aggregate: AggregateConfig = AggregateConfig()
     limits: Limits = Limits()
@@ -601,6 +744,35 @@ class Config(Strict):
     user: SimulatedUser | None = Field(default=None, exclude_if=not_)
     seed: int = 42
     out: str = "runs"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _single_texts_need_no_criteria(cls, value: object) -> object:
+        """Criteria written from a prompt say how to rank answers to it: here only where asked for."""
+        if not isinstance(value, dict) or "criteria" in value:
+            return value
+        judging = value.get("judging")
+        mode = judging.get("mode") if isinstance(judging, dict) else getattr(judging, "mode", None)
+        return {**value, "criteria": {"mode": "none"}} if mode in ("label", "score") else value
+
+    @model_validator(mode="after")
+    def _method_fits_the_judging(self) -> Self:
+        method, judging = self.aggregate.method, self.judging
+        if method not in _METHODS_BY_MODE[judging.mode]:
+            choices = ", ".join(sorted(_METHODS_BY_MODE[judging.mode]))
+            raise ValueError(
+                f"aggregate.method {method} does not fit judging.mode {judging.mode}: {choices}"
+            )
+        if len(judging.labels) > 2 and method not in _METHODS_OF_MANY_LABELS:
+            raise ValueError(
+                f"aggregate.method {method} knows two labels, and there are {len(judging.labels)}:"
+                " majority, weighted-majority or dawid-skene"
+            )
+        if judging.is_single and self.aggregate.calibrator is not None:
+            raise ValueError("a calibrator decides pairs; with judging.mode label or score: none")
+        if judging.is_single and self.blinding.controls:
+            raise ValueError("control items are pairs; with judging.mode label or score: none")
+        return self
 
     @model_validator(mode="after")
     def _candidates_differ(self) -> Self:
@@ -614,6 +786,14 @@ class Config(Strict):
 def _turns_as_text(value: object) -> object:
     is_list = isinstance(value, list) and value and all(isinstance(text, str) for text in value)
     return transcript(value) if is_list else value  # type: ignore[arg-type] # checked
+
+
+SINGLE = "single"
+"""Key of the context in which a prompts file is read whose texts are judged by themselves."""
+SOLE = "response"
+"""The candidate of an item that has a single response without a name."""
+PROMPT = "prompt"
+"""The candidate of an item whose prompt is the text to judge."""
 
 
 class PromptEntry(Strict):
@@ -630,6 +810,8 @@ class PromptEntry(Strict):
         criteria: what its responses are judged by, in place of derived criteria.
         responses: what candidates have answered already; missing ones are generated. A list holds
             the answers turn by turn, or the messages that follow the prompt.
+        response: the one text to judge, where texts are judged by themselves.
+        labels: what people say of each response by itself, by candidate.
         group: items of one group count as one source in intervals.
     """
 
@@ -657,6 +839,8 @@ class PromptEntry(Strict):
     label: str | None = None
     criteria: WeightedCriteria | None = None
     responses: dict[str, str | list[str] | list[Turn]] = {}
+    response: str | list[str] | list[Turn] | None = None
+    labels: dict[str, str] = {}
     group: str | None = None
 
     @model_validator(mode="before")
@@ -669,7 +853,7 @@ class PromptEntry(Strict):
         return {names.get(key, key): part for key, part in value.items()}
 
     @model_validator(mode="after")
-    def _ends_with_a_question(self) -> Self:
+    def _ends_with_a_question(self, info: ValidationInfo) -> Self:
         if sum(part is not None for part in (self.prompt, self.messages, self.turns)) != 1:
             raise ValueError("expected either prompt or messages (or turns)")
         if self.turns is not None and not (self.turns and all(map(str.strip, self.turns))):
@@ -680,11 +864,33 @@ class PromptEntry(Strict):
             last_turn = self.messages and self.messages[-1]
             if not last_turn or last_turn.role != "user" or not last_turn.content.strip():
                 raise ValueError("messages must end with a user message that is not empty")
+        if self.response is not None and self.responses:
+            raise ValueError("expected either response or responses")
+        if not (info.context or {}).get(SINGLE):
+            self._check_ranked()
+        return self
+
+    def _check_ranked(self) -> None:
+        """Where responses are ranked, a label names one of them."""
+        if self.response is not None or self.labels:
+            name = "labels" if self.labels else "response"
+            raise ValueError(f"{name} is for judging one text: set judging.mode to label or score")
         if self.label is not None and self.responses:
             choices = {*self.responses, "tie"}
             if self.label not in choices:
                 raise ValueError(f"label {self.label!r} is not one of {', '.join(sorted(choices))}")
-        return self
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """The texts that are there, by candidate; a single ``response`` has that name."""
+        return self.responses if self.response is None else {SOLE: self.response}
+
+    @field_validator("labels", mode="before", json_schema_input_type=dict[str, str | float | bool])
+    @classmethod
+    def _labels_as_text(cls, labels: object) -> object:
+        if not isinstance(labels, dict):
+            return labels
+        return {str(name): label_name(label) for name, label in labels.items()}
 
     @field_validator("tags", mode="before", json_schema_input_type=list[str] | str)
     @classmethod
@@ -697,7 +903,7 @@ class PromptEntry(Strict):
     @classmethod
     def _as_text(cls, value: object) -> object:
         """YAML reads ``id: 12`` as a number; it is meant as a name."""
-        return str(value) if isinstance(value, int | float) else value
+        return label_name(value) if isinstance(value, int | float) else value
 
 
 _SNAPSHOT = re.compile(

@@ -46,6 +46,14 @@ class Record(BaseModel):
     v: int = SCHEMA_VERSION
 
 
+def _is_unset(value: object) -> bool:
+    return value is None
+
+
+WhereSet = Field(default=None, exclude_if=_is_unset)
+"""A field of runs that judge one text at a time: records of other runs do not have it."""
+
+
 class Turn(BaseModel):
     """One message of a conversation."""
 
@@ -129,6 +137,7 @@ class Item(Record):
             intervals are clustered by it.
         control: set where clash added the item to test the judges; it never counts in a result.
         user: a simulated user that continues the conversation.
+        text_labels: what people say of each response by itself, by candidate.
     """
 
     item_id: str
@@ -142,6 +151,7 @@ class Item(Record):
     group: str | None = None
     control: Control | None = None
     user: UserGoal | None = Field(default=None, exclude_if=not_)
+    text_labels: dict[str, str] | None = WhereSet
 
     @property
     def turns(self) -> list[Turn]:
@@ -259,6 +269,8 @@ class Blinding(Record):
     Attributes:
         labels: the candidate behind each label (``A0``, ``A1``, …).
         normalised: number of hidden characters removed for judges, by candidate and kind.
+        choices: the labels in the order in which the page lists them, or the ends of the scale;
+            of a page with a single text.
     """
 
     item_id: str
@@ -267,6 +279,7 @@ class Blinding(Record):
     labels: dict[str, str]
     scrubbed: list[Scrub] = []
     normalised: dict[str, dict[str, int]] = {}
+    choices: list[str] | None = WhereSet
 
 
 class Criteria(Record):
@@ -426,6 +439,7 @@ class Judgment(Record):
         call_id: the call that it was read from; where the model has stopped, the call that stopped
             it, which several judgments may share.
         stands_in_for: the judge whose model has stopped, where ``judge`` is one of its fallbacks.
+        vote: the label or the score of a single text, in place of a ranking.
     """
 
     item_id: str
@@ -442,6 +456,12 @@ class Judgment(Record):
     call_id: str | None = None
     error: str | None = None
     stands_in_for: str | None = None
+    vote: str | int | None = WhereSet
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it says something: a ranking, a label or a score."""
+        return self.ranking is not None or self.vote is not None
 
     @property
     def seat(self) -> str:
@@ -464,6 +484,10 @@ class Verdict(Record):
         model: the model that ``auto`` selected.
         borda: the ranking by Borda count, where another method decides.
         fallback: why the method of the run could not decide, so that ``method`` is another.
+        candidate: whose text the verdict is on, where each text is judged by itself.
+        label: of the text; null where tied or abstained. ``scores`` and ``p`` are then by label.
+        score: of the text.
+        passed: whether the text passes, where the run says what passes.
     """
 
     item_id: str
@@ -479,6 +503,15 @@ class Verdict(Record):
     model: str | None = None
     borda: Groups | None = None
     fallback: str | None = None
+    candidate: str | None = WhereSet
+    label: str | None = WhereSet
+    score: float | None = WhereSet
+    passed: bool | None = WhereSet
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether there is a verdict: a ranking, a label or a score."""
+        return not (self.ranking is None and self.label is None and self.score is None)
 
 
 class Pooled(Record):
@@ -509,6 +542,7 @@ class Label(Record):
 
     Attributes:
         draw: how a review drew the item; null where nobody drew it.
+        candidate: whose text ``vote``, a label or a score, is about; null where the item has one.
     """
 
     item_id: str
@@ -519,3 +553,5 @@ class Label(Record):
     note: str | None = None
     time: str | None = None
     draw: LabelDraw | None = None
+    candidate: str | None = WhereSet
+    vote: str | float | None = WhereSet

@@ -20,10 +20,9 @@ def count_records(run: RunData) -> dict[str, int]:
         "items": len(items),
         "responses": sum(r.text is not None for part in parts for r in part.responses),
         "judgments": len(judgments),
-        "voting_expected": len(items) * len(run.rules.seats) * run.rules.presentations
-        - sum(part.n_excluded for part in parts),
-        "voting_usable": sum(j.ranking is not None for j in voting),
-        "verdicts": sum(v.ranking is not None for part in parts for v in part.verdicts),
+        "voting_expected": sum(part.n_voting_pages for part in parts),
+        "voting_usable": sum(j.is_usable for j in voting),
+        "verdicts": sum(v.is_decided for part in parts for v in part.verdicts),
         "calls": sum(use.calls for use in run.usage.values()),
         "attempts": sum(use.attempts for use in run.usage.values()),
     }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from clash.analysis.rundata import RunData
-    from clash.records import Judgment
+    from clash.records import Judgment, Verdict
 
 
 @dataclass(frozen=True)
@@ -83,13 +83,13 @@ class Unanimity:
 def coverage(run: RunData) -> Coverage:
     """Count everything."""
     voting = [j for j in run.judgments if j.role == "voting"]
-    failures = Counter(cause(j) for j in voting if j.ranking is None)
-    n_expected = len(run.items) * len(run.rules.seats) * run.rules.presentations - run.n_excluded
+    failures = Counter(cause(j) for j in voting if not j.is_usable)
+    n_expected = run.n_voting_pages
     missing = Counter(r.candidate for r in run.responses if r.text is None)
     return Coverage(
-        items=len(run.items),
-        n_decided=sum(v.winner is not None for v in run.verdicts),
-        n_tied=sum(v.winner is None and v.ranking is not None for v in run.verdicts),
+        items=len(run.verdicts),
+        n_decided=sum(v.is_decided and not is_tied(v) for v in run.verdicts),
+        n_tied=sum(map(is_tied, run.verdicts)),
         abstained=dict(Counter(_why(v.abstained) for v in run.verdicts if v.abstained)),
         n_expected=n_expected,
         n_clean=sum(j.parse == "clean" for j in voting),
@@ -104,6 +104,11 @@ def coverage(run: RunData) -> Coverage:
         n_unreasoned=sum(MISSING_REASON in j.flags for j in voting),
         n_excluded=run.n_excluded,
     )
+
+
+def is_tied(verdict: Verdict) -> bool:
+    """Whether a verdict ranks two responses first."""
+    return verdict.ranking is not None and verdict.winner is None
 
 
 def cause(judgment: Judgment) -> str:
@@ -134,7 +139,7 @@ def _count_scrubs(run: RunData) -> int:
 def unanimity(run: RunData) -> Unanimity:
     """Unanimous and split verdicts."""
     flags = [float(v.unanimous) for v in run.verdicts]
-    clusters = [run.clusters[item.item_id] for item in run.items]
+    clusters = [run.clusters[verdict.item_id] for verdict in run.verdicts]
     sure = [v.confidence for v in run.verdicts if v.confidence is not None]
     return Unanimity(
         unanimous=int(sum(flags)),

@@ -30,6 +30,8 @@ from clash.analysis.preference import Preference, preference
 from clash.analysis.prereg import Conformity, conformity
 from clash.analysis.rankings.judge_aware import JudgeAwareRanking, run_strengths
 from clash.analysis.redteam import Redteam, redteam
+from clash.analysis.single_text import TextFindings, text_figures, text_findings
+from clash.analysis.single_text.decision import decision_on_texts
 from clash.analysis.spending import Spending, UsageDoubt, spending
 from clash.datasets.controls import SOUND, WORSE
 from clash.records import SELF
@@ -97,16 +99,26 @@ class Findings:
     preference: Preference | None = None
     aggregation: MethodFindings | None = None
     judge_aware: JudgeAwareRanking | None = None
+    single_text: TextFindings | None = None
+
+    @property
+    def json_omits(self) -> tuple[str, ...]:
+        """A run that ranks has nothing to say of single texts, and its report no such key."""
+        return ("single_text",) if self.single_text is None else ()
 
 
 def compute_findings(run: RunData) -> Findings:
     """Compute the report of a run that has been read."""
-    board = standings(run)
+    board = [] if run.text_votes is not None else standings(run)
     people = correction(run, [row.candidate for row in board])
     board = _with_people(board, people)
     all_duels = duels(run, [row.candidate for row in board])
     counts = coverage(run)
     costs_by_model = economies(run)
+    on_texts = text_findings(run)
+    decision = decide(board, all_duels, counts)
+    if on_texts is not None:
+        decision = decision_on_texts(on_texts)
     cost = round(math.fsum(line.cost_usd or 0.0 for line in costs_by_model), 10)
     findings = Findings(
         clash=__version__,
@@ -114,11 +126,11 @@ def compute_findings(run: RunData) -> Findings:
         kind=run.manifest.kind,
         status=run.manifest.status,
         panel=run.manifest.panel["name"],
-        method=run.rules.method,
+        method=run.rules.method_name,
         seed=run.manifest.seeds.get("seed", 0),
         notes=run.manifest.notes,
         stops=run.manifest.stopped,
-        decision=decide(board, all_duels, counts),
+        decision=decision,
         leaderboard=board,
         duels=all_duels,
         coverage=counts,
@@ -143,6 +155,7 @@ def compute_findings(run: RunData) -> Findings:
         preference=preference(run, board, people),
         aggregation=method_findings(run),
         judge_aware=run_strengths(run),
+        single_text=on_texts,
     )
     entries = [
         entry for entry in run.manifest.dataset.get("figures", []) if entry["report"] == "run"
@@ -173,6 +186,8 @@ def _with_people(board: list[Standing], people: Correction | None) -> list[Stand
 def figures(findings: Findings) -> dict[str, Figure]:
     """The numbers of one run, by name; what is not known or not a number is absent."""
     numbers = [*_run_figures(findings)]
+    if findings.single_text is not None:
+        numbers += text_figures(findings.single_text)
     if findings.concordance is not None:
         numbers += concordance_figures(findings.concordance)
     return dict(finite_figures(numbers))

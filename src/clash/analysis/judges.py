@@ -99,10 +99,10 @@ def judge_reports(run: RunData) -> list[JudgeReport]:
 def _report(run: RunData, judge: str) -> JudgeReport:
     panelist = run.panelist(judge)
     judgments = [j for j in run.judgments if j.judge == judge]
-    usable = [j for j in judgments if j.ranking is not None]
+    usable = [j for j in judgments if j.is_usable]
     failures: dict[str, int] = {}
     for judgment in judgments:
-        if judgment.ranking is None:
+        if not judgment.is_usable:
             failures[cause(judgment)] = failures.get(cause(judgment), 0) + 1
     sole = [j for j in usable if j.ranking and len(j.ranking[0]) == 1]
     sizes = [len(run.blinds.labels(j)) for j in sole]
@@ -113,7 +113,7 @@ def _report(run: RunData, judge: str) -> JudgeReport:
         model=panelist.model,
         n_judged=len({j.item_id for j in usable}),
         failures=failures,
-        ties=_rate(run, {_key(j): float(len((j.ranking or [[]])[0]) > 1) for j in usable}),
+        ties=_rate(run, {_key(j): float(len(j.ranking[0]) > 1) for j in usable if j.ranking}),
         agreement=_rate(
             run,
             _agreement(run, judge),
@@ -157,7 +157,7 @@ def _flips(run: RunData, usable: list[Judgment]) -> Interval | None:
     if run.rules.presentations < 2:
         return None
     firsts: dict[str, list[list[str]]] = {}
-    for judgment in usable:
+    for judgment in (j for j in usable if j.ranking is not None):
         labels = run.blinds.labels(judgment)
         top = sorted(labels[label] for label in (judgment.ranking or [[]])[0])
         firsts.setdefault(judgment.item_id, []).append(top)

@@ -72,9 +72,9 @@ class MethodFindings:
 
 
 def method_findings(run: RunData) -> MethodFindings | None:
-    """How the method decided; null for a run whose method is the Borda count."""
+    """How the method decided; null for the Borda count, and for a run that ranks nothing."""
     use = run.method_use
-    if use is None:
+    if use is None or run.text_votes is not None:
         return None
     borda_run = _by_borda(run)
     outcomes, clusters, disagreements = [], [], []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.verdicts import BORDA, VerdictRules, verdict
 from clash.votes.from_run import BlindingIndex, unblind_rankings
+from clash.votes.text_votes import TextVotes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,12 @@ def verdicts(folder: RunFolder) -> list[Verdict]:
     rules = VerdictRules.of(folder)
     judgments = folder.judgments()
     blinds = BlindingIndex.of(folder.blinding())
+    if rules.judging is not None:
+        items, responses = folder.items(), folder.responses()
+        votes = TextVotes.of(
+            items, responses, judgments, blinds, rules.seats, rules.presentations, rules.judging
+        )
+        return list(decide_single_texts(votes, rules, responses, judgments).verdicts)
     rankings = unblind_rankings(judgments, blinds, rules.presentations, folder.criteria())
     return list(
         decide_verdicts(rules, folder.items(), folder.responses(), judgments, rankings).verdicts
@@ -70,6 +77,32 @@ def decide_verdicts(
     least = least if rules.min_confidence is None else rules.min_confidence
     results = [_unless_close(result, least) for result in results]
     return DecidedItems(tuple(results), use)
+
+
+def decide_single_texts(
+    votes: TextVotes,
+    rules: VerdictRules,
+    responses: Iterable[Response],
+    judgments: Sequence[Judgment],
+) -> DecidedItems:
+    """A verdict for each text of a run that judges each by itself."""
+    from clash.analysis.single_text.verdicts import decide_texts
+
+    reasons = {
+        (response.item_id, response.candidate): f"no response: {response.error or 'it is empty'}"
+        for response in responses
+        if response.text is None
+    }
+    failures: dict[str, list[str]] = defaultdict(list)
+    for judgment in judgments:
+        if judgment.error:
+            failures[judgment.item_id].append(f"{judgment.judge}: {judgment.error}")
+    for key in votes.texts:
+        if failures[key[0]]:
+            why = "every judge failed: " + "; ".join(failures[key[0]])[:300]
+            reasons.setdefault(key, why)
+    outcome = decide_texts(votes, rules, reasons)
+    return DecidedItems(outcome.verdicts, outcome.use)
 
 
 def _unless_close(result: Verdict, least: float) -> Verdict:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from clash import baselines
-from clash.analysis.run_verdicts import decide_verdicts
+from clash.analysis.run_verdicts import decide_single_texts, decide_verdicts
 from clash.analysis.served import swapped_models
 from clash.analysis.spending import Tally
 from clash.analysis.verdicts import VerdictRules
-from clash.errors import RunFolderError
+from clash.errors import RunFolderError, StatisticsError
 from clash.labels import truths
 from clash.store import layout
 from clash.votes.from_run import (
@@ -23,6 +25,7 @@ from clash.votes.from_run import (
     unblind_rankings,
     without_controls,
 )
+from clash.votes.text_votes import TextVotes, people_votes, text_truth
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -40,8 +43,10 @@ if TYPE_CHECKING:
         Response,
         Verdict,
     )
+    from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
+    from clash.votes.text_votes import TextKey
 
 
 @dataclass
@@ -96,6 +101,7 @@ class RunData:
             there are none, or nothing else.
         swapped_models: by the model that was asked, others that answered for it.
         method_use: how the method of the run decided; null where that is the Borda count.
+        text_votes: of the panel, where each text is judged by itself; else null.
     """
 
     manifest: Manifest
@@ -114,6 +120,7 @@ class RunData:
     controls: RunData | None = None
     swapped_models: Mapping[str, list[str]] = field(default_factory=dict)
     method_use: MethodUse | None = None
+    text_votes: TextVotes | None = None
 
     @classmethod
     def load(cls, folder: RunFolder) -> RunData:
@@ -145,7 +152,14 @@ class RunData:
             names.add((call.model, call.served_model))
             usage[call.purpose, call.actor].add(call)
         tally.bound_usd += sum(open_attempts.values())
-        outcome = decide_verdicts(rules, items, responses, judgments, rankings)
+        votes = None
+        if rules.judging is None:
+            outcome = decide_verdicts(rules, items, responses, judgments, rankings)
+        else:
+            votes = TextVotes.of(
+                items, responses, judgments, blinds, rules.seats, rules.presentations, rules.judging
+            )
+            outcome = decide_single_texts(votes, rules, responses, judgments)
         return cls(
             manifest=folder.manifest(),
             rules=rules,
@@ -157,6 +171,7 @@ class RunData:
             ballots=rankings,
             verdicts=outcome.verdicts,
             method_use=outcome.use,
+            text_votes=votes,
             labels=tuple(folder.labels()),
             usage=dict(usage),
             n_lost=len(open_attempts),
@@ -187,6 +202,57 @@ class RunData:
         return turns
 
     @cached_property
+    def all_text_votes(self) -> TextVotes:
+        """The votes on each text of the panel and of the observers."""
+        if self.rules.judging is None:
+            raise StatisticsError("this run ranks responses: it has no votes on single texts")
+        judges = [p for p in self.rules.panelists if p.stands_in_for is None]
+        return TextVotes.of(
+            self.items,
+            self.responses,
+            self.judgments,
+            self.blinds,
+            judges,
+            self.rules.presentations,
+            self.rules.judging,
+        )
+
+    @cached_property
+    def people_votes(self) -> dict[TextKey, dict[str, str | float]]:
+        """What each person says of each labelled text; empty where responses are ranked."""
+        if self.text_votes is None or self.rules.judging is None:
+            return {}
+        return people_votes(self.text_votes.texts, self.items, self.labels, self.rules.judging)
+
+    def people_values(self, votes: TextVotes) -> Floats:
+        """What people say of each text, (N,): the code of a label, or a score; NaN without a label."""
+        codes = (
+            {}
+            if self.rules.judging is None
+            else {name: float(code) for code, name in enumerate(self.rules.judging.labels)}
+        )
+        values = []
+        for key in votes.texts:
+            truth = text_truth(self.people_votes.get(key, {}))
+            value = codes.get(truth) if isinstance(truth, str) else truth
+            values.append(math.nan if value is None else value)
+        return np.array(values, dtype=float)
+
+    @property
+    def n_voting_pages(self) -> int:
+        """Voting judgments there should be: one for each voting judge, and item or text, and order."""
+        n = len(self.items) if self.text_votes is None else len(self.text_votes.texts)
+        return n * len(self.rules.seats) * self.rules.presentations - self.n_excluded
+
+    def item(self, item_id: str) -> Item:
+        """An item by id."""
+        return self._items_by_id[item_id]
+
+    @cached_property
+    def _items_by_id(self) -> dict[str, Item]:
+        return {item.item_id: item for item in self.items}
+
+    @cached_property
     def texts(self) -> dict[str, dict[str, str]]:
         """Response by item and candidate, where there is one."""
         texts: dict[str, dict[str, str]] = {item.item_id: {} for item in self.items}
@@ -209,6 +275,9 @@ class RunData:
         if not self.rules.exclusions:
             return 0
         voting = len(self.rules.seats)
+        if self.text_votes is not None:
+            texts = (voting - len(self.rules.may_judge(name)) for _, name in self.text_votes.texts)
+            return sum(texts) * self.rules.presentations
         apart = (
             voting - len(self.rules.eligible(texts))
             for texts in self.texts.values()
@@ -247,8 +316,8 @@ class RunData:
 
     @cached_property
     def truths(self) -> dict[str, Truth]:
-        """What the labels of each item that has one come to."""
-        return truths(self.items, self.labels)
+        """What the labels of each item that has one come to; of single texts: ``people_votes``."""
+        return {} if self.text_votes is not None else truths(self.items, self.labels)
 
     def wins(self, item: str, first: str, second: str) -> float:
         """Of a pair, by the labels: 1 or 0 where the first or the second is better, else NaN."""

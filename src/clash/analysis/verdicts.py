@@ -13,6 +13,7 @@ from clash.records import SELF, Verdict
 from clash.stats.voting.borda import BordaResult, borda, borda_pairwise, borda_points
 from clash.votes.from_run import (
     count_presentations,
+    read_judging,
     read_panelists,
 )
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from clash.config import JudgingConfig
     from clash.records import Groups
     from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
@@ -49,6 +51,8 @@ class VerdictRules:
         min_confidence: a winner below this confidence is no verdict.
         seed: of the folds that ``auto`` validates on.
         voting_observers: judges that vote and are not of the panel: candidates, by a setting.
+        judging: what was asked of each text, where each is judged by itself; null where responses
+            are ranked.
     """
 
     panelists: tuple[Panelist, ...]
@@ -63,6 +67,7 @@ class VerdictRules:
     min_confidence: float | None = None
     seed: int = 0
     voting_observers: frozenset[str] = frozenset()
+    judging: JudgingConfig | None = None
 
     @classmethod
     def of(cls, folder: RunFolder) -> VerdictRules:
@@ -82,7 +87,15 @@ class VerdictRules:
             aggregate.get("min_confidence"),
             manifest.seeds.get("seed", 0),
             voting_observers(manifest),
+            read_judging(manifest),
         )
+
+    @property
+    def method_name(self) -> str:
+        """What decides: where texts are judged by themselves, majority or mean in Borda's place."""
+        if self.judging is None or self.method != BORDA:
+            return self.method
+        return "mean" if self.judging.mode == "score" else "majority"
 
     @property
     def voting(self) -> tuple[Panelist, ...]:
@@ -93,6 +106,10 @@ class VerdictRules:
     def seats(self) -> tuple[Panelist, ...]:
         """The judges of the panel that decide: one for each vote."""
         return tuple(p for p in self.voting if p.stands_in_for is None)
+
+    def may_judge(self, candidate: str) -> tuple[Panelist, ...]:
+        """The judges that decide on one text: not one that is the same model as its author."""
+        return tuple(p for p in self.seats if candidate not in self.exclusions.get(p.id, ()))
 
     def eligible(self, candidates: Collection[str]) -> tuple[Panelist, ...]:
         """The judges that decide on these candidates: not one who is left with a single one."""
@@ -187,7 +204,7 @@ def judges_behind(
     shares = sum(rankings.share[p.id] for p in present if p.seat in seats)
     is_complete = {p.seat for p in present} >= seats and shares > len(seats) - 1e-9
     firsts = {top for p, top in tops.items() if p.seat in seats}
-    return is_complete and firsts == {winner}, _split(list(tops.values()), winner)
+    return is_complete and firsts == {winner}, split_of(list(tops.values()), winner)
 
 
 def break_tie(groups: Groups, rankings: ItemRankings, rules: VerdictRules) -> Groups:
@@ -289,7 +306,7 @@ def _broken(
     return [*parts, *groups[1:]]
 
 
-def _split(tops: Sequence[str | None], winner: str | None) -> str:
+def split_of(tops: Sequence[str | None], winner: str | None) -> str:
     """Judges for, against and tied, as ``2-1`` or ``1-1-1``; the last only where some tied."""
     if winner is None:
         names = {top for top in tops if top is not None}

@@ -28,6 +28,8 @@ __all__ = [
     "Case",
     "find",
     "judge",
+    "measure_text",
+    "step",
     "top",
 ]
 
@@ -106,6 +108,22 @@ def judge(name: str, task: BaselineTask) -> BaselineJudgment:
     )
 
 
+def measure_text(name: str, task: BaselineTask) -> Mark:
+    """The measure of the only text of a task, 0 to 1, averaged over the criteria by weight.
+
+    Raises:
+        ConfigError: there is no baseline of this name.
+    """
+    marks = _measure(name, task)
+    ((label, row),) = marks.items()
+    return Mark(_means(marks, task)[label], row[0].reason)
+
+
+def step(value: float, n: int) -> int:
+    """Which of ``n`` equal parts of the range from 0 to 1 a measure falls in, 0 for the lowest."""
+    return min(n - 1, int(n * value + 1e-9))
+
+
 def top(name: str, task: BaselineTask) -> list[str]:
     """The first group of what :func:`judge` ranks, without its scores and reasons.
 
@@ -149,7 +167,7 @@ def _hash(text: str) -> str:
 
 def _score(mark: Mark) -> int:
     """Fifths of the measure: 1 below 0.2, 5 from 0.8."""
-    return 1 + min(4, int(5 * mark.value + 1e-9))
+    return 1 + step(mark.value, 5)
 
 
 def _reasons(names: Sequence[str], row: Sequence[Mark], *, broken: bool) -> dict[str, str]:

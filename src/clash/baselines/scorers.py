@@ -65,6 +65,9 @@ class Mark:
 _ALLOWANCE = 30
 """Words; on human-labelled pairs anything from 20 to 40 does much the same."""
 
+_TYPICAL_DENSITY = 0.3
+"""Distinct content words per word, of a few plain sentences."""
+
 Marks = dict[str, list[Mark]]
 """By label: a mark for each criterion, or a single one where there are no criteria."""
 
@@ -91,6 +94,8 @@ def longest(task: BaselineTask) -> Marks:
     """Words, as a share of those of the item's longest response."""
     counts = {label: count_words(text) for label, text in task.responses.items()}
     most = max(counts.values(), default=0)
+    if len(counts) == 1:
+        return _alone(task, counts, 2 * _ALLOWANCE, plural(most, "word"))
     return _relative(
         task, counts, lambda label: f"{plural(counts[label], 'word')}; the longest has {most}"
     )
@@ -104,12 +109,22 @@ def dense(task: BaselineTask) -> Marks:
     """
     words = {label: count_words(text) for label, text in task.responses.items()}
     distinct = {label: len(stems(text)) for label, text in task.responses.items()}
-    return _relative(
-        task,
-        {label: distinct[label] / (words[label] + _ALLOWANCE) for label in words},
-        lambda label: (
+    density = {label: distinct[label] / (words[label] + _ALLOWANCE) for label in words}
+
+    def reason(label: str) -> str:
+        return (
             f"{plural(distinct[label], 'distinct content word')} in {plural(words[label], 'word')}"
-        ),
+        )
+
+    if len(density) == 1:
+        return _alone(task, density, _TYPICAL_DENSITY, reason(*density))
+    return _relative(task, density, reason)
+
+
+def _alone(task: BaselineTask, measures: Mapping[str, float], half: float, reason: str) -> Marks:
+    """The mark of a text that is judged by itself: one half where it measures ``half``."""
+    return _for_each_criterion(
+        task, {label: Mark(value / (value + half), reason) for label, value in measures.items()}
     )
 
 

@@ -149,6 +149,7 @@ def validate(
     }
     environ = environment(env_file, trust_host)
     observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
+    own_config = injected_only(read_config(config, settings))
     draw = Draw(
         n,
         sample_seed,
@@ -156,11 +157,12 @@ def validate(
         None if stratify is None else stratify.value,
         cache,
         keep_repeats,
+        single=own_config.judging.is_single,
     )
     sample = draw_labelled(dataset, draw)
     earlier = open_run(replay, out or Path("runs"), observer) if replay else None
     setup = assemble(
-        injected_only(read_config(config, settings)),
+        own_config,
         sample_prompts(sample),
         environ,
         observer,

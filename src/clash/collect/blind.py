@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from clash.collect.sentences import Span
-    from clash.config import BlindingConfig
+    from clash.config import BlindingConfig, JudgingConfig
     from clash.records import AnsweredTurn
 
 MASK = "[masked]"
@@ -70,6 +70,7 @@ def presentations(
     names: Iterable[str] = (),
     excluded_candidates: Mapping[str, frozenset[str]] = MappingProxyType({}),
     turns: Mapping[str, Sequence[AnsweredTurn]] = MappingProxyType({}),
+    judging: JudgingConfig | None = None,
 ) -> Iterator[Presentation]:
     """Every presentation of one item.
 
@@ -82,6 +83,7 @@ def presentations(
         names: ids of the candidates, masked too where a response applies them to itself.
         excluded_candidates: those that a judge is not shown, by judge.
         turns: the turns of the candidates whose response is a conversation.
+        judging: what is asked; where each text is judged by itself, each has pages of its own.
 
     Yields:
         One presentation, or two with ``both_orders`` (the second is the first reversed); with
@@ -101,6 +103,12 @@ def presentations(
         name: normalise(mask(text, spans[name]) if config.scrub == "mask" else text)
         for name, text in texts.items()
     }
+    if judging is not None and judging.is_single:
+        pages = _single_texts(item_id, texts, spans, visible, judges, config, seed, judging)
+        for page in pages:
+            name = page.blinding.labels["A0"]
+            yield replace(page, turns={"A0": visible_turns[name]}) if name in visible_turns else page
+        return
     apart = [
         judge for judge in judges if not excluded_candidates.get(judge, _NOBODY).isdisjoint(texts)
     ]
@@ -159,6 +167,45 @@ def visible_text(
 ) -> tuple[str, dict[str, int]]:
     """A text as a judge sees it, and how many hidden characters of each kind were removed."""
     return normalise(mask(text, claims(text, names)) if scrub == "mask" else text)
+
+
+def _single_texts(
+    item_id: str,
+    texts: Mapping[str, str],
+    spans: Mapping[str, Sequence[Span]],
+    visible: Mapping[str, tuple[str, Mapping[str, int]]],
+    judges: Sequence[str],
+    config: BlindingConfig,
+    seed: int,
+    judging: JudgingConfig,
+) -> Iterator[Presentation]:
+    """A page for each text, or two with ``both_orders``: the choices reversed."""
+    for judge in judges if config.per_judge else (None,):
+        for index, name in enumerate(sorted(texts)):
+            first = _choices(judging, rng(seed, "choices", item_id, name, judge or ""))
+            orders = [first, first[::-1]] if config.both_orders else [first]
+            for number, choices in enumerate(orders):
+                shown_text, counts = visible[name]
+                yield Presentation(
+                    Blinding(
+                        item_id=item_id,
+                        presentation=index * len(orders) + number,
+                        judge=judge,
+                        labels={"A0": name},
+                        scrubbed=_scrubs({name: texts[name]}, spans),
+                        normalised={name: dict(counts)} if counts else {},
+                        choices=choices,
+                    ),
+                    {"A0": shown_text},
+                )
+
+
+def _choices(judging: JudgingConfig, generator: random.Random) -> list[str]:
+    """The labels in a random order; of a scale, its ends, the lowest first."""
+    choices = judging.choices or []
+    if judging.mode == "label":
+        generator.shuffle(choices)
+    return choices
 
 
 def mask(text: str, spans: Sequence[Span]) -> str:

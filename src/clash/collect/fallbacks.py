@@ -79,7 +79,7 @@ class Fallbacks:
         is_last = number == len(chain.judges) - 1
         # A recording has no answer of a model that had stopped, so a replay looks each page up in
         # the next fallback and leaves the chain where it is.
-        if current.provider == "replay" and judgment.ranking is None and not is_last:
+        if current.provider == "replay" and not judgment.is_usable and not is_last:
             return chain.judges[number + 1]
         if not (model_stopped or self._is_down(chain, number, judgment)) or is_last:
             return None
@@ -92,7 +92,7 @@ class Fallbacks:
     def _is_down(chain: _JudgeChain, number: int, judgment: Judgment) -> bool:
         """Whether the model of judge ``number`` is down; counts the failure where it is one."""
         if chain.position > number:
-            return judgment.ranking is None
+            return not judgment.is_usable
         error_class = (judgment.error or "").partition(":")[0]
         chain.failures = chain.failures + 1 if error_class in _DOWN else 0
         return chain.failures >= DOWN_AFTER

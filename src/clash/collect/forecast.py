@@ -298,7 +298,12 @@ def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt, list[Judge]]]:
                 if (item.item_id, name) in turns
             }
             for number in range(plan.presentations):
-                blinding = Blinding(item_id=item.item_id, presentation=number, labels=labels)
+                blinding = Blinding(
+                    item_id=item.item_id,
+                    presentation=number,
+                    labels=labels,
+                    choices=plan.config.judging.choices,
+                )
                 presentation = Presentation(blinding, shown_texts, shown_turns)
                 yield prompt_of(item, criteria, presentation, plan), readers
 
@@ -309,7 +314,10 @@ def _readers(plan: Plan, names: Iterable[str]) -> dict[tuple[str, ...], list[Jud
     for judge in plan.judges:
         hidden_names = plan.excluded_candidates.get(judge.id, frozenset())
         visible = tuple(name for name in names if name not in hidden_names)
-        if len(visible) > 1:
+        if plan.config.judging.is_single:
+            for name in visible:
+                views.setdefault((name,), []).append(judge)
+        elif len(visible) > 1:
             views.setdefault(visible, []).append(judge)
     return views
 

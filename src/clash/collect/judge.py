@@ -12,6 +12,7 @@ import anyio.to_thread
 from clash.collect import answer_length, judge_prompt
 from clash.collect.calling import Ask, ModelStopError, call_id
 from clash.collect.parsing import ParsedAnswer, inconsistencies, parse
+from clash.collect.text_page import parse_vote, render_text_prompt
 from clash.records import Judgment
 
 if TYPE_CHECKING:
@@ -101,6 +102,11 @@ async def ask_judge(
 
 def read_reply(call: Call, prompt: JudgePrompt) -> ParsedAnswer:
     """The answer in a reply; a reply that is not complete is not read at all."""
+    if call.outcome == "ok" and prompt.judging is not None:
+        enforced = call.structured == "schema"
+        return parse_vote(
+            call.text or "", prompt.judging, code=prompt.code, schema_enforced=enforced
+        )
     if call.outcome == "ok":
         return parse(
             call.text or "",
@@ -121,7 +127,7 @@ def read_reply(call: Call, prompt: JudgePrompt) -> ParsedAnswer:
 
 def next_step(call: Call, answer: ParsedAnswer, remedies: set[Step], *, reask: bool) -> Step:
     """What to do with a reply. Each remedy is tried once; ``remedies`` are those tried before."""
-    if answer.ranking is not None:
+    if answer.is_usable:
         return "accept"
     if call.outcome in ("truncated", "empty") and "longer" not in remedies:
         return "longer"
@@ -147,7 +153,7 @@ def _judgment(
     slot: JudgmentSlot, prompt: JudgePrompt, call: Call | None, answer: ParsedAnswer
 ) -> Judgment:
     repairs = list(answer.repairs)
-    if call is not None and call.call_id.endswith("+reask") and answer.ranking is not None:
+    if call is not None and call.call_id.endswith("+reask") and answer.is_usable:
         repairs.append("asked a second time")
     return Judgment(
         item_id=slot.item.item_id,
@@ -158,11 +164,12 @@ def _judgment(
         ranking=answer.ranking,
         scores=answer.scores,
         reasons=answer.reasons,
-        parse="repaired" if repairs and answer.ranking is not None else answer.parse,
+        parse="repaired" if repairs and answer.is_usable else answer.parse,
         repairs=repairs,
         flags=[*prompt.flags, *inconsistencies(answer, prompt.task.criteria)],
         call_id=call.call_id if call is not None else None,
         error=answer.error,
+        vote=answer.vote,
         stands_in_for=None if slot.judge.seat == slot.judge.id else slot.judge.seat,
     )
 
@@ -182,6 +189,16 @@ def prompt_of(
     else:
         code = judge_prompt.page_code(secret, "ballot", blinding)
         nonce = judge_prompt.page_code(secret, "delimiter", blinding)
+    if plan.config.judging.is_single:
+        return render_text_prompt(
+            item,
+            criteria,
+            presentation,
+            plan.templates,
+            plan.config.judging,
+            nonce=nonce,
+            code=code,
+        )
     return judge_prompt.render_prompt(
         item,
         criteria,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from clash.collect.blind import Presentation
     from clash.collect.templates import Templates
-    from clash.config import Options
+    from clash.config import JudgingConfig, Options
     from clash.records import Blinding, Call, Criterion, Item
 
 
@@ -38,6 +38,7 @@ class JudgePrompt:
         flags: what was defused in the responses, each with the label of the response.
         ties: whether a group of the ranking may hold more than one label.
         code: what an answer must repeat; null in runs made before there were codes.
+        judging: what is asked of a single text; null where responses are ranked.
     """
 
     system: str
@@ -49,6 +50,7 @@ class JudgePrompt:
     flags: tuple[str, ...]
     ties: bool
     code: str | None = None
+    judging: JudgingConfig | None = None
 
     def request(self, options: Options, max_tokens: int) -> Request:
         """The prompt as a request to one judge."""
@@ -87,14 +89,14 @@ def render_prompt(
         code: what an answer must repeat to count; null for runs made before there were codes.
         goal: what a simulated user of the item wants to reach.
     """
-    flags = [*_hidden_text_flags(presentation)]
+    flags = [*hidden_text_flags(presentation)]
     is_played = bool(presentation.turns)
-    blocks = [_response(label, presentation, nonce, flags) for label in presentation.texts]
+    blocks = [response_block(label, presentation, nonce, flags) for label in presentation.texts]
     if is_played:
-        blocks.insert(0, _note_on_turns(templates, presentation))
+        blocks.insert(0, note_on_turns(templates, presentation))
     fields = {
         "conversation": conversation(item.turns, item.system, goal, numbers=is_played),
-        "reference": _section("reference", item.reference),
+        "reference": section("reference", item.reference),
         "criteria": _criteria(criteria),
         "responses": "\n\n".join(blocks),
         "nonce": nonce,
@@ -105,7 +107,7 @@ def render_prompt(
         system=_system(templates, ties=ties),
         turns=(Turn(role="user", content=templates.render("judge.user", fields)),),
         schema=answer_schema(labels, len(criteria), ties=ties),
-        task=JudgeTask(_turns(item), tuple(criteria), dict(presentation.texts), ties),
+        task=JudgeTask(item_turns(item), tuple(criteria), dict(presentation.texts), ties),
         labels=labels,
         criteria=tuple(criterion.name for criterion in criteria),
         flags=tuple(flags),
@@ -114,7 +116,7 @@ def render_prompt(
     )
 
 
-def _hidden_text_flags(presentation: Presentation) -> Iterator[str]:
+def hidden_text_flags(presentation: Presentation) -> Iterator[str]:
     """Flags of responses with hidden text: no honest writing holds tag characters."""
     blinding = presentation.blinding
     for label, candidate in blinding.labels.items():
@@ -128,7 +130,8 @@ def _system(templates: Templates, *, ties: bool) -> str:
     return sys.intern(templates.render("judge.system", {"ties_rule": rule}))
 
 
-def _turns(item: Item) -> tuple[Turn, ...]:
+def item_turns(item: Item) -> tuple[Turn, ...]:
+    """The system message and the turns of an item."""
     system = [Turn(role="system", content=item.system)] if item.system else []
     return (*system, *item.turns)
 
@@ -183,15 +186,16 @@ def answer_schema(labels: tuple[str, ...], criteria: int, *, ties: bool) -> Mapp
     group = {"type": "array", "items": label}
     ranking = {"type": "array", "items": group if ties else label}
     if not criteria:
-        return _object({"ranking": ranking})
-    cell = _object(
+        return closed_object({"ranking": ranking})
+    cell = closed_object(
         {"score": {"type": "integer", "enum": [1, 2, 3, 4, 5]}, "reason": {"type": "string"}}
     )
-    row = _object({f"C{number}": cell for number in range(1, criteria + 1)})
-    return _object({"scores": _object(dict.fromkeys(labels, row)), "ranking": ranking})
+    row = closed_object({f"C{number}": cell for number in range(1, criteria + 1)})
+    return closed_object({"scores": closed_object(dict.fromkeys(labels, row)), "ranking": ranking})
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+def closed_object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON Schema of an object with these properties, all required, and no others."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -227,11 +231,14 @@ def longer(request: Request) -> Request:
     return replace(request, max_tokens=request.max_tokens * 2)
 
 
-def _section(name: str, text: str | None) -> str:
+def section(name: str, text: str | None) -> str:
+    """A part of a page under its name; empty without text."""
     return f"<{name}>\n{defuse_delimiters(text)}\n</{name}>\n" if text else ""
 
 
-def _response(label: str, presentation: Presentation, nonce: str, flags: list[str]) -> str:
+def response_block(
+    label: str, presentation: Presentation, nonce: str, flags: list[str]
+) -> str:
     """A response between its delimiters; a conversation has a block for each turn."""
     turns = presentation.turns.get(label, ())
     if not turns:
@@ -253,7 +260,7 @@ def _delimit(name: str, place: str, text: str, nonce: str) -> str:
     return f'<{name} {place} nonce="{nonce}">\n{body}\n</{name} nonce="{nonce}">'
 
 
-def _note_on_turns(templates: Templates, presentation: Presentation) -> str:
+def note_on_turns(templates: Templates, presentation: Presentation) -> str:
     has_user = any(turn.user is not None for turns in presentation.turns.values() for turn in turns)
     note = (
         " The user's later messages differ from response to response; they stand in `prompt` blocks"
@@ -263,10 +270,11 @@ def _note_on_turns(templates: Templates, presentation: Presentation) -> str:
 
 
 def _criteria(criteria: Sequence[Criterion]) -> str:
-    return "\n".join(_criterion_lines(criteria)) or "(none: judge the responses as a whole)"
+    return "\n".join(criterion_lines(criteria)) or "(none: judge the responses as a whole)"
 
 
-def _criterion_lines(criteria: Sequence[Criterion]) -> Iterator[str]:
+def criterion_lines(criteria: Sequence[Criterion]) -> Iterator[str]:
+    """The criteria by number, with their weights."""
     total = sum(criterion.weight for criterion in criteria)
     for number, criterion in enumerate(criteria, start=1):
         share = f"{criterion.weight / total:.0%}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clash.collect.conversation import answered_turns
-from clash.config import PromptEntry
+from clash.config import SINGLE, PromptEntry
 from clash.datasets.dataset import free_id
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from clash.secrets.redaction import Redactor
 
-_COLUMNS = ("id", "prompt", "system", "reference", "tags", "label", "group")
+_COLUMNS = ("id", "prompt", "system", "reference", "tags", "label", "group", "response")
 _RESPONSE = "response:"
 _CHUNK = 1 << 20
 
@@ -87,8 +87,12 @@ class Prompts:
         return replace(self, items=self.items[:n], responses=responses)
 
 
-def load(path: Path) -> Prompts:
+def load(path: Path, *, single: bool = False) -> Prompts:
     """Read a prompts file: YAML, JSON, JSONL, CSV, Excel, text, plain or ``.gz``, or a folder of texts.
+
+    Args:
+        path: the file or folder.
+        single: each text is judged by itself, so that labels are of texts.
 
     Raises:
         InputError: it cannot be used; names file, line, field and how to fix it.
@@ -99,7 +103,7 @@ def load(path: Path) -> Prompts:
     id_lines: dict[str, int | None] = {}
     contents: dict[tuple[Any, ...], str] = {}
     groups: dict[str, str] = {}
-    entries = list(_entries(path, warnings))
+    entries = list(_entries(path, warnings, single=single))
     entry_ids = {entry.id for _, entry, _ in entries if entry.id}
     for number, (document, entry, has_replacements) in enumerate(entries, start=1):
         item_id = entry.id or free_id(f"q{number}", entry_ids)
@@ -114,7 +118,7 @@ def load(path: Path) -> Prompts:
         id_lines[item_id] = document.line(())
         item = _item(entry, item_id)
         prompt = item.prompt or repr([(t.role, t.content) for t in item.turns])
-        content = (prompt, entry.system, entry.user, repr(sorted(entry.responses.items())))
+        content = (prompt, entry.system, entry.user, repr(sorted(entry.texts.items())))
         if content in contents:
             raise document.error(
                 f"is the same as item {contents[content]!r}",
@@ -136,11 +140,18 @@ def load(path: Path) -> Prompts:
     return Prompts(path, tuple(items), tuple(responses), _hash(path), tuple(warnings))
 
 
-def _entries(path: Path, notes: list[str]) -> Iterator[tuple[Document, PromptEntry, bool]]:
+def _entries(
+    path: Path, notes: list[str], *, single: bool
+) -> Iterator[tuple[Document, PromptEntry, bool]]:
     """Each entry with its document, and whether characters of it were replaced."""
     for document in _documents(path, notes):
         clean, has_replacements = _clean(document)
-        yield clean, validate(PromptEntry, clean, error=InputError), has_replacements
+        context = {SINGLE: "yes"} if single else None
+        yield (
+            clean,
+            validate(PromptEntry, clean, error=InputError, context=context),
+            has_replacements,
+        )
 
 
 def _item(entry: PromptEntry, item_id: str) -> Item:
@@ -157,11 +168,12 @@ def _item(entry: PromptEntry, item_id: str) -> Item:
         label=entry.label,
         criteria=entry.criteria,
         user=entry.user,
+        text_labels=entry.labels or None,
     )
 
 
 def _responses(document: Document, entry: PromptEntry, item: Item) -> Iterator[Response]:
-    for candidate, answer in entry.responses.items():
+    for candidate, answer in entry.texts.items():
         if isinstance(answer, str):
             yield injected(item.item_id, candidate, answer)
             continue
@@ -226,7 +238,7 @@ def _rows(path: Path, delimiter: str, notes: list[str]) -> Iterator[Document]:
             problem,
             path=path,
             line=1,
-            hint=f"columns are {', '.join(_COLUMNS)} and response:NAME for each candidate",
+            hint=f"columns are {', '.join(_COLUMNS)}, and response:NAME for each candidate",
         )
     for line, row in table.rows:
         yield Document(path, _row(row), line)

@@ -33,7 +33,7 @@ _FRACTION = re.compile(r"([1-5])(?: ?(?:/|out of) ?5)?")
 _LONGEST_LABEL = 40
 _NAMING = frozenset({"label", "response", "answer", "candidate", "id", "name"})
 """Keys that name a response and say nothing of its place: ``{"worst": "A0"}`` does."""
-_REMARKS = frozenset({"reasoning", "analysis", "explanation", "rationale", "thinking", "thoughts"})
+REMARKS = frozenset({"reasoning", "analysis", "explanation", "rationale", "thinking", "thoughts"})
 """Keys under which judges think aloud, unasked."""
 
 
@@ -48,6 +48,7 @@ class ParsedAnswer:
         reasons: by label and criterion name.
         repairs: what was repaired, in words.
         error: why there is no ranking.
+        vote: the label or score, of an answer on a single text.
     """
 
     ranking: Groups | None
@@ -56,6 +57,12 @@ class ParsedAnswer:
     reasons: dict[str, dict[str, str]] = field(default_factory=dict)
     repairs: tuple[str, ...] = ()
     error: str | None = None
+    vote: str | int | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it says something: a ranking, a label or a score."""
+        return self.ranking is not None or self.vote is not None
 
 
 def parse(
@@ -102,7 +109,7 @@ def _check_keys(answer: Mapping[str, Any], keys: Sequence[str], repairs: list[st
     expected_keys = {KEY, *keys, "reasons"} if "scores" in keys else {KEY, *keys}
     order = list(answer)
     for key in answer.keys() - expected_keys:
-        remark = key.strip().lower() in _REMARKS and isinstance(answer[key], str)
+        remark = key.strip().lower() in REMARKS and isinstance(answer[key], str)
         if not remark or order.index(key) > order.index("ranking"):
             raise Unreadable(f"the key {json.dumps(key)[:40]} was not asked for")
         note(repairs, f"{key!r} passed over")
@@ -212,7 +219,7 @@ def _scores(
             raise Unreadable(f"{label} is scored twice for {criterion}")
         scores[label][criterion] = score
         if reason:
-            reasons.setdefault(label, {})[criterion] = _shorten(reason, repairs)
+            reasons.setdefault(label, {})[criterion] = shorten(reason, repairs)
     missing = len(labels) * len(criteria) - sum(len(by) for by in scores.values())
     if missing:
         note(repairs, f"{missing} scores missing")
@@ -291,10 +298,11 @@ def _separate_reasons(
             for spelling, reason in row.items():
                 criterion = ids.get(str(spelling).strip().lower())
                 if criterion and isinstance(reason, str) and reason.strip():
-                    reasons.setdefault(name, {})[criterion] = _shorten(reason, repairs)
+                    reasons.setdefault(name, {})[criterion] = shorten(reason, repairs)
 
 
-def _shorten(reason: str, repairs: list[str], words: int = 15) -> str:
+def shorten(reason: str, repairs: list[str], words: int = 15) -> str:
+    """A reason of at most so many words."""
     if len(reason.split()) <= words:
         return reason.strip()
     note(repairs, f"a reason of more than {words} words cut")

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from clash.collect.conversation import Script
-from clash.config import PROVIDERS, Candidate, Config, Judge, ModelRef, Panel, SimulatedUser
+from clash.config import PROMPT, PROVIDERS, Candidate, Config, Judge, ModelRef, Panel, SimulatedUser
 from clash.errors import ConfigError, InputError, one_of
-from clash.records import SELF
+from clash.records import SELF, Response
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from clash.collect.load import Prompts
     from clash.collect.templates import Templates
-    from clash.records import Criteria, Item, Response, UserGoal
+    from clash.config import JudgingConfig
+    from clash.records import Criteria, Item, UserGoal
     from clash.secrets.redaction import Redactor
     from clash.store.manifest import Shard
 
@@ -275,6 +276,8 @@ def make_plan(
         ConfigError: a candidate and a judge cannot be told apart, or a header may hold a key.
     """
     judges = tuple(_judges(config, panel))
+    if config.judging.is_single and not config.candidates:
+        prompts = _with_prompts_as_texts(prompts)
     items, responses = _repeat(prompts, config.repeat)
     plan = Plan(
         config,
@@ -295,6 +298,22 @@ def make_plan(
     for ref in plan.refs():
         _check_options(ref)
     return plan
+
+
+def _with_prompts_as_texts(prompts: Prompts) -> Prompts:
+    """The prompts file with the prompt as the text of each item that has no other."""
+    item_ids = {response.item_id for response in prompts.responses}
+    texts = [
+        Response(
+            item_id=item.item_id,
+            candidate=PROMPT,
+            text="\n\n".join(turn.content for turn in item.turns),
+            source="injected",
+        )
+        for item in prompts.items
+        if item.item_id not in item_ids
+    ]
+    return replace(prompts, responses=(*prompts.responses, *texts)) if texts else prompts
 
 
 def self_votes(plan: Plan) -> list[str]:
@@ -523,6 +542,44 @@ def _check_user(plan: Plan, item: Item, path: Path) -> None:
         )
 
 
+def _check_text_labels(
+    item: Item, candidates: set[str], judging: JudgingConfig, prompts: Prompts
+) -> None:
+    """Labels of texts are labels or scores of the run, of texts that exist.
+
+    The label of an item with several texts names the better one, as where they are ranked.
+    """
+    is_winner = item.label in {*candidates, "tie"} and len(candidates) > 1
+    if item.label is not None and len(candidates) > 1 and not is_winner:
+        raise InputError(
+            f"item {item.item_id!r} has {len(candidates)} texts, and one label",
+            path=prompts.path,
+            field="label",
+            hint="give each its own, labels: {candidate: label}, or name the better text",
+        )
+    labels = dict(item.text_labels or {})
+    unknown = next((name for name in labels if name not in candidates), None)
+    if unknown is not None:
+        raise InputError(
+            f"item {item.item_id!r} has a label for {unknown!r}, which has no text",
+            path=prompts.path,
+            field="labels",
+            hint=one_of(unknown, sorted(candidates)),
+        )
+    own_label = [] if item.label is None or is_winner else [item.label]
+    for label in [*labels.values(), *own_label]:
+        if judging.outcome(label) is None:
+            low, high = judging.bounds
+            raise InputError(
+                f"item {item.item_id!r} has the label {label!r}, which no judge can give",
+                path=prompts.path,
+                field="label",
+                hint=one_of(label, list(judging.labels))
+                if judging.labels
+                else f"a score from {low} to {high}",
+            )
+
+
 def _check(plan: Plan, prompts: Prompts) -> None:
     _check_fallbacks(plan)
     models = {candidate.id for candidate in plan.candidates}
@@ -534,6 +591,9 @@ def _check(plan: Plan, prompts: Prompts) -> None:
         if item.item_id in generated_items:
             _check_user(plan, item, prompts.path)
         candidates = models | injected_candidates[item.item_id]
+        if plan.config.judging.is_single:
+            _check_text_labels(item, candidates, plan.config.judging, prompts)
+            continue
         if len(candidates) < 2:
             have = f"has one response ({candidates.pop()})" if candidates else "has no response"
             raise InputError(

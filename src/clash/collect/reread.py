@@ -198,7 +198,7 @@ class _Repetition:
             else:
                 # A fallback may have taken the judge's place.
                 repetition = self._judge(replace(slot, judge=judges[judgment.judge]), prompt)
-                yield from _compare(title, judgment, repetition, empty=judgment.ranking is None)
+                yield from _compare(title, judgment, repetition, empty=not judgment.is_usable)
         for judgment in records.values():
             yield f"{judgment.judge} on {judgment.item_id!r} judged a page that does not exist"
 

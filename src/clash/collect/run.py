@@ -409,7 +409,7 @@ class _Stages:
             prompt = await prompts.of(slot.presentation)
             judgment = await judge(slot, prompt, plan, self.caller, self.fallbacks)
             self.folder.append(judgment)
-            self.progress.count_done(slot.judge.id, failed=judgment.ranking is None)
+            self.progress.count_done(slot.judge.id, failed=not judgment.is_usable)
 
         totals = {j.id: sum(1 for _ in slots(j)) for j in plan.judges}
         self.progress.stage_began("judgments", totals)
@@ -462,11 +462,12 @@ def presentations_of(plan: Plan, folder: RunFolder) -> Iterator[Presentation]:
             names=plan.names,
             excluded_candidates=plan.excluded_candidates,
             turns={name: t for name, t in turns[item_id].items() if name in texts},
+            judging=plan.config.judging,
         )
 
 
 def _texts(plan: Plan, folder: RunFolder) -> dict[str, dict[str, str]]:
-    """Response by candidate, for each item that has two at least, in the order of the items.
+    """Response by candidate, for each item that has enough of them, in the order of the items.
 
     Of an item that is sealed, only the candidates on its pages: a later response is not judged.
     """
@@ -478,7 +479,8 @@ def _texts(plan: Plan, folder: RunFolder) -> dict[str, dict[str, str]]:
         candidates = candidates_on_pages.get(response.item_id, {response.candidate})
         if response.text is not None and response.candidate in candidates:
             texts[response.item_id][response.candidate] = response.text
-    return {item_id: responses for item_id, responses in texts.items() if len(responses) > 1}
+    least = 1 if plan.config.judging.is_single else 2
+    return {item_id: responses for item_id, responses in texts.items() if len(responses) >= least}
 
 
 def presentation_key(blinding: Blinding) -> tuple[str, int, str | None]:

@@ -14,7 +14,7 @@ from clash.errors import ConfigError, one_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NAMES = (
+RANKING_NAMES = (
     "judge.system",
     "judge.user",
     "answer.scores",
@@ -29,6 +29,21 @@ NAMES = (
     "user.system",
     "user.next",
 )
+TEXT_NAMES = (
+    "text.system",
+    "text.user",
+    "answer.label",
+    "answer.score",
+    "ballot",
+    "reask",
+    "criteria.system",
+    "criteria.user",
+    "turns",
+    "user.system",
+    "user.next",
+)
+"""Of runs in which each text is judged by itself."""
+NAMES = tuple(dict.fromkeys((*RANKING_NAMES, *TEXT_NAMES)))
 _OF_TURNS = frozenset({"turns", "user.system", "user.next"})
 """Templates that only a run with conversations of several turns needs, and records."""
 
@@ -40,25 +55,31 @@ class Templates:
     texts: Mapping[str, str]
 
     @classmethod
-    def load(cls, folder: str | None = None) -> Templates:
+    def load(cls, folder: str | None = None, *, single: bool = False) -> Templates:
         """The shipped templates, or those of ``folder`` where it has one of the name.
+
+        Args:
+            folder: with templates of one's own; of a kind of run that is not this one too.
+            single: each text is judged by itself.
 
         Raises:
             ConfigError: the folder does not exist, or holds a template of an unknown name.
         """
-        texts = {name: read_text(assets.path("prompts", f"{name}.md")) for name in NAMES}
+        names = TEXT_NAMES if single else RANKING_NAMES
+        texts = {name: read_text(assets.path("prompts", f"{name}.md")) for name in names}
         for file in _files_of(folder):
             if file.stem not in NAMES:
                 raise ConfigError(
                     "is not the name of a template", path=file, hint=one_of(file.stem, NAMES)
                 )
-            texts[file.stem] = read_text(file)
+            if file.stem in names:
+                texts[file.stem] = read_text(file)
         return cls(texts)
 
     @classmethod
     def from_manifest(cls, texts: Mapping[str, str]) -> Templates:
         """The templates of an earlier run; those that did not exist then are the shipped ones."""
-        return cls({**cls.load().texts, **texts})
+        return cls({**cls.load(single="text.user" in texts).texts, **texts})
 
     def of_run(self, *, has_turns: bool) -> Templates:
         """The templates that a run needs."""

@@ -282,9 +282,10 @@ def to_prompts(dataset: Dataset) -> Iterator[str]:
             exclude_defaults=True,
         )
         responses = {k: text for k, text in texts[item.item_id].items() if text is not None}
-        yield json.dumps(
-            {"id": item.item_id, **entry, **_responses_of(responses)}, ensure_ascii=False
-        )
+        line = {"id": item.item_id, **entry, **_responses_of(responses)}
+        if item.text_labels is not None:
+            line["labels"] = item.text_labels
+        yield json.dumps(line, ensure_ascii=False)
 
 
 def _responses_of(responses: dict[str, str]) -> dict[str, Any]:

@@ -228,7 +228,8 @@ def _validation(
         _check_count("n", n)
         models = Callables()
         config = injected_only(_config(models, None, panel, **arguments))
-        draw = Draw(n, sample_seed, rules, stratify, cache)  # type: ignore[arg-type]
+        single = config.judging.is_single
+        draw = Draw(n, sample_seed, rules, stratify, cache, single)  # type: ignore[arg-type]
         dataset_sample = draw_labelled(str(dataset), draw)
         earlier = None
         if replay is not None:

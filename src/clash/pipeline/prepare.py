@@ -93,7 +93,7 @@ def prepare(
     path = prompts or (Path(config.prompts) if config.prompts else None)
     templates = None
     if path is not None:
-        prompt_set = load(path)
+        prompt_set = load(path, single=_is_single(config, replay))
     elif replay is not None:
         templates = Templates.from_manifest(replay.manifest().templates)
         prompt_set = recorded_prompts(replay)
@@ -104,6 +104,13 @@ def prepare(
     return assemble(
         config, prompt_set, environ, observer, limit=limit, replay=replay, templates=templates
     )
+
+
+def _is_single(config: Config, replay: RunFolder | None) -> bool:
+    """Whether each text is judged by itself; in a replay, as its run did."""
+    if replay is None or config.judging.is_single:
+        return config.judging.is_single
+    return "judging" in replay.manifest().config
 
 
 def assemble(
@@ -129,7 +136,7 @@ def assemble(
         prompts = _with_controls(prompts, config)
     redactor = _redactor(config, resolution, environ, observer)
     prompts = prompts.with_names(candidate_names(config, prompts)).without_secrets(redactor)
-    templates = templates or Templates.load(config.templates)
+    templates = templates or Templates.load(config.templates, single=config.judging.is_single)
     plan = make_plan(
         config,
         resolution.panel,

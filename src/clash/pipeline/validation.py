@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from clash.datasets.sampling import DatasetSample, Stratum
     from clash.documents import Document
+    from clash.records import Item
 
 RuleSet = Literal["paper", "clear", "all"]
 SAMPLE_SEED = 42
@@ -41,6 +42,7 @@ class Draw:
         stratify: draw in proportion to this attribute.
         cache: the folder of downloaded data sets.
         keep_repeats: judge items again that show what an earlier one shows.
+        single: each text is judged by itself, so that labels are of texts.
     """
 
     n: int | None = None
@@ -49,6 +51,7 @@ class Draw:
     stratify: Stratum | None = None
     cache: Path | None = None
     keep_repeats: bool = False
+    single: bool = False
 
 
 def draw_labelled(name: str, draw: Draw) -> DatasetSample:
@@ -57,12 +60,14 @@ def draw_labelled(name: str, draw: Draw) -> DatasetSample:
     Raises:
         InputError: there is no such data set, it holds no label, or too few items.
     """
-    dataset = _load(name, draw.cache)
-    if not any(item.label for item in dataset.items):
+    dataset = _load(name, draw)
+    if not any(map(_is_labelled, dataset.items)):
         raise InputError(
             "contains no labels, so agreement cannot be measured",
             path=name,
-            hint="give each item a label (a candidate, or tie), or use `clash eval`",
+            hint="give each item a label, or use `clash eval`"
+            if draw.single
+            else "give each item a label (a candidate, or tie), or use `clash eval`",
         )
     rules = replace(
         sampling_rules(dataset.name, draw.rules or ("all" if Path(name).exists() else "paper")),
@@ -72,17 +77,22 @@ def draw_labelled(name: str, draw: Draw) -> DatasetSample:
         keep_repeats=draw.keep_repeats,
     )
     labelled_items = dataset.only(
-        {item.item_id for item in dataset.items if item.label},
-        [Exclusion(item.item_id, "no label") for item in dataset.items if not item.label],
+        {item.item_id for item in dataset.items if _is_labelled(item)},
+        [Exclusion(item.item_id, "no label") for item in dataset.items if not _is_labelled(item)],
     )
     return draw_sample(labelled_items, rules, np.random.default_rng(draw.seed))
 
 
-def _load(name: str, cache: Path | None) -> Dataset:
+def _is_labelled(item: Item) -> bool:
+    return item.label is not None or bool(item.text_labels)
+
+
+def _load(name: str, draw: Draw) -> Dataset:
     path = Path(name)
-    if without_gz(path).suffix.lower() not in _YAML:
-        return loaders.load(name, cache=cache)
-    prompts = load(path)
+    is_prompts = path.is_file() and draw.single
+    if not is_prompts and without_gz(path).suffix.lower() not in _YAML:
+        return loaders.load(name, cache=draw.cache)
+    prompts = load(path, single=draw.single)
     labels = labels_path(path)
     return Dataset(
         name=without_gz(path).stem,

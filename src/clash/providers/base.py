@@ -24,12 +24,16 @@ class JudgeTask:
 
     Attributes:
         responses: text by label, as a judge may see it.
+        choices: the labels to choose from, where a single text is judged.
+        scale: the lowest and the highest score, likewise.
     """
 
     turns: Sequence[Turn]
     criteria: Sequence[Criterion]
     responses: Mapping[str, str]
     ties: bool = True
+    choices: tuple[str, ...] = ()
+    scale: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,8 +43,7 @@ class BaselineProvider:
                 action="stop",
             )
         start = time.perf_counter()
-        judgment = baselines.judge(self.baseline.name, request.task)
-        answer = _answer(judgment, request.task)
+        answer = _answer(self.baseline.name, request.task)
         return Reply(
             text=json.dumps(answer, ensure_ascii=False),
             outcome="ok",
@@ -66,14 +65,36 @@ class BaselineProvider:
             "criteria": [criterion.model_dump() for criterion in task.criteria],
             "responses": dict(task.responses),
             "ties": task.ties,
+            **({"choices": list(task.choices)} if task.choices else {}),
+            **({"scale": list(task.scale)} if task.scale is not None else {}),
         }
 
     async def aclose(self) -> None:
         """Nothing was opened."""
 
 
-def _answer(judgment: BaselineJudgment, task: JudgeTask) -> dict[str, Any]:
-    """``judged`` in the form that ``prompts/answer.*.md`` asks for: criteria by number."""
+def _answer(name: str, task: JudgeTask) -> dict[str, Any]:
+    """The answer of a baseline in the form that ``prompts/answer.*.md`` asks for."""
+    if task.choices or task.scale is not None:
+        mark = baselines.measure_text(name, task)
+        return {"reason": mark.reason, **_choice(mark.value, task)}
+    return _ranking(baselines.judge(name, task), task)
+
+
+def _choice(value: float, task: JudgeTask) -> dict[str, Any]:
+    """The step of the scale, or the label, that a measure from 0 to 1 falls on.
+
+    The labels divide the range in equal parts; the first is for the highest measures.
+    """
+    if task.scale is not None:
+        low, high = task.scale
+        return {"score": low + baselines.step(value, high - low + 1)}
+    n = len(task.choices)
+    return {"label": task.choices[n - 1 - baselines.step(value, n)]}
+
+
+def _ranking(judgment: BaselineJudgment, task: JudgeTask) -> dict[str, Any]:
+    """A ranking with its scores: criteria by number."""
     ties = task.ties or any(len(group) > 1 for group in judgment.ranking)
     ranking = judgment.ranking if ties else [group[0] for group in judgment.ranking]
     if not task.criteria:

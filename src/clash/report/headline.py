@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clash.analysis.decision import p_text
 from clash.pages.names import short_names
+from clash.report import single_text
 from clash.report.formats import first_names, percent
 from clash.wording import decimal, plural
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from clash.analysis.leaderboard import Duel
     from clash.analysis.preference import Contradiction
     from clash.analysis.retest import Retest
+    from clash.analysis.single_text import TextFindings
 
     Shape = Literal[
         "winner", "open", "equal", "agreement", "stability", "change", "stopped", "nothing"
@@ -104,6 +106,8 @@ def run_headline(findings: Findings, run: str | None = None) -> Headline:
         headline = _interruption(findings)
     elif is_empty:
         headline = _nothing(findings)
+    elif findings.single_text is not None:
+        headline = _on_texts(findings, findings.single_text)
     elif findings.kind == "redteam" and findings.redteam is not None:
         headline = _redteam(findings)
     elif findings.kind == "validate" and findings.concordance is not None:
@@ -120,6 +124,14 @@ def run_headline(findings: Findings, run: str | None = None) -> Headline:
     )
 
 
+def _on_texts(findings: Findings, texts: TextFindings) -> Headline:
+    """The answer of a run that judges each text by itself."""
+    text_answer = single_text.answer(findings, texts)
+    return Headline(
+        text_answer.shape, text_answer.text, text_answer.evidence, text_answer.contradiction
+    )
+
+
 def _is_stopped(findings: Findings) -> bool:
     """The run ended, or stands, before all its judgments were asked for."""
     return findings.status in ("partial", "running", "failed") and findings.coverage.not_run > 0
@@ -127,7 +139,7 @@ def _is_stopped(findings: Findings) -> bool:
 
 def _nothing(findings: Findings) -> Headline:
     items = findings.coverage
-    text = f"No decision: none of {plural(items.items, 'item')} could be judged."
+    text = f"No decision: none of {plural(items.items, _unit(findings))} could be judged."
     return Headline("nothing", text, f"Why: {_causes(items.abstained)}." if items.abstained else "")
 
 
@@ -140,7 +152,9 @@ def _causes(n_items: Mapping[str, int]) -> str:
 def _interruption(findings: Findings) -> Headline:
     items = findings.coverage
     n_judged = items.n_decided + items.n_tied
-    start = f"Stopped after {n_judged} of {plural(items.items, 'item')}"
+    start = f"Stopped after {n_judged} of {plural(items.items, _unit(findings))}"
+    if findings.single_text is not None:
+        return Headline("stopped", f"{start}. No decision yet.")
     if findings.kind != "eval" or findings.decision.status == "none":
         return Headline("stopped", f"{start}. No decision yet.")
     names = [row.candidate for row in findings.leaderboard]
@@ -331,12 +345,15 @@ def _notes(findings: Findings) -> list[str]:
     notes = []
     if findings.aggregation is not None and findings.aggregation.fallback is not None:
         notes.append(f"Decided by Borda, not {findings.aggregation.fallback}.")
+    texts = findings.single_text
+    if texts is not None and texts.method is not None and texts.method.fallback is not None:
+        notes.append(f"Decided by {texts.method.method}, not {texts.method.fallback}.")
     if absentees and len(absentees) < len(findings.leaderboard):
         names = ", ".join(short_names(absentees, 28).values())
         notes.append(f"Never judged: {names}.")
     missing = sum(findings.coverage.abstained.values())
     if missing and findings.decision.status != "none" and not _is_stopped(findings):
-        items = plural(findings.coverage.items, "item")
+        items = plural(findings.coverage.items, _unit(findings))
         notes.append(f"No verdict on {missing} of {items}: {_causes(findings.coverage.abstained)}.")
     beside = findings.concordance
     if beside is not None and beside.unique is not None:
@@ -347,6 +364,10 @@ def _notes(findings: Findings) -> list[str]:
             " without them."
         )
     return notes
+
+
+def _unit(findings: Findings) -> str:
+    return "item" if findings.single_text is None else "text"
 
 
 def _next_steps(findings: Findings, headline: Headline, run: str) -> list[NextStep]:
@@ -360,7 +381,7 @@ def _next_steps(findings: Findings, headline: Headline, run: str) -> list[NextSt
         return [check, replace(finish, purpose="then finish it; nothing is paid twice")]
     if findings.kind == "validate":
         return [NextStep(f"clash calibrate {run}", "correct the panel with these labels")]
-    if headline.contradiction is not None:
+    if headline.contradiction is not None or findings.single_text is not None:
         return [NextStep(f"clash report {run} --open", "see where people and panel disagree")]
     if findings.preference is None:
         return [NextStep(f"clash review {run}", "check the panel against your own judgment")]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from clash.escape import for_markdown
 from clash.report.formats import unanimity
 from clash.report.sections import report_tables
+from clash.report.single_text import verdict_table
 from clash.report.table_layout import markdown_lines
 from clash.report.tables import Table
 
@@ -25,7 +26,9 @@ def render_report(findings: Findings, verdicts: Sequence[Verdict]) -> str:
         _facts(findings),
         *(f"> {for_markdown(note)}" for note in findings.notes),
         *map(render_table, report_tables(findings)),
-        render_table(_verdicts(verdicts)),
+        render_table(
+            _verdicts(verdicts) if findings.single_text is None else verdict_table(verdicts)
+        ),
         _verification(findings),
     ]
     return "\n\n".join(parts) + "\n"

@@ -15,7 +15,7 @@ from rich.cells import cell_len
 from clash.analysis.decision import p_text
 from clash.escape import for_terminal
 from clash.pages.names import short_names
-from clash.report import registration
+from clash.report import registration, single_text
 from clash.report.formats import counts, money, percent, seconds, two_digits
 from clash.report.headline import (
     comparison_headline,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from clash.analysis.concordance import Ceiling, Concordance
     from clash.analysis.findings import Findings
     from clash.analysis.retest import Retest
+    from clash.analysis.single_text import TextFindings
     from clash.report.headline import Headline
     from clash.stats.intervals import Interval
 
@@ -161,7 +162,9 @@ def run_screen(
     """
     screen = blank_screen(width)
     screen.headline(run_headline(findings, run))
-    if findings.kind == "validate" and findings.concordance is not None:
+    if findings.single_text is not None:
+        _text_chart(screen, findings, findings.single_text)
+    elif findings.kind == "validate" and findings.concordance is not None:
         rows = _agreement_rows(findings.concordance)
         caption = "agreement with people, 95% intervals"
         screen.lines += interval_chart(rows, screen.width, caption, reference=None)
@@ -209,6 +212,14 @@ def blank_screen(width: int | None) -> Screen:
 # -- what a run is judged by -----------------------------------------------------------------------
 
 
+def _text_chart(screen: Screen, findings: Findings, texts: TextFindings) -> None:
+    """The chart of a run on single texts: shares of labels, or agreement with people."""
+    caption, rows = single_text.chart_rows(findings, texts)
+    intervals = [IntervalRow(name, rate, note) for name, rate, note in rows]
+    if len(intervals) > 1:
+        screen.lines += interval_chart(intervals, screen.width, caption, reference=None)
+
+
 def _win_rates(screen: Screen, findings: Findings) -> None:
     """The chart of win rates, and how to read it."""
     standings = [row for row in findings.leaderboard if row.win_rate_ties_half is not None]
@@ -252,7 +263,9 @@ def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple
     if findings.preregistration is not None:
         yield from registration.facts(findings.preregistration)
     concordance = findings.concordance
-    if findings.kind == "validate" and concordance is not None:
+    if findings.single_text is not None:
+        yield from single_text.facts(findings.single_text)
+    elif findings.kind == "validate" and concordance is not None:
         if (split := _split(concordance)) is not None:
             yield "Judges", split
         if concordance.ceiling is not None:
@@ -263,7 +276,7 @@ def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple
         yield "Panel vs. people", f"not measured: clash review {run}"
     if (people := _correction_line(findings)) is not None:
         yield "People would", people
-    if findings.kind != "validate" and (more := _more_prompts(findings)) is not None:
+    if _compares(findings) and (more := _more_prompts(findings)) is not None:
         yield "To detect 10 pts", more
     if (method := _method(findings)) is not None:
         yield "Method", method
@@ -273,6 +286,10 @@ def _facts(findings: Findings, run: str, wall_s: float | None) -> Iterator[tuple
     if forecast_usd and findings.cost_usd:
         cost += f" (expected {money(forecast_usd)})"
     yield "Cost", cost if wall_s is None else f"{cost} · {seconds(wall_s)}"
+
+
+def _compares(findings: Findings) -> bool:
+    return findings.kind != "validate" and findings.single_text is None
 
 
 def _ceiling(ceiling: Ceiling) -> str:

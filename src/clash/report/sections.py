@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report import concordance, costs, judge_aware_tables, redteam, registration, run_tables
+from clash.report import (
+    concordance,
+    costs,
+    judge_aware_tables,
+    redteam,
+    registration,
+    run_tables,
+    single_text,
+)
 from clash.report.claims import claims_table
 from clash.report.tables import with_rows
 
@@ -15,6 +23,16 @@ if TYPE_CHECKING:
 
 def report_tables(findings: Findings) -> list[Table]:
     """The tables that have a row: what the kind of the run asks first, then the rest."""
+    if findings.single_text is not None:
+        return with_rows(
+            [
+                *single_text.tables(findings, findings.single_text),
+                single_text.coverage(findings),
+                registration.table(findings.preregistration),
+                costs.calls(findings),
+                costs.forecast(findings),
+            ]
+        )
     concordance_tables = concordance.tables(findings.concordance)
     redteam_tables = [] if findings.redteam is None else redteam.tables(findings.redteam)
     return with_rows(

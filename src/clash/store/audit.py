@@ -289,7 +289,7 @@ def _references(folder: RunFolder) -> Iterator[str]:
         shared_page = (judgment.item_id, judgment.presentation, None)
         own_page = (judgment.item_id, judgment.presentation, judgment.seat)
         # A judgment that failed before its judge was called has no page.
-        was_asked = judgment.ranking is not None or judgment.call_id is not None
+        was_asked = judgment.is_usable or judgment.call_id is not None
         if was_asked and shared_page not in pages and own_page not in pages:
             yield f"a judgment of {judgment.item_id!r} is of a page that is not sealed"
         if judgment.call_id is not None and judgment.call_id not in calls:

@@ -19,7 +19,7 @@ from clash.errors import RunFolderError
 from clash.files import run_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import BinaryIO
 
@@ -104,19 +104,26 @@ def encode(record: BaseModel) -> bytes:
         return msgspec.json.encode(_encodable(record.model_dump())) + b"\n"
 
 
-@cache
-def _optional_fields(model: type[BaseModel]) -> list[str]:
-    """The fields that a line leaves out where they are empty."""
-    return [name for name, field in model.model_fields.items() if field.exclude_if is not None]
-
-
 def written_fields(value: object) -> dict[str, Any]:
     """The fields of a record, or of a part of one, as a line has them."""
     if isinstance(value, BaseModel):
-        fields = value.__dict__
-        absent = [name for name in _optional_fields(type(value)) if not fields[name]]
-        return {k: v for k, v in fields.items() if k not in absent} if absent else fields
+        conditions = _exclusions(type(value))
+        if not conditions:
+            return value.__dict__
+        return {
+            name: part
+            for name, part in value.__dict__.items()
+            if name not in conditions or not conditions[name](part)
+        }
     raise TypeError(f"{type(value).__name__} cannot be stored in a record")
+
+
+@cache
+def _exclusions(model: type[BaseModel]) -> dict[str, Callable[[Any], bool]]:
+    """When a field of a record is left out, by its name; of those that ever are."""
+    return {
+        name: field.exclude_if for name, field in model.model_fields.items() if field.exclude_if
+    }
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=written_fields)

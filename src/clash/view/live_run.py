@@ -96,7 +96,7 @@ class LiveRun:
         n_answers = sum(
             use.calls for (purpose, _), use in run.usage.items() if purpose == "generate"
         )
-        n_failed = sum(judgment.ranking is None for judgment in judgments)
+        n_failed = sum(not judgment.is_usable for judgment in judgments)
         cost, most = sum(use.cost_usd for use in run.usage.values()), run.tally.bound_usd
         self._n_judgments, self._total = len(judgments), total
         self._history.append((time.monotonic(), len(judgments)))

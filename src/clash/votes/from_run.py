@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clash.config import JudgingConfig
 from clash.errors import InputError, RunFolderError
 from clash.labels import ranks_of, side, truths
 from clash.stats.voting.borda import borda_points
@@ -142,12 +143,16 @@ class BlindingIndex:
     records: list[Blinding] = field(default_factory=list)
     by_item: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
     by_judge: dict[tuple[str, int, str], Mapping[str, str]] = field(default_factory=dict)
+    choices_of: dict[tuple[str, int, str | None], Sequence[str]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, records: Iterable[Blinding]) -> BlindingIndex:
         """An index of ``blinding.jsonl``."""
         index = cls(records=list(records))
         for record in index.records:
+            if record.choices is not None:
+                key = record.item_id, record.presentation, record.judge
+                index.choices_of[key] = record.choices
             if record.judge is None:
                 index.by_item[record.item_id, record.presentation] = record.labels
             else:
@@ -164,17 +169,30 @@ class BlindingIndex:
         if own_labels is not None:
             return own_labels
         shared_labels = self.by_item.get((judgment.item_id, judgment.presentation))
-        if shared_labels is None and judgment.ranking is not None:
+        if shared_labels is None and judgment.is_usable:
             raise RunFolderError(
                 f"{layout.BLINDING}: lacks the page of {judgment.item_id!r} that"
                 f" {judgment.judge!r} judged\n  fix: `clash resume` on the run writes it again"
             )
         return shared_labels or {}
 
+    def choices(self, judgment: Judgment) -> Sequence[str]:
+        """The labels in the order of the page of a judgment; empty where responses are ranked."""
+        item_id, presentation = judgment.item_id, judgment.presentation
+        own_choices = self.choices_of.get((item_id, presentation, judgment.seat))
+        return own_choices or self.choices_of.get((item_id, presentation, None)) or ()
+
 
 def count_presentations(manifest: Manifest) -> int:
     """How often each judge was asked about an item: twice where it saw both orders."""
     return 2 if manifest.config["blinding"]["both_orders"] else 1
+
+
+def read_judging(manifest: Manifest) -> JudgingConfig | None:
+    """What was asked of each text, where a run judges each by itself; else null."""
+    section = manifest.config.get("judging")
+    judging = JudgingConfig() if section is None else JudgingConfig.model_validate(section)
+    return judging if judging.is_single else None
 
 
 def unblind(judgment: Judgment, labels: Mapping[str, str]) -> list[list[str]] | None:

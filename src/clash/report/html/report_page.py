@@ -21,7 +21,9 @@ from clash.report.html.details import RETEST, anchor, details
 from clash.report.html.differ import differ
 from clash.report.html.heat import heat_rules
 from clash.report.html.packed_items import ROOM, PackedItems, pack_items
+from clash.report.html.text_report import order_words, shown_texts, text_answer
 from clash.report.html.trust import trust
+from clash.report.sections import report_tables
 from clash.store import layout
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from clash.analysis.differences import Differences
     from clash.analysis.findings import Findings
     from clash.analysis.rundata import RunData
+    from clash.analysis.single_text import TextFindings
     from clash.report.drawing import Picture
 
 OF_PARENT, END_OF_PARENT = "<!--of the parent run-->", "<!--end-->"
@@ -81,6 +84,8 @@ def render_report(
         list_url: where the list of runs is, for a page that is served: it links there, and has
             every item inside, however large it becomes.
     """
+    if findings.single_text is not None:
+        return _render_text_report(findings, findings.single_text, run, list_url)
     more = further(run, folder)
     items = pack_items(run, folder, more.differences.telling)
     inside = bool(list_url) or items.size <= ROOM
@@ -119,6 +124,29 @@ def render_report(
         end_of_parent=END_OF_PARENT,
     )  # fmt: skip
     return ReportPage(html, None if inside else _render_data_page(findings, items))
+
+
+def _render_text_report(
+    findings: Findings, texts: TextFindings, run: RunData, list_url: str
+) -> ReportPage:
+    """The page of a run that judges each text by itself: everything is inside."""
+    css, script = stylesheet(), pages.script()
+    html = _templates().get_template("text_report.html.j2").render(
+        findings=findings,
+        subject=f"{_KINDS[findings.kind]} {_subject(run)}",
+        answer=text_answer(findings, texts),
+        order_words=order_words(run),
+        texts=shown_texts(run),
+        vote_name=texts.mode.capitalize(),
+        tables=report_tables(findings),
+        facts=list(_facts(findings, run)),
+        explained=set(),
+        css=css,
+        script=script,
+        list_url=list_url,
+        policy=content_security_policy(css, script),
+    )  # fmt: skip
+    return ReportPage(html, None)
 
 
 def _subject(run: RunData) -> str:

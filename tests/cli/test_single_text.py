@@ -1,0 +1,131 @@
+"""Runs that judge each text by itself, from the configuration to the sealed folder and back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from clash.cli.app import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command printed, and its exit code."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """Runs commands in a folder, in this process."""
+
+    path: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def __call__(self, *arguments: str) -> Result:
+        self.capsys.readouterr()
+        code = run(list(arguments))
+        printed = self.capsys.readouterr()
+        return Result(code, printed.out, printed.err)
+
+
+@pytest.fixture
+def lab(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return InProcess(tmp_path, capsys)
+
+
+TEXTS = [
+    {"id": f"q{n}-{kind}", "prompt": f"What is number {n}?", "response": text, "label": label}
+    for n in range(5)
+    for kind, text, label in (
+        ("a", f"What number {n} is: the number after {n - 1}, a plain number.", "relevant"),
+        ("b", "Bananas.", "irrelevant"),
+    )
+]
+LABELS = {"mode": "label", "labels": ["relevant", "irrelevant"], "passing": "relevant"}
+
+
+def write(lab, judging, entries, **config):
+    (lab.path / "clash.yaml").write_text(
+        yaml.safe_dump({"panel": "baseline", "judging": judging, **config}), encoding="utf-8"
+    )
+    (lab.path / "texts.yaml").write_text(yaml.safe_dump(entries), encoding="utf-8")
+
+
+def records(lab, run, name):
+    lines = (lab.path / "runs" / run / name).read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("judging", [LABELS, {"mode": "score", "scale": "1-5", "passing": 3}])
+def test_a_run_is_made_verified_repeated_and_gated(lab, judging):
+    entries = TEXTS if judging is LABELS else [{**t, "label": 3} for t in TEXTS]
+    write(lab, judging, entries, blinding={"both_orders": True})
+    done = lab("eval", "texts.yaml", "--run-id", "one", "--json")
+    assert done.code == 0, done.err
+    votes = [judgment["vote"] for judgment in records(lab, "one", "judgments.jsonl")]
+    assert len(votes) == 10 * 4 * 2
+    assert None not in votes
+    verdicts = records(lab, "one", "verdicts.jsonl")
+    assert len(verdicts) == 10
+    assert all("ranking" in verdict and verdict["ranking"] is None for verdict in verdicts)
+    assert lab("verify", "one").code == 0
+    assert lab("eval", "--replay", "one", "--run-id", "two").code == 0
+    assert records(lab, "two", "verdicts.jsonl") == verdicts
+    gate = lab("gate", "one", "--min", "pass_rate=0.99", "--json")
+    assert gate.code == 1, gate.err
+    assert json.loads(gate.out)["rules"][-1]["rule"]["figure"] == "pass_rate"
+
+
+def test_validate_holds_the_panel_against_the_labels_and_counts_misses(lab):
+    write(lab, LABELS, TEXTS)
+    done = lab("validate", "texts.yaml", "--run-id", "held")
+    assert done.code == 0, done.err
+    report = json.loads((lab.path / "runs" / "held" / "report.json").read_text(encoding="utf-8"))
+    people = report["single_text"]["people"]
+    by_hand = {v["item_id"]: v.get("label") for v in records(lab, "held", "verdicts.jsonl")}
+    right = sum(by_hand[text["id"]] == text["label"] for text in TEXTS)
+    assert (people["rate"]["right"], people["n"]) == (right, 10)
+    assert sum(map(sum, people["confusion"])) == 10
+
+
+def test_a_prompt_without_a_response_is_the_text(lab):
+    comments = [{"id": "c1", "prompt": "You are a fool."}, {"id": "c2", "prompt": "Thank you."}]
+    write(lab, {"mode": "label", "labels": ["toxic", "fine"]}, comments)
+    assert lab("eval", "texts.yaml", "--run-id", "one").code == 0
+    assert {r["candidate"] for r in records(lab, "one", "responses.jsonl")} == {"prompt"}
+    assert lab("verify", "one").code == 0
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"prompt": "p", "response": "r", "label": "maybe"}, "which no judge can give"),
+        ({"prompt": "p", "responses": {"a": "x", "b": "y"}, "label": "relevant"}, "and one label"),
+        ({"prompt": "p", "responses": {"a": "x"}, "labels": {"b": "relevant"}}, "has no text"),
+        ({"prompt": "p", "response": "r", "responses": {"a": "x"}}, "either response or responses"),
+    ],
+)
+def test_a_label_that_no_text_can_have_is_refused_before_anything_is_judged(lab, entry, message):
+    write(lab, LABELS, [entry])
+    done = lab("eval", "texts.yaml")
+    assert done.code == 2
+    assert message in " ".join(done.err.split())
+    assert not list((lab.path / "runs").glob("*")) if (lab.path / "runs").exists() else True
+
+
+def test_a_file_of_single_texts_says_what_is_missing_where_responses_are_ranked(lab):
+    write(lab, {"mode": "rank"}, TEXTS)
+    done = lab("eval", "texts.yaml")
+    assert done.code == 2
+    assert "set judging.mode" in done.err
