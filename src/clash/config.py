@@ -881,7 +881,7 @@ class PromptEntry(Strict):
                 raise ValueError(f"label {self.label!r} is not one of {', '.join(sorted(choices))}")
 
     @property
-    def texts(self) -> dict[str, str]:
+    def texts(self) -> dict[str, str | list[str] | list[Turn]]:
         """The texts that are there, by candidate; a single ``response`` has that name."""
         return self.responses if self.response is None else {SOLE: self.response}
 

@@ -107,7 +107,9 @@ def presentations(
         pages = _single_texts(item_id, texts, spans, visible, judges, config, seed, judging)
         for page in pages:
             name = page.blinding.labels["A0"]
-            yield replace(page, turns={"A0": visible_turns[name]}) if name in visible_turns else page
+            yield (
+                replace(page, turns={"A0": visible_turns[name]}) if name in visible_turns else page
+            )
         return
     apart = [
         judge for judge in judges if not excluded_candidates.get(judge, _NOBODY).isdisjoint(texts)

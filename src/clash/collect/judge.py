@@ -198,6 +198,7 @@ def prompt_of(
             plan.config.judging,
             nonce=nonce,
             code=code,
+            goal=plan.goal(item),
         )
     return judge_prompt.render_prompt(
         item,

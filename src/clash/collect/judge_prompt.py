@@ -236,9 +236,7 @@ def section(name: str, text: str | None) -> str:
     return f"<{name}>\n{defuse_delimiters(text)}\n</{name}>\n" if text else ""
 
 
-def response_block(
-    label: str, presentation: Presentation, nonce: str, flags: list[str]
-) -> str:
+def response_block(label: str, presentation: Presentation, nonce: str, flags: list[str]) -> str:
     """A response between its delimiters; a conversation has a block for each turn."""
     turns = presentation.turns.get(label, ())
     if not turns:
@@ -261,6 +259,7 @@ def _delimit(name: str, place: str, text: str, nonce: str) -> str:
 
 
 def note_on_turns(templates: Templates, presentation: Presentation) -> str:
+    """How to read responses of several turns."""
     has_user = any(turn.user is not None for turns in presentation.turns.values() for turn in turns)
     note = (
         " The user's later messages differ from response to response; they stand in `prompt` blocks"
