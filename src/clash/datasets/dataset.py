@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
+from clash.config import SOLE
 from clash.errors import InputError
 from clash.files.inputs import without_gz
 from clash.labels import TIE, ItemLabel, Truth
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.datasets.record_files import SourceRow
-
-
-SOLE = "response"
-"""The candidate of an item whose single text people labelled by itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.datasets.dataset import SOLE, Dataset, DatasetBuilder
+from clash.config import SOLE
+from clash.datasets.dataset import Dataset, DatasetBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
