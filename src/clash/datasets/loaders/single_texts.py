@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.config import SOLE
-from clash.datasets.dataset import Dataset, DatasetBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from clash.datasets.dataset import Dataset, DatasetBuilder
     from clash.datasets.record_files import SourceRow
 
 WIKIQA = frozenset({"question_id", "question", "answer", "label"})
