@@ -163,6 +163,8 @@ class _Repetition:
     def _script(self, item: Item, candidate: Candidate) -> Script:
         """The turns of an item, or all in one call where the run was made so."""
         script = self.plan.script(item)
+        if len(script.parts) == 1:
+            return script
         call = self.record.calls.get(call_id("generate", item.item_id, candidate.id))
         request = response_request(script.at_once.parts[0], item, candidate, self.plan.config)
         is_at_once = call is not None and call.request_hash == request.hash(candidate.model)
