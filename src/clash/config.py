@@ -23,7 +23,8 @@ from pydantic import (
     model_validator,
 )
 
-from clash.records import Criterion, Role, Turn, UserGoal, transcript, weigh_names
+from clash.conversations import transcript
+from clash.records import Criterion, Role, Turn, UserGoal, weigh_names
 from clash.secrets.destinations import Source
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import msgspec
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 SCHEMA_VERSION = 1
 
@@ -193,7 +193,7 @@ class Response(Record):
 
     Attributes:
         turns: the conversation, where the user has several turns; ``text`` is then the
-            :func:`transcript` of the answers, cost, tokens and latency are sums over the turns, and
+            :func:`~clash.conversations.transcript` of the answers, cost, tokens and latency are sums over the turns, and
             ``call_id`` is the last call. One that failed has the turns before the failure.
     """
 
@@ -210,41 +210,6 @@ class Response(Record):
     error: str | None = None
     call_id: str | None = None
     turns: list[AnsweredTurn] = Field(default=[], exclude_if=not_)
-
-
-def transcript(texts: Sequence[str]) -> str:
-    """Several turns of one side as one text; a single turn is itself."""
-    if len(texts) == 1:
-        return texts[0]
-    return "\n\n".join(f"{_heading(n)}{text}" for n, text in enumerate(texts, start=1))
-
-
-def transcript_starts(texts: Sequence[str]) -> list[int]:
-    """Where each of the texts begins in their :func:`transcript`."""
-    if len(texts) == 1:
-        return [0]
-    starts, end = [], 0
-    for number, text in enumerate(texts, start=1):
-        starts.append(end + len(_heading(number)))
-        end = starts[-1] + len(text) + len("\n\n")
-    return starts
-
-
-def injected(item_id: str, candidate: str, answer: str | Sequence[AnsweredTurn] | None) -> Response:
-    """A response that came with the prompts: a text, or the turns of a conversation."""
-    turns = [] if answer is None or isinstance(answer, str) else list(answer)
-    text = transcript([turn.text for turn in turns]) if turns else answer
-    return Response(
-        item_id=item_id,
-        candidate=candidate,
-        text=text,
-        source="injected",
-        turns=turns if len(turns) > 1 else [],
-    )
-
-
-def _heading(turn: int) -> str:
-    return f"[Turn {turn}]\n"
 
 
 class Scrub(BaseModel):

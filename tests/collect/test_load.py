@@ -192,3 +192,16 @@ def test_criteria_may_be_names_alone(tmp_path):
     mixed = "- {prompt: Hi, criteria: [Accuracy, {name: Clarity, weight: 1}]}\n"
     with pytest.raises(InputError, match="criteria"):
         load(wrote(tmp_path, "q.yaml", mixed))
+
+
+def test_a_question_of_mt_bench_is_a_conversation(tmp_path):
+    line = '{"question_id": 101, "category": "math", "turns": ["Add.", "Double it."], "reference": ["3", "6"]}'
+    file = tmp_path / "question.jsonl"
+    file.write_text(line + "\n", encoding="utf-8")
+    (item,) = load(file).items
+    assert (item.item_id, item.tags) == ("101", ["math"])
+    assert [(turn.role, turn.content) for turn in item.turns] == [
+        ("user", "Add."),
+        ("user", "Double it."),
+    ]
+    assert item.reference == "[Turn 1]\n3\n\n[Turn 2]\n6"

@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from clash.datasets import catalogue, loaders
+from clash.datasets.dataset import to_prompts
 from clash.errors import InputError
 
 
@@ -87,8 +88,12 @@ def test_mt_bench_merges_both_orders_and_all_annotators_of_a_pair(tmp_path):
     assert first.tags == ["writing", "turn-1"]
     assert (first.cluster, second.cluster, third.cluster) == ("q81", "q81", "q121")
     assert second.label == "tie"
-    assert "question 81" in second.prompt
-    assert "and then?" in second.prompt
+    assert [(turn.role, turn.content) for turn in second.turns] == [
+        ("user", "question 81"),
+        ("user", "and then?"),
+    ]
+    line = json.loads([*to_prompts(dataset)][1])
+    assert line["responses"]["gpt-4"] == ["gpt-4 first", "gpt-4 second"]
     assert "gpt-4 second" in said(dataset)[second.item_id][1]["gpt-4"]
     assert third.tags[0] == "coding"
     assert third.label == "tie"

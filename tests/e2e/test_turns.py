@@ -184,3 +184,64 @@ def test_turns_are_played_in_batches_one_after_the_other(lab: Lab) -> None:
         (model, 2) for model in ("openai/one", "anthropic/two", "google/three") for _ in range(2)
     )
     assert lab.here("verify", run.path).code == 0
+
+
+def test_imported_conversations_are_judged_turn_by_turn(lab: Lab) -> None:
+    lab.server.answer = answers()
+    lab.panel({"model": "openrouter/judge", "price": PRICE})
+
+    def said(model: str) -> list[dict[str, str]]:
+        turns = [("First?", f"{model} to the first"), ("Second?", f"{model} to the second")]
+        return [
+            {"role": role, "content": text}
+            for turn in turns
+            for role, text in zip(("user", "assistant"), turn, strict=True)
+        ]
+
+    votes = [
+        {
+            "question_id": 80 + n, "model_a": "ada", "model_b": "bob", "winner": "model_a",
+            "judge": "expert", "turn": 2, "conversation_a": said("ada"),
+            "conversation_b": said("bob"),
+        }
+        for n in (1, 2)
+    ]  # fmt: skip
+    lab.write("votes.jsonl", "".join(json.dumps(vote) + "\n" for vote in votes))
+    words = ("--panel", "panel.yaml", "--criteria", "none", "--yes")
+    done = lab.here("validate", "votes.jsonl", *words, "--run-id", "votes")
+    assert done.code == 0, done.err
+    run = lab.folder("votes")
+    blocks = {block[:3] + block[4:] for block in BLOCK.findall(page_of(run, "q81-t2-ada-bob"))}
+    texts = {text for *_, text in blocks}
+    assert texts == {f"{name} to the {n}" for name in ("ada", "bob") for n in ("first", "second")}
+    assert lab.here("verify", run.path).code == 0
+    own = [*said("cho")[1:2], {"role": "user", "content": "My own?"}, *said("cho")[3:]]
+    entry = {"prompt": "First?", "responses": {"cho": own, "dee": "One answer alone."}}
+    lab.write("prompts.yaml", [entry])
+    page = page_of(lab.judged(*WORDS), "q1")
+    assert sorted(block[0] for block in BLOCK.findall(page)) == ["prompt", "response", "response"]
+    assert "One answer alone." in page
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"turns": ["One?", " "]}, "turns must be user messages"),
+        ({"turns": ["One?", "Two?"], "responses": {"a": ["x"], "b": ["x", "y"]}}, "1 answer to 2"),
+        ({"prompt": "One?", "user": {"turns": 3}}, "without a goal"),
+        ({"prompt": "One?", "user": {"goal": "g"}}, "without a model"),
+        ({"prompt": "One?", "user": {"goal": "g", "model": "nobody"}}, "expected provider/model"),
+        (
+            {"turns": ["1?", "2?"], "user": {"goal": "g", "model": "openai/u", "turns": 2}},
+            "2 user messages already",
+        ),
+    ],
+)
+def test_a_conversation_that_cannot_be_played_is_refused(
+    lab: Lab, entry: dict[str, Any], message: str
+) -> None:
+    lay(lab, "openrouter/one", "openrouter/two")
+    lab.write("prompts.yaml", [entry])
+    done = lab.here("eval", *WORDS, "--dry-run")
+    assert done.code == 2
+    assert message in done.err

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 from clash.collect.authorship import claims
 from clash.collect.normalise import normalise
-from clash.records import Blinding, Scrub, transcript_starts
+from clash.conversations import transcript_starts
+from clash.records import Blinding, Scrub
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

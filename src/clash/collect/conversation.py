@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.records import AnsweredTurn, Turn
-from clash.wording import plural
+from clash.conversations import conversation_parts
+from clash.records import Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from clash.config import SimulatedUser
-    from clash.records import Item
+    from clash.records import AnsweredTurn, Item
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Script:
     @classmethod
     def of(cls, item: Item, user: SimulatedUser | None = None) -> Script:
         """The script of an item."""
-        return cls(tuple(_parts(item.turns)), user)
+        return cls(tuple(conversation_parts(item.turns)), user)
 
     @property
     def is_conversation(self) -> bool:
@@ -67,49 +67,9 @@ class Script:
         return self.parts[number] if user is None else (Turn(role="user", content=user),)
 
 
-def _parts(messages: Sequence[Turn]) -> Iterator[tuple[Turn, ...]]:
-    part: list[Turn] = []
-    for number, message in enumerate(messages):
-        part.append(message)
-        if message.role != "user":
-            continue
-        later = (turn.role for turn in messages[number + 1 :] if turn.role != "system")
-        if next(later, "user") == "user":
-            yield tuple(part)
-            part = []
-
-
 def numbered(messages: Sequence[Turn]) -> Iterator[tuple[str, str]]:
     """The messages with their roles; those that a candidate answers also have the turn's number."""
-    for number, part in enumerate(_parts(messages), start=1):
+    for number, part in enumerate(conversation_parts(messages), start=1):
         *earlier, last = part
         yield from ((turn.role, turn.content) for turn in earlier)
         yield f"{last.role}, turn {number}", last.content
-
-
-def answered_turns(item: Item, answer: Sequence[str] | Sequence[Turn]) -> list[AnsweredTurn]:
-    """The turns of an injected conversation.
-
-    Args:
-        item: what was asked.
-        answer: an answer for each user message of the item; or the messages that follow its only
-            one, which begin and end with the assistant.
-
-    Raises:
-        ValueError: there are fewer or more, or roles do not alternate.
-    """
-    expected = len(Script.of(item).parts)
-    texts = [part if isinstance(part, str) else part.content for part in answer]
-    if all(isinstance(part, str) for part in answer):
-        if len(texts) != expected:
-            raise ValueError(f"has {len(texts)} answers to {plural(expected, 'user message')}")
-        return [AnsweredTurn(text=text) for text in texts]
-    roles = [part.role for part in answer if isinstance(part, Turn)]
-    if expected > 1:
-        raise ValueError(f"repeats user messages, of which the prompt has {expected}")
-    if len(roles) % 2 == 0 or roles != ["assistant", "user"] * (len(roles) // 2) + ["assistant"]:
-        raise ValueError("must begin and end with the assistant, and roles must alternate")
-    users = [None, *texts[1::2]]
-    return [
-        AnsweredTurn(user=user, text=text) for user, text in zip(users, texts[::2], strict=True)
-    ]

@@ -13,8 +13,9 @@ from clash.collect.judge import prompt_of, request_of
 from clash.collect.judge_prompt import longer
 from clash.collect.plan import GENERATION_TOKENS
 from clash.collect.simulated_user import USER_TOKENS, user_request
+from clash.conversations import injected
 from clash.providers import can_batch, prices
-from clash.records import AnsweredTurn, Blinding, injected
+from clash.records import AnsweredTurn, Blinding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

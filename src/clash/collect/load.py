@@ -6,14 +6,14 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from clash.collect.conversation import answered_turns
 from clash.config import SINGLE, PromptEntry
+from clash.conversations import injected, read_answer, user_messages
 from clash.datasets.dataset import free_id
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
 from clash.files.csv_reader import read_csv
 from clash.files.inputs import without_gz
-from clash.records import Item, Response, Turn, candidates_of, injected
+from clash.records import Item, Response, candidates_of
 from clash.secrets.redaction import REPLACEMENT
 from clash.store.secrecy import without_secrets
 from clash.wording import plural
@@ -155,13 +155,10 @@ def _entries(
 
 
 def _item(entry: PromptEntry, item_id: str) -> Item:
-    turns = entry.turns or []
+    fields: dict[str, Any] = {"prompt": entry.prompt, "messages": entry.messages}
     return Item(
         item_id=item_id,
-        prompt=turns[0] if len(turns) == 1 else entry.prompt,
-        messages=[Turn(role="user", content=text) for text in turns]
-        if len(turns) > 1
-        else entry.messages,
+        **(fields if entry.turns is None else user_messages(entry.turns)),
         system=entry.system,
         reference=entry.reference,
         tags=entry.tags,
@@ -174,11 +171,8 @@ def _item(entry: PromptEntry, item_id: str) -> Item:
 
 def _responses(document: Document, entry: PromptEntry, item: Item) -> Iterator[Response]:
     for candidate, answer in entry.texts.items():
-        if isinstance(answer, str):
-            yield injected(item.item_id, candidate, answer)
-            continue
         try:
-            yield injected(item.item_id, candidate, answered_turns(item, answer))
+            yield injected(item.item_id, candidate, read_answer(item.turns, answer))
         except ValueError as error:
             raise document.error(
                 f"the conversation of {candidate!r} {error}",

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from clash.collect.calling import Ask, ModelStopError, call_id
 from clash.collect.plan import GENERATION_TOKENS
 from clash.collect.simulated_user import next_message, user_request
+from clash.conversations import transcript
 from clash.errors import ClashError
 from clash.providers.base import Request
-from clash.records import AnsweredTurn, Response, Tokens, Turn, transcript
+from clash.records import AnsweredTurn, Response, Tokens, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,6 +15,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from clash.config import SOLE
+from clash.conversations import injected, read_answer, user_messages, written_answer
 from clash.errors import InputError
 from clash.files.inputs import without_gz
 from clash.labels import TIE, ItemLabel, Truth
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from clash.conversations import Answer
     from clash.datasets.record_files import SourceRow
 
 
@@ -157,8 +159,8 @@ class DatasetBuilder:
         self,
         row: SourceRow,
         item_id: str,
-        prompt: str | None,
-        texts: Mapping[str, str | None],
+        prompt: str | Sequence[str] | None,
+        texts: Mapping[str, Answer | None],
         *,
         label: str | None = None,
         labels: Sequence[Label] = (),
@@ -171,9 +173,9 @@ class DatasetBuilder:
         Args:
             row: where it stands, for errors.
             item_id: a name of its own; of several with one name the first counts.
-            prompt: what was asked.
+            prompt: what was asked; a list has a message for each turn.
             texts: response by candidate, in the order of the source; an empty text is a response,
-                null is none.
+                null is none; a list has an answer for each turn.
             label: the winner, or ``tie``; or a class.
             labels: the decision of each annotator.
             facts: what the source says beside it.
@@ -181,23 +183,29 @@ class DatasetBuilder:
             fields: further fields of :class:`~clash.records.Item`.
 
         Raises:
-            InputError: the label is not one of the candidates.
+            InputError: the label is not one of the candidates, or a conversation lacks a turn.
         """
         if item_id in self._items:
             return self.exclude(item_id, "the id appears twice")
         if label is not None and not is_class and label not in (*texts, TIE):
             raise row.error(f"the label {label!r} is not one of {', '.join(texts)}, {TIE}", "label")
-        prompt, texts = self._clean_text(prompt), {k: self._clean_text(v) for k, v in texts.items()}
-        item = Item(item_id=item_id, prompt=prompt, label=label, **fields)
+        if prompt is not None:
+            questions = [prompt] if isinstance(prompt, str) else prompt
+            fields |= user_messages([self._clean(text) for text in questions])
+        item = Item(item_id=item_id, label=label, **fields)
         if not any(turn.content.strip() for turn in item.turns):
             return self.exclude(item_id, "the prompt is empty")
         if None in texts.values():
             return self.exclude(item_id, "a response is missing")
         self._items[item_id] = item
-        self._responses += [
-            Response(item_id=item_id, candidate=candidate, text=text, source="injected")
-            for candidate, text in texts.items()
-        ]
+        try:
+            self._responses += [
+                injected(item_id, name, read_answer(item.turns, self._clean_answer(answer)))
+                for name, answer in texts.items()
+                if answer is not None
+            ]
+        except ValueError as error:
+            raise row.error(f"a conversation {error}", "responses") from None
         self._labels += labels
         if facts is not None:
             self._facts[item_id] = facts
@@ -220,12 +228,21 @@ class DatasetBuilder:
             notes=notes,
         )
 
-    def _clean_text(self, text: str | None) -> str | None:
-        if text is None:
-            return None
+    def _clean(self, text: str) -> str:
+        """A text without what is no Unicode."""
         clean = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         self._n_cleaned += clean != text
         return clean
+
+    def _clean_answer(self, answer: Answer) -> Answer:
+        if isinstance(answer, str):
+            return self._clean(answer)
+        return [
+            self._clean(part)
+            if isinstance(part, str)
+            else part.model_copy(update={"content": self._clean(part.content)})
+            for part in answer
+        ]
 
 
 def _turns_of(item: Item) -> tuple[tuple[str, str], ...]:
@@ -272,20 +289,22 @@ def exact_repeats(
 
 def to_prompts(dataset: Dataset) -> Iterator[str]:
     """The items as lines of a prompts file in JSON Lines."""
-    texts = dataset.texts()
+    answers: dict[str, dict[str, Any]] = {item.item_id: {} for item in dataset.items}
+    for response in dataset.responses:
+        if response.text is not None:
+            answers[response.item_id][response.candidate] = written_answer(response)
     for item in dataset.items:
         entry = item.model_dump(
-            include={"prompt", "messages", "system", "reference", "tags", "label", "group"},
+            include={"prompt", "messages", "user", "system", "reference", "tags", "label", "group"},
             exclude_defaults=True,
         )
-        responses = {k: text for k, text in texts[item.item_id].items() if text is not None}
-        line = {"id": item.item_id, **entry, **_responses_of(responses)}
+        line = {"id": item.item_id, **entry, **_responses_of(answers[item.item_id])}
         if item.text_labels is not None:
             line["labels"] = item.text_labels
         yield json.dumps(line, ensure_ascii=False)
 
 
-def _responses_of(responses: dict[str, str]) -> dict[str, Any]:
+def _responses_of(responses: dict[str, Any]) -> dict[str, Any]:
     """Responses as a prompts file names them: one text alone has no name, and no text no field."""
     if set(responses) == {SOLE}:
         return {"response": responses[SOLE]}

@@ -11,9 +11,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from clash.conversations import transcript
 from clash.errors import ClashError, RunFolderError
 from clash.files import run_files
-from clash.records import transcript
 from clash.store import chain, layout
 from clash.store.manifest import digest, manifest_text, seal_file, sha256_json, sha256_text
 

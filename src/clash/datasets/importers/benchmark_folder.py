@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clash.conversations import transcript
 from clash.datasets import record_files
-from clash.records import transcript
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

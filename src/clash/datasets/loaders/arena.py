@@ -19,7 +19,7 @@ from clash.datasets.dataset import Dataset, DatasetBuilder, ItemFacts, distinct_
 from clash.datasets.loaders.conversation import read_dialogue
 from clash.errors import InputError
 from clash.labels import BOTH_BAD, TIE
-from clash.records import Label, transcript
+from clash.records import Label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,7 +39,7 @@ _WINNERS: dict[str, int | str] = {
 
 
 def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """The battles of the 100k set and its kin; a conversation of several turns is a transcript.
+    """The battles of the 100k set and its kin; a conversation of several turns is shown whole.
 
     Raises:
         InputError: a record is not of this schema.
@@ -105,8 +105,8 @@ def _add(
     builder.add(
         row,
         item_id,
-        transcript(questions),
-        dict(zip(models, map(transcript, answers), strict=True)),
+        questions,
+        dict(zip(models, answers, strict=True)),
         label=TIE if outcome == BOTH_BAD else outcome,
         labels=[Label(item_id=item_id, annotator=_voter(row), winner=outcome)],
         facts=ItemFacts(

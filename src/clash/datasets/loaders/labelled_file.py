@@ -5,9 +5,10 @@ Columns, with the names that are understood (the first that has a value counts):
 | what | names |
 | --- | --- |
 | id | ``item_id``, ``id``, ``pair_id``, ``question_id``; else one of the row's number |
-| prompt | ``prompt``, ``question``, ``instruction``, ``input``, ``query``; or ``messages`` |
+| prompt | ``prompt``, ``question``, ``instruction``, ``input``, ``query``; or ``messages``; \
+or ``turns``: the user's messages |
 | the responses | ``response_a`` and ``response_b`` (or ``response_A``, ``output_1``, ``response1``, \
-``answer_a``); or ``responses``: an object, text by candidate |
+``answer_a``); or ``responses``: an object, text by candidate, or the answers turn by turn |
 | who wrote them | ``model_a`` and ``model_b`` (or ``generator_1``, ``model_1``) |
 | the label | ``label``, ``winner``, ``preference``: ``A``, ``B``, ``tie``, ``model_a``, ``A>B``, \
 1 or 2, or a candidate's name |
@@ -20,13 +21,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from clash.datasets.dataset import Dataset, DatasetBuilder, distinct_names, free_id, majority
 from clash.labels import BOTH_BAD, TIE
-from clash.records import Label
+from clash.records import Label, Turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from clash.conversations import Answer
     from clash.datasets.record_files import SourceRow
 
 _ID = ("item_id", "id", "pair_id", "question_id")
@@ -43,11 +47,14 @@ _SECOND = {"b", "model_b", "response_b", "output_2", "2", "2.0", "b>a", "b>>a", 
 _TIES = {"tie", "c", "draw", "equal", "a=b", "b=a", "1.5"}
 _BOTH_BAD = {"both bad", "both_bad", "tie (bothbad)", "bothbad"}
 
+_ANSWERS: TypeAdapter[list[str] | list[Turn]] = TypeAdapter(list[str] | list[Turn])
+_QUESTIONS = TypeAdapter(list[str])
+
 
 @dataclass
 class _LabelledPair:
     row: SourceRow
-    texts: dict[str, str | None]
+    texts: dict[str, Answer | None]
     winners: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -74,7 +81,7 @@ def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
 def _same_pair(
     entry: _LabelledPair,
     row: SourceRow,
-    texts: dict[str, str | None],
+    texts: dict[str, Answer | None],
     winners: list[tuple[str, str]],
 ) -> None:
     """A further row of an item must be another annotator's, on the same responses."""
@@ -96,7 +103,7 @@ def _add(builder: DatasetBuilder, item_id: str, entry: _LabelledPair) -> None:
     builder.add(
         row,
         item_id,
-        None if messages is not None else row.text(*_PROMPT),
+        None if messages is not None else _questions(row),
         entry.texts,
         label=majority([winner for _, winner in entry.winners]),
         labels=[
@@ -109,15 +116,35 @@ def _add(builder: DatasetBuilder, item_id: str, entry: _LabelledPair) -> None:
     return None
 
 
-def _texts(row: SourceRow) -> dict[str, str | None]:
+def _texts(row: SourceRow) -> dict[str, Answer | None]:
     by_name = row.get("responses")
     if isinstance(by_name, dict):
         if len(by_name) < 2:
             raise row.error("expected at least two responses", "responses")
-        return {str(name): text for name, text in by_name.items()}
+        return {str(name): _answer(row, answer) for name, answer in by_name.items()}
     models = distinct_names([row.optional(*names) for names in _MODELS])
     texts = (row.verbatim(*names) for names in _RESPONSES)
     return dict(zip(models, texts, strict=True))
+
+
+def _questions(row: SourceRow) -> str | list[str]:
+    if row.get("turns") is None:
+        return row.text(*_PROMPT)
+    try:
+        return _QUESTIONS.validate_python(row.get("turns"))
+    except ValidationError:
+        raise row.error("expected a list of the user's messages", "turns") from None
+
+
+def _answer(row: SourceRow, answer: object) -> Answer | None:
+    """A text, the answers turn by turn, or the messages after the prompt."""
+    if answer is None or isinstance(answer, str):
+        return answer
+    try:
+        return _ANSWERS.validate_python(answer)
+    except ValidationError:
+        problem = "a response is a text, a list of answers or a list of messages"
+        raise row.error(problem, "responses") from None
 
 
 def _winners(row: SourceRow, candidates: list[str]) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from clash.datasets.dataset import Dataset, DatasetBuilder, ItemFacts, majority
 from clash.datasets.loaders.conversation import read_dialogue
-from clash.records import Label, transcript
+from clash.records import Label
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,8 +38,8 @@ _PER_CATEGORY = 10
 @dataclass
 class _ModelPair:
     row: SourceRow
-    prompt: str
-    texts: dict[str, str]
+    questions: list[str]
+    texts: dict[str, list[str]]
     tags: list[str]
     facts: ItemFacts
     group: str
@@ -50,7 +50,7 @@ def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     """The items: a question's turn and two models, in alphabetical order.
 
     The label is what most annotators said; a shared first place is a tie. A second turn shows
-    both turns of both sides.
+    the whole conversation of both sides.
 
     Raises:
         InputError: a record is not of this schema.
@@ -82,12 +82,12 @@ def _pair(row: SourceRow) -> tuple[str, _ModelPair]:
         read_dialogue(row, "conversation_a", turns=turn),
         read_dialogue(row, "conversation_b", turns=turn),
     )
-    answers = {model_a: transcript(a.answers), model_b: transcript(b.answers)}
+    answers = {model_a: a.answers, model_b: b.answers}
     tags = [f"turn-{turn}"]
     topic = category(question)
     pair = _ModelPair(
         row=row,
-        prompt=transcript(a.questions),
+        questions=a.questions,
         texts={model: answers[model] for model in sorted(answers)},
         tags=[topic, *tags] if topic else tags,
         facts=ItemFacts(language="English", anonymous=True, turns=turn),
@@ -110,7 +110,7 @@ def _add(builder: DatasetBuilder, item_id: str, pair: _ModelPair) -> None:
     builder.add(
         pair.row,
         item_id,
-        pair.prompt,
+        pair.questions,
         pair.texts,
         label=majority(list(pair.winners.values())),
         labels=[
