@@ -409,8 +409,8 @@ class SimulatedUser(ModelRef):
         if goal.model in (None, self.model):
             return self.model_copy(update=changes)
         # Another model is not reached by this one's address and key.
-        own = {"goal": self.goal, "turns": self.turns, **changes}
-        return SimulatedUser(**own).chosen_by("file")
+        fields = {"goal": self.goal, "turns": self.turns, **changes}
+        return SimulatedUser(**fields).chosen_by("file")
 
 
 class CriteriaConfig(SourcedSection):

@@ -62,7 +62,9 @@ def _heading(turn: int) -> str:
     return f"[Turn {turn}]\n"
 
 
-def injected(item_id: str, candidate: str, answer: str | Sequence[AnsweredTurn] | None) -> Response:
+def injected_response(
+    item_id: str, candidate: str, answer: str | Sequence[AnsweredTurn] | None
+) -> Response:
     """A response that came with the prompts: a text, or the turns of a conversation."""
     turns = [] if answer is None or isinstance(answer, str) else list(answer)
     text = transcript([turn.text for turn in turns]) if turns else answer
@@ -88,17 +90,17 @@ def read_answer(messages: Sequence[Turn], answer: Answer) -> str | list[Answered
     """
     if isinstance(answer, str):
         return answer
-    expected = len(list(conversation_parts(messages)))
+    n_questions = len(list(conversation_parts(messages)))
     texts = [part if isinstance(part, str) else part.content for part in answer]
     if all(isinstance(part, str) for part in answer):
-        if len(texts) != expected:
+        if len(texts) != n_questions:
             raise ValueError(
-                f"has {plural(len(texts), 'answer')} to {plural(expected, 'user message')}"
+                f"has {plural(len(texts), 'answer')} to {plural(n_questions, 'user message')}"
             )
         return [AnsweredTurn(text=text) for text in texts]
     roles = [part.role for part in answer if isinstance(part, Turn)]
-    if expected > 1:
-        raise ValueError(f"repeats user messages, of which the prompt has {expected}")
+    if n_questions > 1:
+        raise ValueError(f"repeats user messages, of which the prompt has {n_questions}")
     if roles != ["assistant", "user"] * (len(roles) // 2) + ["assistant"]:
         raise ValueError("must begin and end with the assistant, and roles must alternate")
     users = [None, *texts[1::2]]

@@ -67,7 +67,7 @@ class Script:
         return self.parts[number] if user is None else (Turn(role="user", content=user),)
 
 
-def numbered(messages: Sequence[Turn]) -> Iterator[tuple[str, str]]:
+def role_texts(messages: Sequence[Turn]) -> Iterator[tuple[str, str]]:
     """The messages with their roles; those that a candidate answers also have the turn's number."""
     for number, part in enumerate(conversation_parts(messages), start=1):
         *earlier, last = part

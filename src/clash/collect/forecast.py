@@ -13,7 +13,7 @@ from clash.collect.judge import prompt_of, request_of
 from clash.collect.judge_prompt import longer
 from clash.collect.plan import GENERATION_TOKENS
 from clash.collect.simulated_user import USER_TOKENS, user_request
-from clash.conversations import injected
+from clash.conversations import injected_response
 from clash.providers import can_batch, prices
 from clash.records import AnsweredTurn, Blinding
 
@@ -327,7 +327,7 @@ def _placeholders(plan: Plan) -> Iterator[Response]:
     for item, candidate in plan.missing():
         script = plan.script(item)
         turns = next(_earlier_turns(script, script.most_turns, candidate, plan))
-        yield injected(item.item_id, candidate.id, turns)
+        yield injected_response(item.item_id, candidate.id, turns)
 
 
 def _criteria(item: Item, plan: Plan) -> Sequence[Criterion]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from clash.collect.conversation import numbered
+from clash.collect.conversation import role_texts
 from clash.collect.defusing import defuse, defuse_delimiters
 from clash.collect.jsontext import is_object
 from clash.providers.base import JudgeTask, Request
@@ -170,7 +170,7 @@ def conversation(
         return defuse_delimiters(turns[0].content)
     lines = [f"[system]\n{system}"] if system else []
     lines += [f"[what the user wants to reach]\n{goal}"] if goal else []
-    messages = numbered(turns) if numbers else ((turn.role, turn.content) for turn in turns)
+    messages = role_texts(turns) if numbers else ((turn.role, turn.content) for turn in turns)
     lines += [f"[{role}]\n{content}" for role, content in messages]
     return defuse_delimiters("\n\n".join(lines))
 
@@ -244,18 +244,22 @@ def response_block(label: str, presentation: Presentation, nonce: str, flags: li
         return _delimit("response", f'label="{label}"', text, nonce)
     blocks = []
     for number, turn in enumerate(turns, start=1):
-        place = f'label="{label}" turn="{number}"'
-        found: list[str] = []
+        attributes = f'label="{label}" turn="{number}"'
+        turn_flags: list[str] = []
         if turn.user is not None:
-            blocks.append(_delimit("prompt", place, defuse(turn.user, nonce, label, found), nonce))
-        blocks.append(_delimit("response", place, defuse(turn.text, nonce, label, found), nonce))
-        flags += (f"{flag} in turn {number}" for flag in found)
+            blocks.append(
+                _delimit("prompt", attributes, defuse(turn.user, nonce, label, turn_flags), nonce)
+            )
+        blocks.append(
+            _delimit("response", attributes, defuse(turn.text, nonce, label, turn_flags), nonce)
+        )
+        flags += (f"{flag} in turn {number}" for flag in turn_flags)
     return "\n\n".join(blocks)
 
 
-def _delimit(name: str, place: str, text: str, nonce: str) -> str:
+def _delimit(name: str, attributes: str, text: str, nonce: str) -> str:
     body = text if text.strip() else "(the response is empty)"
-    return f'<{name} {place} nonce="{nonce}">\n{body}\n</{name} nonce="{nonce}">'
+    return f'<{name} {attributes} nonce="{nonce}">\n{body}\n</{name} nonce="{nonce}">'
 
 
 def note_on_turns(templates: Templates, presentation: Presentation) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clash.config import SINGLE, PromptEntry
-from clash.conversations import injected, read_answer, user_messages
+from clash.conversations import injected_response, read_answer, user_messages
 from clash.datasets.dataset import free_id
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
@@ -172,7 +172,7 @@ def _item(entry: PromptEntry, item_id: str) -> Item:
 def _responses(document: Document, entry: PromptEntry, item: Item) -> Iterator[Response]:
     for candidate, answer in entry.texts.items():
         try:
-            yield injected(item.item_id, candidate, read_answer(item.turns, answer))
+            yield injected_response(item.item_id, candidate, read_answer(item.turns, answer))
         except ValueError as error:
             raise document.error(
                 f"the conversation of {candidate!r} {error}",

@@ -210,9 +210,9 @@ class _Conversation:
         try:
             return await self._caller.ask(ask)
         except ModelStopError as error:
-            who = "the simulated user: " if user is not None else ""
+            speaker = "the simulated user: " if user is not None else ""
             name, _, message = str(error).partition(": ")
-            raise _TurnFailedError(f"{name}: {who}{message}") from None
+            raise _TurnFailedError(f"{name}: {speaker}{message}") from None
 
     def _response(self, error: str | None, last: Call | None) -> Response:
         """The record of the conversation, with sums over its turns.

@@ -15,7 +15,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from clash.config import SOLE
-from clash.conversations import injected, read_answer, user_messages, written_answer
+from clash.conversations import injected_response, read_answer, user_messages, written_answer
 from clash.errors import InputError
 from clash.files.inputs import without_gz
 from clash.labels import TIE, ItemLabel, Truth
@@ -200,7 +200,9 @@ class DatasetBuilder:
         self._items[item_id] = item
         try:
             self._responses += [
-                injected(item_id, name, read_answer(item.turns, self._clean_answer(answer)))
+                injected_response(
+                    item_id, name, read_answer(item.turns, self._clean_answer(answer))
+                )
                 for name, answer in texts.items()
                 if answer is not None
             ]

@@ -112,12 +112,12 @@ def _response(console: Console, walk: Walk, candidate: str) -> None:
 
 
 def _turns(console: Console, turns: Sequence[AnsweredTurn]) -> None:
-    """Each turn under its place, with what a simulated user said before."""
-    for place, turn in enumerate(turns, start=1):
+    """Each turn under its index, with what a simulated user said before."""
+    for index, turn in enumerate(turns, start=1):
         if turn.user is not None:
-            _text(console, f"[user, turn {place}] {turn.user}")
+            _text(console, f"[user, turn {index}] {turn.user}")
         facts = [money(turn.cost_usd), seconds(turn.latency_s)]
-        _text(console, f"[turn {place}] {', '.join(facts)}", style="dim")
+        _text(console, f"[turn {index}] {', '.join(facts)}", style="dim")
         _text(console, turn.text)
 
 
