@@ -452,12 +452,15 @@ class BlindingConfig(Strict):
     Attributes:
         controls: number of attacked control items that are judged beside the prompts
             (``clash redteam``), each with its clean form; they never count in a result.
+        show_names: tell the judges who wrote each response: the unblinded arm of
+            ``clash favouritism``, no way to judge models.
     """
 
     per_judge: bool = False
     both_orders: bool = False
     scrub: Literal["mask", "flag", "off"] = "mask"
     controls: int = Field(default=0, ge=0, le=1000)
+    show_names: bool = Field(default=False, exclude_if=not_)
 
 
 JudgingMode = Literal["rank", "label", "score"]

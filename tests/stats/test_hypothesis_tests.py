@@ -406,3 +406,30 @@ def test_a_difference_of_rates_on_few_items_stays_between_minus_1_and_1():
     assert (few.difference.low, few.difference.high) == (pytest.approx(2 / 3 - 1.434, abs=1e-3), 1)
     # Other quantities have no such bounds.
     assert tests.paired_difference([10, 12, 0], [0, 0, 0]).difference.high > 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_signed_ranks_are_scipys(seed):
+    from scipy.stats import wilcoxon
+
+    from clash.stats.hypothesis_tests import wilcoxon_signed_rank
+
+    rng = np.random.default_rng(seed)
+    x, y = rng.normal(size=18), rng.normal(0.4, 1, size=18)
+    assert wilcoxon_signed_rank(x, y).p == pytest.approx(wilcoxon(x, y, mode="exact").pvalue)
+    x, y = rng.normal(size=400), rng.normal(0.1, 1, size=400)
+    expected = wilcoxon(x, y, mode="approx", correction=False).pvalue
+    assert wilcoxon_signed_rank(x, y).p == pytest.approx(expected)
+
+
+def test_signed_ranks_with_ties_zeros_and_copies():
+    from clash.stats.hypothesis_tests import sign_test, wilcoxon_signed_rank
+
+    # All of one size, k of n positive: the ranks are equal, so it is the sign test.
+    ups = np.array([1.0] * 7 + [0.0] * 5)
+    downs = np.array([0.0] * 7 + [0.0] * 3 + [1.0] * 2)
+    assert wilcoxon_signed_rank(ups, downs).p == pytest.approx(sign_test(7, 2).p)
+    assert wilcoxon_signed_rank(ups, ups).p == 1
+    assert wilcoxon_signed_rank([], []).p == 1
+    copies = wilcoxon_signed_rank(np.tile(ups, 5), np.tile(downs, 5), np.tile(np.arange(12), 5))
+    assert copies.p == pytest.approx(sign_test(7, 2).p)

@@ -22,6 +22,7 @@ from clash.cli import (
     evaluate,
     explain,
     export,
+    favouritism,
     gate,
     init,
     mcp,
@@ -101,6 +102,7 @@ app.command("eval", rich_help_panel=_RUNS)(evaluate.evaluate)
 app.command("validate", rich_help_panel=_RUNS)(validate.validate)
 app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
 app.command("variance", rich_help_panel=_RUNS)(variance.variance)
+app.command("favouritism", rich_help_panel=_RUNS)(favouritism.favouritism)
 app.command("redteam", rich_help_panel=_RUNS)(redteam.redteam)
 app.command("resume", rich_help_panel=_RUNS)(resume.resume)
 app.command("merge", rich_help_panel=_RUNS)(merge.merge)

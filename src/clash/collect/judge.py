@@ -208,6 +208,7 @@ def prompt_of(
         ties=plan.panel.ties,
         nonce=nonce,
         code=code,
+        shows_names=plan.config.blinding.show_names,
         goal=plan.goal(item),
     )
 

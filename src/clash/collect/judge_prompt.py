@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from clash.collect.conversation import role_texts
 from clash.collect.defusing import defuse, defuse_delimiters
 from clash.collect.jsontext import is_object
+from clash.escape import clip
 from clash.providers.base import JudgeTask, Request
 from clash.records import Turn
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from clash.collect.templates import Templates
     from clash.config import JudgingConfig, Options
     from clash.records import Blinding, Call, Criterion, Item
+
+_MOST_NAME = 100
+"""Characters of a name that a judge is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,7 @@ def render_prompt(
     nonce: str,
     code: str | None = None,
     goal: str | None = None,
+    shows_names: bool = False,
 ) -> JudgePrompt:
     """Render the prompt of one presentation.
 
@@ -88,12 +93,15 @@ def render_prompt(
         nonce: the code in the delimiters, unknown to the authors of the responses.
         code: what an answer must repeat to count; null for runs made before there were codes.
         goal: what a simulated user of the item wants to reach.
+        shows_names: tell the judge who wrote each response.
     """
     flags = [*hidden_text_flags(presentation)]
     is_played = bool(presentation.turns)
     blocks = [response_block(label, presentation, nonce, flags) for label in presentation.texts]
     if is_played:
         blocks.insert(0, note_on_turns(templates, presentation))
+    if shows_names:
+        blocks.insert(0, _note_on_names(templates, presentation))
     fields = {
         "conversation": conversation(item.turns, item.system, goal, numbers=is_played),
         "reference": section("reference", item.reference),
@@ -260,6 +268,15 @@ def response_block(label: str, presentation: Presentation, nonce: str, flags: li
 def _delimit(name: str, attributes: str, text: str, nonce: str) -> str:
     body = text if text.strip() else "(the response is empty)"
     return f'<{name} {attributes} nonce="{nonce}">\n{body}\n</{name} nonce="{nonce}">'
+
+
+def _note_on_names(templates: Templates, presentation: Presentation) -> str:
+    """Who wrote each response. A name is one line and short: it may come from a stranger's file."""
+    lines = [
+        f"{label}: {clip(defuse_delimiters(name), _MOST_NAME)}"
+        for label, name in presentation.blinding.labels.items()
+    ]
+    return templates.render("names", {"authors": "\n".join(lines)})
 
 
 def note_on_turns(templates: Templates, presentation: Presentation) -> str:

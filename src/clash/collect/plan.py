@@ -294,7 +294,10 @@ def make_plan(
         shard,
     )
     _check(plan, prompts)
-    plan = replace(plan, templates=templates.of_run(has_turns=any(map(plan.has_turns, items))))
+    used = templates.of_run(
+        has_turns=any(map(plan.has_turns, items)), shows_names=config.blinding.show_names
+    )
+    plan = replace(plan, templates=used)
     for ref in plan.refs():
         _check_options(ref)
     return plan

@@ -28,6 +28,7 @@ RANKING_NAMES = (
     "turns",
     "user.system",
     "user.next",
+    "names",
 )
 TEXT_NAMES = (
     "text.system",
@@ -46,6 +47,8 @@ TEXT_NAMES = (
 NAMES = tuple(dict.fromkeys((*RANKING_NAMES, *TEXT_NAMES)))
 _OF_TURNS = frozenset({"turns", "user.system", "user.next"})
 """Templates that only a run with conversations of several turns needs, and records."""
+_OF_NAMES = frozenset({"names"})
+"""Those that only a run needs whose judges are told who wrote the responses."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +84,12 @@ class Templates:
         """The templates of an earlier run; those that did not exist then are the shipped ones."""
         return cls({**cls.load(single="text.user" in texts).texts, **texts})
 
-    def of_run(self, *, has_turns: bool) -> Templates:
+    def of_run(self, *, has_turns: bool, shows_names: bool) -> Templates:
         """The templates that a run needs."""
-        if has_turns:
-            return self
-        return Templates({k: text for k, text in self.texts.items() if k not in _OF_TURNS})
+        unused = (frozenset() if has_turns else _OF_TURNS) | (
+            frozenset() if shows_names else _OF_NAMES
+        )
+        return Templates({k: text for k, text in self.texts.items() if k not in unused})
 
     def render(self, name: str, fields: Mapping[str, str]) -> str:
         """Fill in a template.

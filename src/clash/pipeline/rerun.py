@@ -54,6 +54,7 @@ class RerunOptions:
         derive: have them written anew all the same.
         author: the model that writes criteria; null is that of the run.
         responses: the run whose responses are judged; null is the run itself.
+        show_names: tell the judges who wrote each response.
         seeds: for the manifest, beside the seed of the run and the number.
         only: judge these items alone.
         panel: the panel that judges, for runs of other tools, whose judges clash cannot call.
@@ -68,6 +69,7 @@ class RerunOptions:
     derive: bool = False
     author: str | None = None
     responses: RunFolder | None = None
+    show_names: bool = False
     seeds: Mapping[str, int] = field(default_factory=dict)
     only: Collection[str] | None = None
     panel: str | None = None
@@ -114,12 +116,18 @@ class Rerun:
 
 
 def reruns(parent: RunFolder) -> list[RunFolder]:
-    """The reruns of ``parent`` that lie beside it and have ended, in the order they were made."""
+    """The reruns of ``parent`` that lie beside it and have ended, in the order they were made.
+
+    Not those whose judges were told the names: they repeat another experiment.
+    """
     name = parent.manifest().run
     pairs = [
         (run, manifest)
         for run, manifest in manifests(parent.path.parent)
-        if run.path != parent.path and manifest.parent == name and manifest.seal
+        if run.path != parent.path
+        and manifest.parent == name
+        and manifest.seal
+        and not manifest.config.get("blinding", {}).get("show_names")
     ]
     return [run for run, _ in sorted(pairs, key=lambda pair: (_number(pair[1]), pair[1].started))]
 
@@ -286,6 +294,8 @@ def _config(parent: RunFolder, seed: int, rerun: RerunOptions) -> Config:
             hint="name one: --panel supreme-court",
         )
     update: dict[str, Any] = {"panel": panel, "limits": config.limits.updated(rerun.limits)}
+    if rerun.show_names:
+        update["blinding"] = config.blinding.model_copy(update={"show_names": True})
     if rerun.author is not None:
         criteria = CriteriaConfig(model=rerun.author, options=config.criteria.options)
         update["criteria"] = criteria.chosen_by("owner")

@@ -1,0 +1,243 @@
+"""Whether judges favour their own when they are told who wrote what: a blind and an unblinded arm."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clash.analysis.concordance.cases import candidate_profiles, own_name
+from clash.errors import StatisticsError
+from clash.stats.hypothesis_tests import (
+    PairedDifference,
+    Significance,
+    paired_difference,
+    wilcoxon_signed_rank,
+)
+from clash.stats.intervals import Interval, wilson_clustered
+from clash.votes.style import organisation
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from clash.analysis.rundata import RunData
+    from clash.stats.typing import Bools, Codes, Floats
+    from clash.votes.from_run import ItemRankings
+
+EVERY_JUDGE = "all"
+
+
+@dataclass(frozen=True)
+class Preference:
+    """How often judges place their own above the others, blind and told.
+
+    Attributes:
+        judge: the judge, or ``all``.
+        own: ``itself``, its ``family``, or the name of a candidate of its family.
+        n: pairs of an item and a judge that judged it in both arms.
+        n_items: items among them.
+        blind: share of comparisons of own with others that own wins, a tie half.
+        unblinded: the same where the judges were told the names.
+        effect: unblinded less blind, on the same items: t test, clustered by item.
+        signed_rank: Wilcoxon's signed rank test of the same, over clusters of items.
+        n_labelled: of ``n``, with a label that tells who is better.
+        people: the same share by people, on those; null without labels.
+        blind_excess: blind less people, on those; null likewise.
+        unblinded_excess: unblinded less people, likewise.
+    """
+
+    judge: str
+    own: str
+    n: int
+    n_items: int
+    blind: Interval
+    unblinded: Interval
+    effect: PairedDifference
+    signed_rank: Significance
+    n_labelled: int
+    people: Interval | None
+    blind_excess: PairedDifference | None
+    unblinded_excess: PairedDifference | None
+
+
+@dataclass(frozen=True)
+class Favouritism:
+    """A blind run and its unblinded arm.
+
+    Attributes:
+        families: by family: over all judges, then by judge.
+        selves: judges that are candidates themselves, likewise; empty where there are none.
+        candidates: by candidate, over the judges of its family.
+        missing: judgments of an item with own and other responses that are in one arm only.
+    """
+
+    families: tuple[Preference, ...]
+    selves: tuple[Preference, ...]
+    candidates: tuple[Preference, ...]
+    missing: int
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One judge on one item: share of comparisons that own wins, NaN for people without a label."""
+
+    item: str
+    judge: str
+    blind: float
+    unblinded: float
+    people: float
+
+
+def favouritism(blind: RunData, unblinded: RunData) -> Favouritism:
+    """Compare how judges place their own in two arms of the same pages.
+
+    Raises:
+        StatisticsError: no judge has its own among the candidates of an item with others.
+    """
+    families = candidate_families(blind)
+    judges = blind.rules.panelists
+    by_family = {
+        judge.id: frozenset(name for name, family in families.items() if family == judge.family)
+        for judge in judges
+    }
+    by_self = {
+        judge.id: frozenset({name})
+        for judge in judges
+        if (name := own_name(judge.id, blind.candidates)) is not None
+    }
+    rows, missing = _rows(blind, unblinded, by_family)
+    own_rows, _ = _rows(blind, unblinded, by_self)
+    if not rows and not own_rows:
+        raise StatisticsError(
+            "no judge of this run has a candidate of its own family beside another"
+        )
+    return Favouritism(
+        tuple(_lines(rows, "family", blind)),
+        tuple(_lines(own_rows, "itself", blind)),
+        tuple(_candidates(blind, unblinded, by_family, families)),
+        missing,
+    )
+
+
+def candidate_families(run: RunData) -> dict[str, str]:
+    """The family of each candidate: as its manifest has it, else as the name of its model tells."""
+    profiles = candidate_profiles(run)
+    models = {response.candidate: response.model or "" for response in run.responses}
+    entries = run.manifest.candidates or run.manifest.config["candidates"]
+    models |= {str(entry["id"]): entry["model"] for entry in entries if entry.get("model")}
+    families = {}
+    for name in run.candidates:
+        profile = profiles.get(name)
+        known = profile.family if profile else None
+        family = known or organisation(models.get(name, "")) or organisation(name)
+        if family is not None:
+            families[name] = family
+    return families
+
+
+def _rows(
+    blind: RunData, unblinded: RunData, own: Mapping[str, Collection[str]]
+) -> tuple[list[_Row], int]:
+    """A row for each judge and item in both arms, and how many are in one arm only."""
+    rows, missing = [], 0
+    for item in blind.items:
+        arms = [run.ballots.get(item.item_id) for run in (blind, unblinded)]
+        for judge, names in own.items():
+            pair = [_share(ballots, judge, names) for ballots in arms]
+            missing += int(np.isnan(pair).sum() == 1)
+            if not np.isnan(pair).any():
+                people = _people(blind, item.item_id, names)
+                rows.append(_Row(item.item_id, judge, pair[0], pair[1], people))
+    return rows, missing
+
+
+def _share(ballots: ItemRankings | None, judge: str, own: Collection[str]) -> float:
+    """The share of comparisons of own candidates with others that own wins, a tie half."""
+    if ballots is None or judge not in ballots.ranks:
+        return np.nan
+    mine = [n for n, name in enumerate(ballots.candidates) if name in own]
+    others = [n for n, name in enumerate(ballots.candidates) if name not in own]
+    ranks = ballots.ranks[judge]
+    lead = np.sign(ranks[:, None, others] - ranks[:, mine, None])
+    known = lead[~np.isnan(lead)]
+    return float((known.mean() + 1) / 2) if known.size else np.nan
+
+
+def _people(run: RunData, item: str, own: Collection[str]) -> float:
+    """The same by the labels of the item; NaN where they do not tell."""
+    truth = run.truths.get(item)
+    if truth is None:
+        return np.nan
+    names = run.responders[item]
+    worth = {"A": 1.0, "B": 0.0, "tie": 0.5}
+    outcomes = [
+        worth[side]
+        for mine in names
+        if mine in own
+        for other in names
+        if other not in own and (side := truth.side(mine, other)) is not None
+    ]
+    return float(np.mean(outcomes)) if outcomes else np.nan
+
+
+def _lines(rows: Sequence[_Row], own: str, run: RunData) -> Iterable[Preference]:
+    """Over all judges, where there are several, then by judge."""
+    judges = list(dict.fromkeys(row.judge for row in rows))
+    if len(judges) > 1:
+        yield _preference(EVERY_JUDGE, own, rows, run)
+    for judge in judges:
+        yield _preference(judge, own, [row for row in rows if row.judge == judge], run)
+
+
+def _candidates(
+    blind: RunData,
+    unblinded: RunData,
+    by_family: Mapping[str, Collection[str]],
+    families: Mapping[str, str],
+) -> Iterable[Preference]:
+    """Each candidate by the judges of its family, against candidates of other families."""
+    for name in families:
+        judges = {judge: {name} for judge, names in by_family.items() if name in names}
+        rows, _ = _rows(_without_kin(blind, name, families), unblinded, judges)
+        if rows:
+            yield _preference(EVERY_JUDGE, name, rows, blind)
+
+
+def _without_kin(run: RunData, name: str, families: Mapping[str, str]) -> RunData:
+    """The items on which a candidate meets nobody of its own family."""
+    kin = {other for other, family in families.items() if family == families[name]} - {name}
+    ids = {
+        item for item, names in run.responders.items() if name in names and kin.isdisjoint(names)
+    }
+    return run.only(ids)
+
+
+def _preference(judge: str, own: str, rows: Sequence[_Row], run: RunData) -> Preference:
+    blind, unblinded, people = (
+        np.array([getattr(row, part) for row in rows]) for part in ("blind", "unblinded", "people")
+    )
+    clusters = np.array([run.clusters[row.item] for row in rows])
+    labelled = ~np.isnan(people)
+    return Preference(
+        judge,
+        own,
+        len(rows),
+        len({row.item for row in rows}),
+        wilson_clustered(blind, clusters),
+        wilson_clustered(unblinded, clusters),
+        paired_difference(unblinded, blind, clusters),
+        wilcoxon_signed_rank(unblinded, blind, clusters),
+        int(labelled.sum()),
+        wilson_clustered(people[labelled], clusters[labelled]) if labelled.any() else None,
+        _excess(blind, people, labelled, clusters),
+        _excess(unblinded, people, labelled, clusters),
+    )
+
+
+def _excess(
+    shares: Floats, people: Floats, labelled: Bools, clusters: Codes
+) -> PairedDifference | None:
+    if not labelled.any():
+        return None
+    return paired_difference(shares[labelled], people[labelled], clusters[labelled])

@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clash.cli.options import (
+    AsJson,
+    Batch,
+    DryRun,
+    EnvFile,
+    MaxCost,
+    Out,
+    Quiet,
+    ReportFile,
+    RunArgument,
+    TrustHost,
+    Verbose,
+    Yes,
+)
+
+if TYPE_CHECKING:
+    from clash.pipeline.finish import RunResult
+    from clash.store.folder import RunFolder
+
+
+def favouritism(
+    run: RunArgument,
+    out: Out = Path("runs"),
+    only_report: Annotated[
+        bool, typer.Option("--report", help="Report on the arms that are there; make no call.")
+    ] = False,
+    max_cost: MaxCost = None,
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", "-j", min=1, help="Maximum number of concurrent calls."),
+    ] = None,
+    batch: Batch = None,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    to: ReportFile = None,
+    env_file: EnvFile = None,
+    trust_host: TrustHost = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Measure whether judges favour their own family when they are told who wrote what.
+
+    Judges the pages of a blind run once more with the names on them, and compares the two:
+    `clash favouritism latest --dry-run`. Repeat the command to go on, or to report again.
+    """
+    from clash.cli.common import environment
+    from clash.cli.dry_run import print_dry_run
+    from clash.cli.watch import RunObserver
+    from clash.pipeline.favouritism import plan_unblinded, run_unblinded, unblinded_arm
+    from clash.pipeline.options import RunOptions
+    from clash.pipeline.sources import open_run
+
+    observer = RunObserver(quiet=quiet or as_json, watch=False)
+    options = RunOptions(environment(env_file, trust_host), observer, yes=yes)
+    parent = open_run(run, out, observer)
+    unblinded_arm(parent)
+    limits = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
+    if dry_run:
+        plan = plan_unblinded(parent, limits, options).setup.plan
+        print_dry_run(plan, options.environ, as_json=as_json, verbose=verbose)
+        return
+    result = None
+    if not only_report:
+        with observer:
+            result = run_unblinded(parent, limits, options)
+    code = 0 if result is None else result.exit_code
+    _report(parent, result, code, as_json=as_json, verbose=verbose, quiet=quiet, to=to)
+    raise typer.Exit(code)
+
+
+def _report(
+    parent: RunFolder,
+    result: RunResult | None,
+    code: int,
+    *,
+    as_json: bool,
+    verbose: bool,
+    quiet: bool,
+    to: Path | None,
+) -> None:
+    """Print how the two arms compare."""
+    from clash.analysis.serialize import to_dict
+    from clash.cli.common import print_json, print_tables, print_written, say, stdout
+    from clash.pipeline.favouritism import compare_arms, unblinded_arm
+    from clash.report import favouritism as report
+    from clash.report.report_file import write_report
+    from clash.report.terminal import print_line, print_text
+
+    arm = unblinded_arm(parent)
+    if code:
+        say("the unblinded arm is not complete: the same command goes on", style="yellow")
+    findings = compare_arms(parent)
+    record = to_dict(findings)
+    tables = report.tables(findings)
+    if to is not None:
+        write_report(to, report.TITLE, record, tables, [parent.path.name, arm.path.name])
+    if as_json:
+        cost = None if result is None else result.manifest.cost_usd
+        head = {"run": str(parent.path), "unblinded": str(arm.path), "exit_code": code}
+        print_json({**head, "cost_usd": cost, **record})
+        return
+    console = stdout()
+    print_text(console, report.headline(findings), style="bold")
+    if quiet:
+        return
+    for line in report.evidence(findings):
+        print_text(console, line)
+    print_tables(tables if verbose else tables[:1])
+    print_line(console, f"Runs    {parent.path} (blind), {arm.path} (told)")
+    if to is not None:
+        print_written([to])

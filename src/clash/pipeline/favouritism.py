@@ -1,0 +1,84 @@
+"""The unblinded arm of a run: the same pages, and who wrote what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from clash.analysis.favouritism import favouritism
+from clash.analysis.rundata import RunData
+from clash.errors import ConfigError, RunFolderError
+from clash.files import run_files
+from clash.pipeline.execute import execute
+from clash.pipeline.rerun import Rerun, RerunOptions, keeping, plan_rerun
+from clash.pipeline.sequential_run import resume_run
+from clash.store import layout
+from clash.store.folder import RunFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.analysis.favouritism import Favouritism
+    from clash.pipeline.finish import RunResult
+    from clash.pipeline.options import RunOptions
+
+SUFFIX = "-unblinded"
+
+
+def unblinded_arm(parent: RunFolder) -> RunFolder:
+    """The run folder of the unblinded arm, beside its run; it need not be there yet.
+
+    Raises:
+        ConfigError: the run is itself not blind.
+    """
+    if parent.manifest().config.get("blinding", {}).get("show_names"):
+        raise ConfigError(
+            f"the judges of {parent.path.name} were told the names",
+            field="RUN",
+            hint="name the blind run",
+        )
+    return RunFolder(parent.path.parent / f"{parent.path.name}{SUFFIX}")
+
+
+def is_there(folder: RunFolder) -> bool:
+    """Whether an arm has begun."""
+    return run_files.is_file(folder.path / layout.MANIFEST)
+
+
+def plan_unblinded(parent: RunFolder, limits: Mapping[str, Any], options: RunOptions) -> Rerun:
+    """Plan the unblinded arm: criteria, shuffle and responses are those of the run."""
+    rerun = keeping(
+        parent, ("criteria", "shuffle", "responses"), RerunOptions(limits=limits, show_names=True)
+    )
+    notes = (*rerun.notes, "the judges are told who wrote each response")
+    return plan_rerun(parent, 0, replace(rerun, notes=notes), options)
+
+
+def run_unblinded(
+    parent: RunFolder, limits: Mapping[str, Any], options: RunOptions
+) -> RunResult | None:
+    """Run the unblinded arm, or go on with it; null where it is complete already."""
+    folder = unblinded_arm(parent)
+    if is_there(folder):
+        if folder.manifest().status == "complete":
+            return None
+        return resume_run(folder, options.environ, options.observer, limits)
+    plan = plan_unblinded(parent, limits, options)
+    out, name = folder.path.parent, folder.path.name
+    return execute(
+        plan.setup, replace(options, kind="rerun", out=out, run_id=name, origin=plan.origin)
+    )
+
+
+def compare_arms(parent: RunFolder) -> Favouritism:
+    """How judges treat their own in the run and in its unblinded arm.
+
+    Raises:
+        RunFolderError: there is no unblinded arm.
+    """
+    folder = unblinded_arm(parent)
+    if not is_there(folder):
+        raise RunFolderError(
+            f"{folder.path}: is not there\n  fix: `clash favouritism {parent.path}` runs it"
+        )
+    return favouritism(RunData.load(parent), RunData.load(folder))
