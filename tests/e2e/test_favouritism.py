@@ -62,17 +62,17 @@ def test_each_judge_is_compared_with_itself_on_the_same_pages(judged):
     assert every["judge"] == "all"
     turned = lines["partial"]
     assert turned["blind"]["estimate"] == pytest.approx(0.25)
-    assert turned["unblinded"]["estimate"] == 1
+    assert turned["open_rate"]["estimate"] == 1
     assert turned["effect"]["difference"]["estimate"] == pytest.approx(0.75)
     # Nine prompts of equal size moved one way: 2 / 2^9 by Wilcoxon.
     assert turned["signed_rank"]["p"] == pytest.approx(2 / 2**9)
     assert turned["effect"]["test"]["p"] < 0.001
     assert (turned["n_labelled"], turned["people"]["estimate"]) == (N, 0.5)
-    assert turned["unblinded_excess"]["difference"]["estimate"] == pytest.approx(0.5)
+    assert turned["open_excess"]["difference"]["estimate"] == pytest.approx(0.5)
     fair = lines["fair"]
     assert fair["effect"]["difference"]["estimate"] == 0
     assert fair["signed_rank"]["p"] == 1
-    candidates = {line["own"]: line for line in done.json["candidates"]}
+    candidates = {line["kinship"]: line for line in done.json["candidates"]}
     assert candidates["openai/a"]["effect"]["difference"]["estimate"] == pytest.approx(0.75)
     # Complete: nothing is asked again, and both arms are runs that can be audited.
     sent = judged.server.count()

@@ -106,12 +106,12 @@ def test_a_nested_factor_is_told_from_what_it_is_nested_in():
     n, levels = 4000, np.array([[0, 0], [0, 1], [1, 2]])
     author, rubric = rng.normal(0, 0.08, (n, 2)), rng.normal(0, 0.05, (n, 3))
     values = 0.5 + author[:, levels[:, 0]] + rubric[:, levels[:, 1]]
-    result = variance_components(np.clip(values, 0, 1), levels, nested=[(1, 0)])
+    result = variance_components(np.clip(values, 0, 1), levels, nesting=[(1, 0)])
     parts = raw(result)
     assert parts[frozenset({0})] == pytest.approx(0.08**2, rel=0.1)
     # One judgment of each page: the noise holds the rubric, and says so.
     assert parts[NOISE] == pytest.approx(0.05**2, rel=0.1)
-    assert result.merged == (frozenset({1}),)
+    assert result.confounds == (frozenset({1}),)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.5])

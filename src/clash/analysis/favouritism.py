@@ -29,36 +29,36 @@ EVERY_JUDGE = "all"
 
 
 @dataclass(frozen=True)
-class Preference:
+class OwnRate:
     """How often judges place their own above the others, blind and told.
 
     Attributes:
         judge: the judge, or ``all``.
-        own: ``itself``, its ``family``, or the name of a candidate of its family.
+        kinship: ``itself``, its ``family``, or the name of a candidate of its family.
         n: pairs of an item and a judge that judged it in both arms.
         n_items: items among them.
         blind: share of comparisons of own with others that own wins, a tie half.
-        unblinded: the same where the judges were told the names.
-        effect: unblinded less blind, on the same items: t test, clustered by item.
+        open_rate: the same where the judges were told the names.
+        effect: told less blind, on the same items: t test, clustered by item.
         signed_rank: Wilcoxon's signed rank test of the same, over clusters of items.
         n_labelled: of ``n``, with a label that tells who is better.
         people: the same share by people, on those; null without labels.
         blind_excess: blind less people, on those; null likewise.
-        unblinded_excess: unblinded less people, likewise.
+        open_excess: told less people, likewise.
     """
 
     judge: str
-    own: str
+    kinship: str
     n: int
     n_items: int
     blind: Interval
-    unblinded: Interval
+    open_rate: Interval
     effect: PairedDifference
     signed_rank: Significance
     n_labelled: int
     people: Interval | None
     blind_excess: PairedDifference | None
-    unblinded_excess: PairedDifference | None
+    open_excess: PairedDifference | None
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class Favouritism:
         missing: judgments of an item with own and other responses that are in one arm only.
     """
 
-    families: tuple[Preference, ...]
-    selves: tuple[Preference, ...]
-    candidates: tuple[Preference, ...]
+    families: tuple[OwnRate, ...]
+    selves: tuple[OwnRate, ...]
+    candidates: tuple[OwnRate, ...]
     missing: int
 
 
@@ -85,11 +85,11 @@ class _Row:
     item: str
     judge: str
     blind: float
-    unblinded: float
+    open_rate: float
     people: float
 
 
-def favouritism(blind: RunData, unblinded: RunData) -> Favouritism:
+def favouritism(blind: RunData, open_arm: RunData) -> Favouritism:
     """Compare how judges place their own in two arms of the same pages.
 
     Raises:
@@ -106,8 +106,8 @@ def favouritism(blind: RunData, unblinded: RunData) -> Favouritism:
         for judge in judges
         if (name := own_name(judge.id, blind.candidates)) is not None
     }
-    rows, missing = _rows(blind, unblinded, by_family)
-    own_rows, _ = _rows(blind, unblinded, by_self)
+    rows, missing = _rows(blind, open_arm, by_family)
+    own_rows, _ = _rows(blind, open_arm, by_self)
     if not rows and not own_rows:
         raise StatisticsError(
             "no judge of this run has a candidate of its own family beside another"
@@ -115,7 +115,7 @@ def favouritism(blind: RunData, unblinded: RunData) -> Favouritism:
     return Favouritism(
         tuple(_lines(rows, "family", blind)),
         tuple(_lines(own_rows, "itself", blind)),
-        tuple(_candidates(blind, unblinded, by_family, families)),
+        tuple(_candidates(blind, open_arm, by_family, families)),
         missing,
     )
 
@@ -129,42 +129,42 @@ def candidate_families(run: RunData) -> dict[str, str]:
     families = {}
     for name in run.candidates:
         profile = profiles.get(name)
-        known = profile.family if profile else None
-        family = known or organisation(models.get(name, "")) or organisation(name)
+        family = profile.family if profile else None
+        family = family or organisation(models.get(name, "")) or organisation(name)
         if family is not None:
             families[name] = family
     return families
 
 
 def _rows(
-    blind: RunData, unblinded: RunData, own: Mapping[str, Collection[str]]
+    blind: RunData, open_arm: RunData, kin_by_judge: Mapping[str, Collection[str]]
 ) -> tuple[list[_Row], int]:
     """A row for each judge and item in both arms, and how many are in one arm only."""
     rows, missing = [], 0
     for item in blind.items:
-        arms = [run.ballots.get(item.item_id) for run in (blind, unblinded)]
-        for judge, names in own.items():
+        arms = [run.ballots.get(item.item_id) for run in (blind, open_arm)]
+        for judge, names in kin_by_judge.items():
             pair = [_share(ballots, judge, names) for ballots in arms]
             missing += int(np.isnan(pair).sum() == 1)
             if not np.isnan(pair).any():
-                people = _people(blind, item.item_id, names)
+                people = _human_share(blind, item.item_id, names)
                 rows.append(_Row(item.item_id, judge, pair[0], pair[1], people))
     return rows, missing
 
 
-def _share(ballots: ItemRankings | None, judge: str, own: Collection[str]) -> float:
+def _share(ballots: ItemRankings | None, judge: str, kin: Collection[str]) -> float:
     """The share of comparisons of own candidates with others that own wins, a tie half."""
     if ballots is None or judge not in ballots.ranks:
         return np.nan
-    mine = [n for n, name in enumerate(ballots.candidates) if name in own]
-    others = [n for n, name in enumerate(ballots.candidates) if name not in own]
+    kin_columns = [n for n, name in enumerate(ballots.candidates) if name in kin]
+    rival_columns = [n for n, name in enumerate(ballots.candidates) if name not in kin]
     ranks = ballots.ranks[judge]
-    lead = np.sign(ranks[:, None, others] - ranks[:, mine, None])
-    known = lead[~np.isnan(lead)]
-    return float((known.mean() + 1) / 2) if known.size else np.nan
+    lead = np.sign(ranks[:, None, rival_columns] - ranks[:, kin_columns, None])
+    leads = lead[~np.isnan(lead)]
+    return float((leads.mean() + 1) / 2) if leads.size else np.nan
 
 
-def _people(run: RunData, item: str, own: Collection[str]) -> float:
+def _human_share(run: RunData, item: str, kin: Collection[str]) -> float:
     """The same by the labels of the item; NaN where they do not tell."""
     truth = run.truths.get(item)
     if truth is None:
@@ -173,35 +173,35 @@ def _people(run: RunData, item: str, own: Collection[str]) -> float:
     worth = {"A": 1.0, "B": 0.0, "tie": 0.5}
     outcomes = [
         worth[side]
-        for mine in names
-        if mine in own
-        for other in names
-        if other not in own and (side := truth.side(mine, other)) is not None
+        for name in names
+        if name in kin
+        for rival in names
+        if rival not in kin and (side := truth.side(name, rival)) is not None
     ]
     return float(np.mean(outcomes)) if outcomes else np.nan
 
 
-def _lines(rows: Sequence[_Row], own: str, run: RunData) -> Iterable[Preference]:
+def _lines(rows: Sequence[_Row], kinship: str, run: RunData) -> Iterable[OwnRate]:
     """Over all judges, where there are several, then by judge."""
     judges = list(dict.fromkeys(row.judge for row in rows))
     if len(judges) > 1:
-        yield _preference(EVERY_JUDGE, own, rows, run)
+        yield _own_rate(EVERY_JUDGE, kinship, rows, run)
     for judge in judges:
-        yield _preference(judge, own, [row for row in rows if row.judge == judge], run)
+        yield _own_rate(judge, kinship, [row for row in rows if row.judge == judge], run)
 
 
 def _candidates(
     blind: RunData,
-    unblinded: RunData,
+    open_arm: RunData,
     by_family: Mapping[str, Collection[str]],
     families: Mapping[str, str],
-) -> Iterable[Preference]:
+) -> Iterable[OwnRate]:
     """Each candidate by the judges of its family, against candidates of other families."""
     for name in families:
         judges = {judge: {name} for judge, names in by_family.items() if name in names}
-        rows, _ = _rows(_without_kin(blind, name, families), unblinded, judges)
+        rows, _ = _rows(_without_kin(blind, name, families), open_arm, judges)
         if rows:
-            yield _preference(EVERY_JUDGE, name, rows, blind)
+            yield _own_rate(EVERY_JUDGE, name, rows, blind)
 
 
 def _without_kin(run: RunData, name: str, families: Mapping[str, str]) -> RunData:
@@ -213,25 +213,25 @@ def _without_kin(run: RunData, name: str, families: Mapping[str, str]) -> RunDat
     return run.only(ids)
 
 
-def _preference(judge: str, own: str, rows: Sequence[_Row], run: RunData) -> Preference:
-    blind, unblinded, people = (
-        np.array([getattr(row, part) for row in rows]) for part in ("blind", "unblinded", "people")
+def _own_rate(judge: str, kinship: str, rows: Sequence[_Row], run: RunData) -> OwnRate:
+    blind, open_rate, people = (
+        np.array([getattr(row, part) for row in rows]) for part in ("blind", "open_rate", "people")
     )
     clusters = np.array([run.clusters[row.item] for row in rows])
     labelled = ~np.isnan(people)
-    return Preference(
+    return OwnRate(
         judge,
-        own,
+        kinship,
         len(rows),
         len({row.item for row in rows}),
         wilson_clustered(blind, clusters),
-        wilson_clustered(unblinded, clusters),
-        paired_difference(unblinded, blind, clusters),
-        wilcoxon_signed_rank(unblinded, blind, clusters),
+        wilson_clustered(open_rate, clusters),
+        paired_difference(open_rate, blind, clusters),
+        wilcoxon_signed_rank(open_rate, blind, clusters),
         int(labelled.sum()),
         wilson_clustered(people[labelled], clusters[labelled]) if labelled.any() else None,
         _excess(blind, people, labelled, clusters),
-        _excess(unblinded, people, labelled, clusters),
+        _excess(open_rate, people, labelled, clusters),
     )
 
 

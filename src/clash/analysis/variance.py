@@ -25,7 +25,7 @@ FACTORS = ("responses", "author", "rubric", "shuffle")
 """What arms differ in; an author's rubric is another rubric too. Arms that are equal in all of them
 differ in the judges' own noise."""
 PROMPTS, NOISE = "prompts", "noise"
-_NESTED = ((FACTORS.index("rubric"), FACTORS.index("author")),)
+_NESTING = ((FACTORS.index("rubric"), FACTORS.index("author")),)
 
 Outcome = dict[str, float]
 """The share of the others that a candidate is placed above, ties half, by item."""
@@ -67,7 +67,7 @@ class VarianceSplit:
     Attributes:
         rater: ``panel``, or a judge.
         mean: the win rate over all arms.
-        merged: sources that the design cannot tell from noise, which holds them.
+        confounds: sources that the design cannot tell from noise, which holds them.
         missing: outcomes that are not there, of items times arms.
     """
 
@@ -76,7 +76,7 @@ class VarianceSplit:
     mean: float
     total: Interval
     sources: tuple[VarianceSource, ...]
-    merged: tuple[str, ...]
+    confounds: tuple[str, ...]
     n_items: int
     missing: int
 
@@ -127,15 +127,15 @@ def variance_study(arms: Sequence[StudyArm], authors: Sequence[str]) -> Variance
     if len(arms) < 2:
         raise StatisticsError("one arm tells nothing about what moves a result")
     candidates = _by_win_rate(arms)
-    shown = candidates[:1] if len(candidates) == 2 else candidates
-    panel = tuple(_split(arms, name, "panel", _panel) for name in shown)
+    names = candidates[:1] if len(candidates) == 2 else candidates
+    panel = tuple(_split(arms, name, "panel", _panel) for name in names)
     judges = tuple(
         split
         for seat in arms[0].run.rules.seats
-        if (split := _judge_split(arms, shown[0], seat.id)) is not None
+        if (split := _judge_split(arms, names[0], seat.id)) is not None
     )
     effects = tuple(
-        _author_effect(arms, number, author, shown[0])
+        _author_effect(arms, number, author, names[0])
         for number, author in enumerate(authors)
         if number and any(arm.levels[FACTORS.index("author")] == number for arm in arms)
     )
@@ -195,7 +195,7 @@ def _split(
 ) -> VarianceSplit:
     table, clusters = _table(arms, candidate, outcomes)
     levels = np.array([arm.levels for arm in arms])
-    result = variance_components(table, levels, clusters, nested=_NESTED)
+    result = variance_components(table, levels, clusters, nesting=_NESTING)
     changes = {_changed_factor(change): change.rate for change in result.changes}
     sources = [_source(result.items, PROMPTS, {})]
     sources += [_source(part, _name(part.effect), changes) for part in result.components]
@@ -205,7 +205,7 @@ def _split(
         result.mean,
         result.total,
         tuple(sources),
-        tuple(_name(effect) for effect in result.merged),
+        tuple(_name(effect) for effect in result.confounds),
         result.n_items,
         int(np.isnan(table).sum()),
     )
@@ -238,12 +238,16 @@ def _author_effect(
 ) -> AuthorEffect:
     column = FACTORS.index("author")
     table, clusters = _table(arms, candidate, _panel)
-    own, other = (np.array([arm.levels[column] == level for arm in arms]) for level in (0, number))
-    present = (~np.isnan(table[:, own])).any(axis=1) & (~np.isnan(table[:, other])).any(axis=1)
+    own_arms, other_arms = (
+        np.array([arm.levels[column] == level for arm in arms]) for level in (0, number)
+    )
+    present = (~np.isnan(table[:, own_arms])).any(axis=1) & (~np.isnan(table[:, other_arms])).any(
+        axis=1
+    )
     rows = table[present]
     difference = paired_difference(
-        np.nanmean(rows[:, other], axis=1),
-        np.nanmean(rows[:, own], axis=1),
+        np.nanmean(rows[:, other_arms], axis=1),
+        np.nanmean(rows[:, own_arms], axis=1),
         np.array(clusters)[present],
     )
     return AuthorEffect(author, candidate, difference, int(present.sum()))

@@ -143,33 +143,33 @@ def _print_plan(
     if as_json:
         arms = [
             {
-                "arm": priced.arm.name,
-                **priced.arm.seeds,
-                "run": str(study.folder(priced.arm).path),
-                "complete": priced.forecast is None,
-                **({} if priced.forecast is None else priced.forecast.summary()),
+                "arm": arm_price.arm.name,
+                **arm_price.arm.seeds,
+                "run": str(study.folder(arm_price.arm).path),
+                "complete": arm_price.forecast is None,
+                **({} if arm_price.forecast is None else arm_price.forecast.summary()),
             }
-            for priced in prices
+            for arm_price in prices
         ]
         record = {"dry_run": True, "run": str(study.parent.path), "study": str(study.path)}
         print_json({**record, **total.summary(), "arms": arms})
         return
     rows = [
         [
-            priced.arm.name,
+            arm_price.arm.name,
             *(
                 ["there", DASH, DASH]
-                if priced.forecast is None
+                if arm_price.forecast is None
                 else [
-                    f"{priced.forecast.calls:,}",
-                    money(priced.forecast.expected_usd, fine=False),
-                    money(priced.forecast.worst_usd, fine=False),
+                    f"{arm_price.forecast.calls:,}",
+                    money(arm_price.forecast.expected_usd, fine=False),
+                    money(arm_price.forecast.worst_usd, fine=False),
                 ]
             ),
         ]
-        for priced in prices
+        for arm_price in prices
     ]
-    todo = sum(priced.forecast is not None for priced in prices)
+    todo = sum(arm_price.forecast is not None for arm_price in prices)
     console = stdout()
     cost = headline(total)
     print_line(console, f"{plural(todo, 'arm')} to run, {plural(total.calls, 'call')}:", "bold")

@@ -168,8 +168,8 @@ class Study:
                 clusters.setdefault(item.cluster, []).append(item.item_id)
         order = sorted(clusters)
         rng(self.parent.manifest().seeds.get("seed", 0), "variance").shuffle(order)
-        drawn = [name for cluster in order for name in clusters[cluster]]
-        return frozenset(drawn[: self.design.items])
+        ids = [name for cluster in order for name in clusters[cluster]]
+        return frozenset(ids[: self.design.items])
 
 
 @dataclass(frozen=True)
@@ -212,13 +212,13 @@ def open_study(source: str, out: Path, changes: Mapping[str, Any], options: RunO
         parent = open_run(source, out, options.observer)
         path = parent.path.parent / f"{parent.path.name}{SUFFIX}"
         record = _read(path) if _file(path).is_file() else None
-    chosen = {name: value for name, value in changes.items() if value is not None}
+    settings = {name: value for name, value in changes.items() if value is not None}
     if record is not None:
-        design = record.design.model_copy(update=chosen)
+        design = record.design.model_copy(update=settings)
         _check_extends(design, record.design)
     else:
-        design = VarianceDesign(**chosen)
-        if "rubrics" not in chosen and not _derives_criteria(parent, options):
+        design = VarianceDesign(**settings)
+        if "rubrics" not in settings and not _derives_criteria(parent, options):
             options.observer.note(
                 "rubric: not varied, since no model writes the criteria of this run"
             )
@@ -380,7 +380,7 @@ def run_study(
     for number, price_of_arm in enumerate(prices, start=1):
         if price_of_arm.forecast is None:
             continue
-        left = None if max_cost is None else max_cost - _spent(study)
+        left = None if max_cost is None else max_cost - _spending(study)
         if left is not None and left <= 0:
             code, reason = IncompleteRun.exit_code, "the budget of the study is spent"
             break
@@ -400,7 +400,7 @@ def _agree(
     study: Study, prices: list[ArmPrice], limits: Mapping[str, Any], options: RunOptions
 ) -> None:
     """Have the price of the whole design approved once."""
-    open_arms = [priced for priced in prices if priced.forecast is not None]
+    open_arms = [arm_price for arm_price in prices if arm_price.forecast is not None]
     if not open_arms:
         return
     setup, _ = _draft(study, open_arms[0].arm, limits, options)
@@ -409,7 +409,7 @@ def _agree(
 
 def total_forecast(prices: list[ArmPrice]) -> Forecast:
     """The arms together."""
-    forecasts = (priced.forecast for priced in prices if priced.forecast is not None)
+    forecasts = (arm_price.forecast for arm_price in prices if arm_price.forecast is not None)
     return Forecast(tuple(line for forecast in forecasts for line in forecast.lines))
 
 
@@ -432,7 +432,7 @@ def _run_arm(
     return execute(plan.setup, arm_options)
 
 
-def _spent(study: Study) -> float:
+def _spending(study: Study) -> float:
     """Dollars that the arms may have cost at most."""
     return sum(
         RunData.load(study.folder(arm)).tally.bound_usd
@@ -445,16 +445,16 @@ def report_study(study: Study) -> StudyResult:
     """Split the variance over the arms that are there; no call is made."""
     arms = [arm for arm in study.design.arms() if study.exists(arm)]
     missing = tuple(arm.name for arm in study.design.arms() if not study.is_complete(arm))
-    loaded = list(_loaded(study, arms))
-    cost = sum(arm.run.tally.bound_usd for arm in loaded[1:])
-    with_verdicts = [arm for arm in loaded if any(v.ranking for v in arm.run.verdicts)]
+    study_arms = list(_study_arms(study, arms))
+    cost = sum(arm.run.tally.bound_usd for arm in study_arms[1:])
+    with_verdicts = [arm for arm in study_arms if any(v.ranking for v in arm.run.verdicts)]
     findings = None
-    if len(with_verdicts) > 1 and with_verdicts[0] is loaded[0]:
+    if len(with_verdicts) > 1 and with_verdicts[0] is study_arms[0]:
         findings = variance_study(with_verdicts, [author_of(study), *study.design.authors])
     return StudyResult(study, findings, missing, 3 if missing else 0, None, cost)
 
 
-def _loaded(study: Study, arms: list[Arm]) -> Iterator[StudyArm]:
+def _study_arms(study: Study, arms: list[Arm]) -> Iterator[StudyArm]:
     for arm in arms:
         run = RunData.load(study.folder(arm))
         ids = study.items

@@ -11,7 +11,7 @@ from clash.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.favouritism import Favouritism, Preference
+    from clash.analysis.favouritism import Favouritism, OwnRate
 
 TITLE = "Judges and their own"
 _NOTE = (
@@ -26,16 +26,16 @@ def headline(result: Favouritism) -> str:
     line = (*result.families, *result.selves)[0]
     gap = line.effect.difference
     if line.effect.test.p >= 0.05:
-        return f"Telling the names does not change how judges rank {_own(line)}: {_gap(line)}."
+        return f"Telling the names does not change how judges rank {_target(line)}: {_gap(line)}."
     verb = "more" if gap.estimate > 0 else "less"
-    return f"Told the names, judges favour {_own(line)} {verb}: {_gap(line)}."
+    return f"Told the names, judges favour {_target(line)} {verb}: {_gap(line)}."
 
 
-def _own(line: Preference) -> str:
-    return "their own family" if line.own == "family" else "their own responses"
+def _target(line: OwnRate) -> str:
+    return "their own family" if line.kinship == "family" else "their own responses"
 
 
-def _gap(line: Preference) -> str:
+def _gap(line: OwnRate) -> str:
     return f"{points(line.effect.difference)} points"
 
 
@@ -43,7 +43,7 @@ def evidence(result: Favouritism) -> list[str]:
     """The figures behind it."""
     line = (*result.families, *result.selves)[0]
     text = (
-        f"Their own wins {percent(line.blind)} blind and {percent(line.unblinded)} told, on"
+        f"Their own wins {percent(line.blind)} blind and {percent(line.open_rate)} told, on"
         f" {plural(line.n_items, 'prompt')}; t test p {_equals(p_value(line.effect.test))},"
         f" signed rank p {_equals(p_value(line.signed_rank))}."
     )
@@ -67,7 +67,7 @@ def tables(result: Favouritism) -> list[Table]:
     )
 
 
-def _table(title: str, column: str, lines: Sequence[Preference]) -> Table:
+def _table(title: str, column: str, lines: Sequence[OwnRate]) -> Table:
     has_people = any(line.people is not None for line in lines)
     columns = [column, "prompts", "blind", "told", "difference", "p (t)", "p (Wilcoxon)"]
     columns += ["people", "blind - people", "told - people"] if has_people else []
@@ -81,19 +81,19 @@ def _table(title: str, column: str, lines: Sequence[Preference]) -> Table:
     )
 
 
-def _row(line: Preference, column: str, *, has_people: bool) -> list[str]:
+def _row(line: OwnRate, column: str, *, has_people: bool) -> list[str]:
     cells = [
-        line.judge if column == "judge" else line.own,
+        line.judge if column == "judge" else line.kinship,
         str(line.n_items),
         percent(line.blind),
-        percent(line.unblinded),
+        percent(line.open_rate),
         points(line.effect.difference),
         p_value(line.effect.test),
         p_value(line.signed_rank),
     ]
     if not has_people:
         return cells
-    excesses = (line.blind_excess, line.unblinded_excess)
+    excesses = (line.blind_excess, line.open_excess)
     return [
         *cells,
         percent(line.people),

@@ -94,8 +94,8 @@ def components(split: VarianceSplit) -> Table:
         " source adds to the win rate of one run, in points; verdicts changed: two runs that differ"
         " in this alone (the judges' own noise is always in it). 95% intervals, clustered by prompt"
     ]
-    if split.merged:
-        names = ", ".join(source_name(source) for source in split.merged)
+    if split.confounds:
+        names = ", ".join(source_name(source) for source in split.confounds)
         notes.append(f"the judges' own noise holds what the design cannot tell from it: {names}")
     if split.missing:
         notes.append(f"{plural(split.missing, 'verdict')} missing, left out")

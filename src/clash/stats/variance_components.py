@@ -84,7 +84,7 @@ class VarianceComponents:
         total: variance of one outcome of one item.
         items: variance between items.
         components: within items; the one without factors is the last.
-        merged: effects that the design cannot tell from the noise that remains, which holds them.
+        confounds: effects that the design cannot tell from the noise that remains, which holds them.
         changes: for no factor (the noise), then each factor that has two levels.
         n_items: items with an outcome.
     """
@@ -93,7 +93,7 @@ class VarianceComponents:
     total: Interval
     items: Component
     components: tuple[Component, ...]
-    merged: tuple[Effect, ...]
+    confounds: tuple[Effect, ...]
     changes: tuple[Change, ...]
     n_items: int
 
@@ -103,7 +103,7 @@ def variance_components(
     levels: ArrayLike,
     clusters: ArrayLike | None = None,
     *,
-    nested: Sequence[tuple[int, int]] = (),
+    nesting: Sequence[tuple[int, int]] = (),
     level: float = 0.95,
 ) -> VarianceComponents:
     """Split the variance of outcomes over arms.
@@ -117,7 +117,7 @@ def variance_components(
         values: (n, A), outcomes in [0, 1] of items in arms; NaN is missing.
         levels: (A, F), the level of each factor in each arm.
         clusters: (n,), items whose errors are shared.
-        nested: pairs (inner, outer) of factors: a change of the outer is one of the inner too, as
+        nesting: pairs (inner, outer) of factors: a change of the outer is one of the inner too, as
             another author writes another rubric.
         level: confidence level.
 
@@ -138,7 +138,7 @@ def variance_components(
     if not differences:
         raise StatisticsError("no item was judged in two arms")
     types = list(differences)
-    effects, merged = _effects(types, factors, nested)
+    effects, confounds = _effects(types, factors, nesting)
     basis = _Basis.of(list(differences.values()), table, codes, n_clusters, level)
     solution = np.linalg.pinv(_equations(types, effects))
     weights = [np.append(row, 0.0) for row in solution]
@@ -148,16 +148,16 @@ def variance_components(
         _component(effect, row, basis, n) for effect, row in zip(effects, weights, strict=True)
     )
     changes = tuple(
-        Change(kind, _rate(differences[kind].changed, codes, level))
+        Change(kind, _rate(differences[kind].change_shares, codes, level))
         for kind in types
-        if _is_single(kind, nested)
+        if _is_single(kind, nesting)
     )
     return VarianceComponents(
         float(np.nanmean(table, axis=1).mean()),
         basis.total,
         _component(frozenset({-1}), between, basis, n),
         tuple(sorted(components, key=lambda c: (not c.effect, len(c.effect), sorted(c.effect)))),
-        merged,
+        confounds,
         changes,
         n,
     )
@@ -181,12 +181,12 @@ class _Differences:
 
     Attributes:
         halved_squares: (n,), half the mean squared difference.
-        changed: (n,), share of pairs with another outcome.
+        change_shares: (n,), share of pairs with another outcome.
         pairs: of an item with an outcome in every arm.
     """
 
     halved_squares: Floats
-    changed: Floats
+    change_shares: Floats
     pairs: int
 
 
@@ -219,40 +219,40 @@ def _row_mean(cells: Floats) -> Floats:
     return means
 
 
-def _is_single(kind: Effect, nested: Sequence[tuple[int, int]]) -> bool:
+def _is_single(kind: Effect, nesting: Sequence[tuple[int, int]]) -> bool:
     """Whether one factor alone changes; a rubric that changes with its author counts as one."""
-    follows = {inner for inner, outer in nested if outer in kind}
+    follows = {inner for inner, outer in nesting if outer in kind}
     return len(kind - follows) <= 1
 
 
-def _rate(changed: Floats, codes: Codes, level: float) -> Interval:
-    known = ~np.isnan(changed)
-    return wilson_clustered(changed[known], codes[known], level)
+def _rate(change_shares: Floats, codes: Codes, level: float) -> Interval:
+    present = ~np.isnan(change_shares)
+    return wilson_clustered(change_shares[present], codes[present], level)
 
 
 # -- the equations --------------------------------------------------------------------------------
 
 
 def _effects(
-    types: Sequence[Effect], factors: Codes, nested: Sequence[tuple[int, int]]
+    types: Sequence[Effect], factors: Codes, nesting: Sequence[tuple[int, int]]
 ) -> tuple[list[Effect], tuple[Effect, ...]]:
     """The effects that the pairs can tell apart, lower orders first, and those that they cannot."""
-    varied = [f for f in range(factors.shape[1]) if len(np.unique(factors[:, f])) > 1]
+    varying_columns = [f for f in range(factors.shape[1]) if len(np.unique(factors[:, f])) > 1]
     candidates: list[Effect] = [frozenset()]
-    for size in range(1, len(varied) + 1):
+    for size in range(1, len(varying_columns) + 1):
         candidates += [
             frozenset(effect)
-            for effect in combinations(varied, size)
+            for effect in combinations(varying_columns, size)
             # An effect of a rubric is one of its author's too: the pair is the rubric's own.
-            if not any({inner, outer} <= set(effect) for inner, outer in nested)
+            if not any({inner, outer} <= set(effect) for inner, outer in nesting)
         ]
-    kept: list[Effect] = []
-    merged: list[Effect] = []
+    independent_effects: list[Effect] = []
+    confounds: list[Effect] = []
     for effect in candidates:
-        trial = _equations(types, [*kept, effect])
-        is_new = np.linalg.matrix_rank(trial) == len(kept) + 1
-        (kept if is_new else merged).append(effect)
-    return kept, tuple(merged)
+        trial = _equations(types, [*independent_effects, effect])
+        is_new = np.linalg.matrix_rank(trial) == len(independent_effects) + 1
+        (independent_effects if is_new else confounds).append(effect)
+    return independent_effects, tuple(confounds)
 
 
 def _equations(types: Sequence[Effect], effects: Sequence[Effect]) -> Floats:
@@ -338,8 +338,8 @@ def _half(side: Floats, pairs: int, codes: Codes, level: float) -> Interval:
     of independent pairs and that of items and pairs that are copies in a cluster, and allows for few
     clusters by the squared ratio of the t quantile to the normal one.
     """
-    known = ~np.isnan(side)
-    x, groups, n_clusters = encode_clusters(2 * side[known], codes[known])
+    present = ~np.isnan(side)
+    x, groups, n_clusters = encode_clusters(2 * side[present], codes[present])
     n, mean = len(x), float(x.mean())
     sizes = np.bincount(groups).astype(float)
     most = float(sizes @ sizes) / n
@@ -356,9 +356,9 @@ def _half(side: Floats, pairs: int, codes: Codes, level: float) -> Interval:
 
 def _influence(side: Floats, codes: Codes, n_clusters: int) -> Floats:
     """What each cluster adds to a mean over items, (G,)."""
-    known = ~np.isnan(side)
-    gap = side[known] - side[known].mean()
-    pull = np.bincount(codes[known], weights=gap / known.sum(), minlength=n_clusters)
+    present = ~np.isnan(side)
+    gap = side[present] - side[present].mean()
+    pull = np.bincount(codes[present], weights=gap / present.sum(), minlength=n_clusters)
     return pull.astype(float)
 
 
