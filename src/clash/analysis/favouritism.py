@@ -218,7 +218,7 @@ def _own_rate(judge: str, kinship: str, rows: Sequence[_Row], run: RunData) -> O
         np.array([getattr(row, part) for row in rows]) for part in ("blind", "open_rate", "people")
     )
     clusters = np.array([run.clusters[row.item] for row in rows])
-    labelled = ~np.isnan(people)
+    has_label = ~np.isnan(people)
     return OwnRate(
         judge,
         kinship,
@@ -228,16 +228,16 @@ def _own_rate(judge: str, kinship: str, rows: Sequence[_Row], run: RunData) -> O
         wilson_clustered(open_rate, clusters),
         paired_difference(open_rate, blind, clusters),
         wilcoxon_signed_rank(open_rate, blind, clusters),
-        int(labelled.sum()),
-        wilson_clustered(people[labelled], clusters[labelled]) if labelled.any() else None,
-        _excess(blind, people, labelled, clusters),
-        _excess(open_rate, people, labelled, clusters),
+        int(has_label.sum()),
+        wilson_clustered(people[has_label], clusters[has_label]) if has_label.any() else None,
+        _excess(blind, people, has_label, clusters),
+        _excess(open_rate, people, has_label, clusters),
     )
 
 
 def _excess(
-    shares: Floats, people: Floats, labelled: Bools, clusters: Codes
+    shares: Floats, people: Floats, has_label: Bools, clusters: Codes
 ) -> PairedDifference | None:
-    if not labelled.any():
+    if not has_label.any():
         return None
-    return paired_difference(shares[labelled], people[labelled], clusters[labelled])
+    return paired_difference(shares[has_label], people[has_label], clusters[has_label])
