@@ -23,6 +23,7 @@ CLASH = (sys.executable, "-m", "clash")
 LONGEST_S = 180
 """No command runs for longer."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
 _ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "100"}
 
 
@@ -65,6 +66,7 @@ class Used:
         cpu_s: user and system, children included.
         peak_mb: of its resident memory, as the kernel tells.
         samples: resident memory in MB at moments of ``time.time``, where the system tells.
+        own_cpu_s: user and system, children not included, as last seen before the end.
     """
 
     code: int
@@ -73,6 +75,7 @@ class Used:
     wall_s: float
     peak_mb: float
     samples: Sequence[tuple[float, float]] = ()
+    own_cpu_s: float = 0.0
 
     def peak_until(self, moment: float) -> float:
         """The most resident memory seen before ``moment``."""
@@ -86,6 +89,7 @@ class Running:
     process: subprocess.Popen[str]
     began: float = field(default_factory=time.perf_counter)
     samples: list[tuple[float, float]] = field(default_factory=list)
+    own_cpu_s: float = 0.0
     _out: list[str] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -99,11 +103,14 @@ class Running:
 
     def _sample(self) -> None:
         statm = Path(f"/proc/{self.process.pid}/statm")
+        stat = Path(f"/proc/{self.process.pid}/stat")
         # A file that is gone, or empty, is a process that has ended.
         with contextlib.suppress(OSError, IndexError):
             while True:
                 resident = int(statm.read_text().split()[1]) * _PAGE / 2**20
                 self.samples.append((time.time(), resident))
+                ticks = stat.read_text().rpartition(")")[2].split()[11:13]
+                self.own_cpu_s = max(self.own_cpu_s, sum(map(int, ticks)) / _TICKS)
                 time.sleep(0.02)
 
     def kill(self) -> None:
@@ -127,6 +134,7 @@ class Running:
             wall,
             usage.ru_maxrss / 1024,
             self.samples,
+            self.own_cpu_s,
         )
 
 

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 JUDGES = 3
 PANELS = ("http", "sdk")
+OPENAI = ("openai/gpt-6-astra", "openai/gpt-6-luna", "openai/gpt-6-sol")
+"""Three models of one account, all through the OpenAI SDK."""
 _WORDS = [
     "the",
     "a",
@@ -87,7 +89,7 @@ def write_inputs(folder: Path, items: int) -> None:
     """A prompts file, the two panels and a configuration; the same bytes at every call."""
     lines = (json.dumps(_item(number)) + "\n" for number in range(items))
     (folder / f"items-{items}.jsonl").write_text("".join(lines), encoding="utf-8")
-    for name in PANELS:
+    for name in (*PANELS, "openai"):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(_panel(name)), encoding="utf-8")
     (folder / "clash.yaml").write_text("criteria: {mode: fixed}\n", encoding="utf-8")
 
@@ -107,6 +109,10 @@ def _text(seed: str, words: int) -> str:
 
 def _panel(name: str) -> dict[str, Any]:
     """The shipped panels; through our own HTTP one judge sits at a server of its own."""
+    if name == "openai":
+        price = {"input": 1, "output": 1}
+        judges = [{"id": model[7:], "model": model, "price": price} for model in OPENAI]
+        return {"name": name, "judges": judges}
     file = {"http": "supreme-court", "sdk": "supreme-court-native"}[name]
     panel = yaml.safe_load((ROOT / "configs" / "panels" / f"{file}.yaml").read_text())
     if name == "http":
@@ -149,13 +155,19 @@ class Measured:
 
 
 def evaluate(
-    folder: Path, panel: str, setting: Setting, *options: str, stderr: int | None = None
+    folder: Path,
+    panel: str,
+    setting: Setting,
+    *options: str,
+    stderr: int | None = None,
+    flags: tuple[str, ...] = (),
 ) -> Measured:
-    """One ``clash eval``; ``options`` are those of the server."""
+    """One ``clash eval``; ``options`` are those of the server, ``flags`` those of the command."""
     write_inputs(folder, setting.items)
     run_id = f"{panel}-{time.time_ns()}"
     with server(setting.latency_s, *options) as wire:
-        used = run(eval_command(panel, setting, run_id), folder, wire.environ, stderr=stderr)
+        command = [*eval_command(panel, setting, run_id), *flags]
+        used = run(command, folder, wire.environ, stderr=stderr)
         return Measured(setting, used, wire.journal(), folder / "runs" / run_id)
 
 
@@ -308,6 +320,18 @@ def on_a_terminal(folder: Path, setting: Setting, rounds: int) -> None:
     show(row(f"clash, own HTTP, bars, {setting.name}", many, few.used.cpu_s, None))
 
 
+def worker_processes(folder: Path, setting: Setting, rounds: int) -> None:
+    """The OpenAI SDK in the process of the run, and in worker processes."""
+    heading((*COLUMNS, "CPU ms/call of the process of the run"))
+    for number in (0, 1, 2):
+        flags = ("--workers", str(number))
+        many = best(rounds, lambda: evaluate(folder, "openai", setting, flags=flags))  # noqa: B023
+        few = best(1, lambda: evaluate(folder, "openai", replace(setting, items=1), flags=flags))  # noqa: B023
+        own = (many.used.own_cpu_s - few.used.own_cpu_s) / (setting.calls - JUDGES) * 1000
+        name = f"OpenAI SDK, {number} workers, {setting.name}"
+        show([*row(name, many, few.used.cpu_s, None), f"{own:.2f}"])
+
+
 def memory(folder: Path, setting: Setting) -> None:
     """Peak memory against the number of items."""
     heading(("items", "calls", "MB judging", "MB peak"))
@@ -389,7 +413,7 @@ def capacity(folder: Path) -> None:
           f"{found.journal['cpu_s'] / setting.calls * 1000:.2f}"))  # fmt: skip
 
 
-PARTS = ("compare", "terminal", "memory", "faults", "resume", "help", "server")
+PARTS = ("compare", "terminal", "workers", "memory", "faults", "resume", "help", "server")
 
 
 def main() -> None:
@@ -422,6 +446,8 @@ def main() -> None:
                     compare(folder, picked, rounds, options.panels.split(","))
                 case "terminal":
                     on_a_terminal(folder, small, rounds)
+                case "workers":
+                    worker_processes(folder, replace(large, latency_s=2.0), rounds)
                 case "memory":
                     memory(folder, replace(large, latency_s=0.1))
                 case "faults":

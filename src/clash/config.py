@@ -667,6 +667,8 @@ class Limits(Strict):
     Attributes:
         batch: use the batch APIs of providers that have one: half the price, and answers within a
             day.
+        workers: processes that make the calls; 0 makes them in the process of the run. It is part of
+            no run folder, for it changes no result.
         batch_poll_s: seconds until a batch is first polled; later polls are up to twenty times as
             far apart.
     """
@@ -680,6 +682,7 @@ class Limits(Strict):
     max_attempts: int = Field(default=5, ge=1)
     batch: bool = False
     batch_poll_s: float = Field(default=30, gt=0)
+    workers: int = Field(default=0, ge=0, le=64, exclude=True)
 
     def updated(self, changes: Mapping[str, Any]) -> Limits:
         """The limits with these changes; a null changes nothing."""

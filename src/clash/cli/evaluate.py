@@ -37,6 +37,7 @@ from clash.cli.options import (
     Until,
     Verbose,
     Watch,
+    Workers,
     Yes,
 )
 
@@ -71,6 +72,7 @@ def evaluate(
     max_cost: MaxCost = None,
     allow_unknown_price: UnknownPrice = False,
     concurrency: Concurrency = None,
+    workers: Workers = None,
     batch: Batch = None,
     criteria: CriteriaMode = None,
     criteria_from: CriteriaFrom = None,
@@ -151,6 +153,7 @@ def evaluate(
         "limits.max_cost": max_cost,
         "limits.allow_unknown_price": allow_unknown_price or None,
         "limits.concurrency": concurrency,
+        "limits.workers": workers,
         "limits.batch": batch,
         "criteria.mode": criteria,
         "criteria.reuse": criteria_from,

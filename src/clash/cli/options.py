@@ -184,6 +184,16 @@ Concurrency = Annotated[
         help="Maximum number of concurrent calls.",
     ),
 ]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        min=0,
+        max=64,
+        help="Make the calls in this many further processes; for many calls through SDKs. Limits, "
+        "money and the run folder stay with this one.",
+    ),
+]
 Batch = Annotated[
     bool | None,
     typer.Option(

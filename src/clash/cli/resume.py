@@ -17,6 +17,7 @@ from clash.cli.options import (
     TrustHost,
     Verbose,
     Watch,
+    Workers,
 )
 
 
@@ -30,6 +31,7 @@ def resume(
         int | None,
         typer.Option("--concurrency", "-j", min=1, help="Maximum number of concurrent calls."),
     ] = None,
+    workers: Workers = None,
     batch: Batch = None,
     cancel_batches: Annotated[
         bool,
@@ -70,7 +72,7 @@ def resume(
             folder,
             environ,
             observer,
-            {"max_cost": max_cost, "concurrency": concurrency, "batch": batch},
+            {"max_cost": max_cost, "concurrency": concurrency, "batch": batch, "workers": workers},
             cancel_batches=cancel_batches,
         )
     print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)

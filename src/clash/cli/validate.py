@@ -35,6 +35,7 @@ from clash.cli.options import (
     UnknownPrice,
     Verbose,
     Watch,
+    Workers,
     Yes,
 )
 
@@ -88,6 +89,7 @@ def validate(
     max_cost: MaxCost = None,
     allow_unknown_price: UnknownPrice = False,
     concurrency: Concurrency = None,
+    workers: Workers = None,
     batch: Batch = None,
     criteria: CriteriaMode = None,
     criteria_from: CriteriaFrom = None,
@@ -138,6 +140,7 @@ def validate(
         "limits.max_cost": max_cost,
         "limits.allow_unknown_price": allow_unknown_price or None,
         "limits.concurrency": concurrency,
+        "limits.workers": workers,
         "limits.batch": batch,
         "criteria.mode": criteria,
         "criteria.reuse": criteria_from,

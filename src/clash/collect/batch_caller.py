@@ -102,6 +102,7 @@ class BatchCaller(Caller):
 
     def start(self, tasks: TaskGroup) -> None:
         """Gather and wait within ``tasks``."""
+        super().start(tasks)
         self._queue.start(tasks)
         if self._new == "none":
             for batch in self._batches:

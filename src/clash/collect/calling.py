@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from clash.config import Limits, ModelRef
     from clash.providers.base import Provider, Reply, Request
     from clash.providers.limits import Limiter
+    from clash.providers.workers import WorkerPool
     from clash.records import Purpose, Record
 
     Opener = Callable[[ModelRef], Provider]
@@ -174,6 +175,7 @@ class Caller:
         self._limiters = Limiters(limits.concurrency)
         self._capacities: dict[tuple[str, str], anyio.CapacityLimiter] = {}
         self._open: Opener = lambda ref: open_provider(ref, environ=environ, limits=limits)
+        self._pool = _worker_pool(environ, limits, self._open)
         self._connections: dict[str, ModelConnection] = {}
         self._answers = {call.call_id: call for call in calls if call.outcome != "error"}
         self._attempt_numbers = dict(attempt_numbers or {})
@@ -207,7 +209,9 @@ class Caller:
                 connection.stop(reason)
 
     def start(self, tasks: TaskGroup) -> None:
-        """Start what works between calls within ``tasks``; here there is nothing."""
+        """Start what works between calls within ``tasks``."""
+        if self._pool is not None:
+            self._pool.start(tasks)
 
     async def finish(self) -> None:
         """Wait for work between calls that must not be cut off; here there is none."""
@@ -254,11 +258,14 @@ class Caller:
         """Close every connection."""
         for connection in self._connections.values():
             await connection.provider.aclose()
+        if self._pool is not None:
+            await self._pool.aclose()
 
     def _connection(self, ref: ModelRef) -> ModelConnection:
         key = ref.model_dump_json()
         if key not in self._connections:
-            provider = self._open(ref)
+            is_remote = self._pool is not None and ref.provider not in prices.OFFLINE
+            provider = (self._pool.open if self._pool and is_remote else self._open)(ref)
             limiter = self._limiters.of(provider.account)
             self._connections[key] = ModelConnection(
                 ref.model, provider, limiter, self._capacity(provider, ref)
@@ -375,3 +382,14 @@ class Caller:
             "request_hash": ask.request.hash(ask.ref.model),
             "time": now(),
         }
+
+
+def _worker_pool(
+    environ: Mapping[str, str], limits: Limits, open_here: Opener
+) -> WorkerPool | None:
+    """The processes that make the calls; null where this one does."""
+    if not limits.workers:
+        return None
+    from clash.providers.workers import WorkerPool
+
+    return WorkerPool(environ, limits, open_here)

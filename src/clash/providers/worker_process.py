@@ -1,0 +1,137 @@
+"""A worker process: makes the attempts that its broker sends it, and ends with the broker.
+
+Started by :mod:`clash.providers.workers` with one end of a socket pair. It decides nothing: when to
+call, whether to repeat a call, and what may be spent is the broker's, and so is every record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import socket
+import struct
+import sys
+import traceback
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clash.errors import ProviderError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clash.config import Limits, ModelRef
+    from clash.providers.base import Provider, Reply, Request
+
+HEAD = struct.Struct(">I")
+"""Before each message: its length in bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The first message to a worker: what it needs to open a model."""
+
+    environ: Mapping[str, str]
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A message to a worker: make this attempt.
+
+    Attributes:
+        number: names the attempt in the outcome.
+        model: number of the model; ``ref`` comes with the first attempt at it only.
+    """
+
+    number: int
+    model: int
+    ref: ModelRef | None
+    request: Request
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptOutcome:
+    """A message from a worker: how an attempt ended.
+
+    Attributes:
+        reply: the answer; null where there is none.
+        failure: the text and the fields of the :class:`ProviderError`, where that is the reason.
+        bug: the traceback, where anything else is.
+    """
+
+    number: int
+    reply: Reply | None = None
+    failure: tuple[str, dict[str, Any]] | None = None
+    bug: str | None = None
+
+
+def pack(message: object) -> bytes:
+    """A message with its length."""
+    # Both ends are this program, and the socket pair has no name that another process could open.
+    data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+    return HEAD.pack(len(data)) + data
+
+
+async def receive(reader: asyncio.StreamReader) -> Any:  # noqa: ANN401 - any message
+    """The next message.
+
+    Raises:
+        EOFError: the other process has ended.
+    """
+    try:
+        (size,) = HEAD.unpack(await reader.readexactly(HEAD.size))
+        return pickle.loads(await reader.readexactly(size))  # noqa: S301 - see pack
+    except (asyncio.IncompleteReadError, ConnectionError):
+        raise EOFError from None
+
+
+class _Worker:
+    def __init__(self, settings: Settings, writer: asyncio.StreamWriter) -> None:
+        self._settings, self._writer = settings, writer
+        self._providers: dict[int, Provider] = {}
+
+    async def run(self, attempt: Attempt) -> None:
+        """Make an attempt and send how it ended."""
+        try:
+            reply = await self._provider(attempt).complete(attempt.request)
+            outcome = AttemptOutcome(attempt.number, reply)
+        except ProviderError as error:
+            outcome = AttemptOutcome(attempt.number, failure=(error.message, vars(error)))
+        except BaseException:  # noqa: BLE001 - the broker raises it where the run can end
+            outcome = AttemptOutcome(attempt.number, bug=traceback.format_exc())
+        self._writer.write(pack(outcome))
+
+    def _provider(self, attempt: Attempt) -> Provider:
+        if attempt.model not in self._providers:
+            from clash.providers import open_provider
+
+            if attempt.ref is None:
+                raise AssertionError("a worker was asked for a model that it does not know")
+            self._providers[attempt.model] = open_provider(
+                attempt.ref, environ=self._settings.environ, limits=self._settings.limits
+            )
+        return self._providers[attempt.model]
+
+
+async def _serve(end: socket.socket) -> None:
+    reader, writer = await asyncio.open_connection(sock=end)
+    tasks = set[asyncio.Task[None]]()
+    try:
+        worker = _Worker(await receive(reader), writer)
+        while True:
+            task = asyncio.create_task(worker.run(await receive(reader)))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+    except EOFError:
+        # Whoever wanted the answers is gone: leave at once, calls in flight included.
+        os._exit(0)
+
+
+def main() -> None:
+    """Work on the socket whose number is the first argument."""
+    # Ctrl-C reaches every process of a terminal; the broker says when to end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    asyncio.run(_serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -1,0 +1,264 @@
+"""Worker processes that make the calls of one run, and the broker's side of them.
+
+The SDKs take milliseconds of CPU for a call, so one process keeps some hundred calls in flight,
+whatever it is allowed. With workers the process of the run is the broker: it alone counts calls and
+money by account, writes the run folder, and reads the answers. A worker makes one attempt at a time
+for each request that it is handed, through the providers as they are.
+
+A worker that is killed loses the attempts that it was making; they count as possibly billed and are
+made again, by another worker. Workers end with the broker, however it ends: their end of the socket
+pair is then closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import socket
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from clash.errors import ClashError, ConfigError, ProviderError
+from clash.providers.accounts import account
+from clash.providers.worker_process import Attempt, Settings, pack, receive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from anyio.abc import TaskGroup
+
+    from clash.config import Limits, ModelRef
+    from clash.providers.base import Provider, Reply, Request
+
+_VAIN_STARTS = 3
+"""Workers in a row that end before their first answer: after them no further one is started."""
+_PROGRAM = "from clash.providers import worker_process; worker_process.main()"
+_PATIENCE_S = 5.0
+"""Seconds that a worker has to end before it is killed."""
+
+
+class WorkerError(ClashError):
+    """The worker processes cannot be started. The run can be resumed without them."""
+
+
+@dataclass(eq=False)
+class _WorkerHandle:
+    """A worker process, as the broker sees it.
+
+    Attributes:
+        pending: the attempts that it is making, by number.
+        models: the models that it knows.
+        has_answered: it has ended an attempt.
+    """
+
+    process: subprocess.Popen[bytes]
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    pending: dict[int, asyncio.Future[Reply]] = field(default_factory=dict)
+    models: set[int] = field(default_factory=set)
+    has_answered: bool = False
+    is_gone: bool = False
+
+
+class WorkerPool:
+    """The worker processes of a run.
+
+    Args:
+        environ: where keys are.
+        limits: timeouts, and how many workers.
+        open_here: opens a model in this process.
+
+    Raises:
+        ConfigError: this system has no socket pairs that a process can inherit.
+    """
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        limits: Limits,
+        open_here: Callable[[ModelRef], Provider],
+    ) -> None:
+        if os.name == "nt":  # pragma: no cover - Windows
+            raise ConfigError(
+                "worker processes need Linux or macOS", field="--workers", hint="leave it out"
+            )
+        self._settings = Settings(environ, limits)
+        self._open_here = open_here
+        self._workers: list[_WorkerHandle] = []
+        self._numbers = itertools.count()
+        self._models = itertools.count()
+        self._starting = anyio.Lock()
+        self._n_vain_starts = 0
+        self._tasks: TaskGroup | None = None
+
+    def open(self, ref: ModelRef) -> Provider:
+        """A model whose calls the workers make.
+
+        Raises:
+            ConfigError: its key or its address is missing or wrong.
+        """
+        if ref.base_urls:
+            name = self._open_here(ref).account
+        else:
+            name = account(ref, self._settings.environ).name
+        return RemoteProvider(self, next(self._models), ref, name)
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Listen to workers within ``tasks``; each is started when it is first needed."""
+        self._tasks = tasks
+
+    async def worker(self) -> _WorkerHandle:
+        """The worker with the fewest attempts, started first where there are too few.
+
+        Raises:
+            WorkerError: workers end as soon as they are started.
+        """
+        async with self._starting:
+            self._workers = [worker for worker in self._workers if not worker.is_gone]
+            while len(self._workers) < self._settings.limits.workers:
+                self._workers.append(await self._start_worker())
+        return min(self._workers, key=lambda worker: len(worker.pending))
+
+    async def attempt(
+        self, worker: _WorkerHandle, model: int, ref: ModelRef, request: Request
+    ) -> Reply:
+        """Have an attempt made.
+
+        Raises:
+            ProviderError: it failed, or its worker ended before it did.
+        """
+        number = next(self._numbers)
+        future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        worker.pending[number] = future
+        known_ref = None if model in worker.models else ref
+        worker.models.add(model)
+        # The task behind a prompt is for judges that read no prompt; no worker has one.
+        worker.writer.write(pack(Attempt(number, model, known_ref, replace(request, task=None))))
+        try:
+            return await future
+        finally:
+            worker.pending.pop(number, None)
+
+    async def aclose(self) -> None:
+        """End every worker."""
+        for worker in self._workers:
+            worker.writer.close()
+            await anyio.to_thread.run_sync(_wait_for, worker.process)
+        self._workers.clear()
+
+    async def _start_worker(self) -> _WorkerHandle:
+        if self._tasks is None:
+            raise AssertionError("the pool was not started")
+        if self._n_vain_starts >= _VAIN_STARTS:
+            raise WorkerError(
+                f"{_VAIN_STARTS} worker processes ended before their first answer"
+                "\n  fix: leave out --workers, or see above why they ended"
+            )
+        here, there = socket.socketpair()
+        with there:
+            process = _spawn(there)
+        reader, writer = await asyncio.open_connection(sock=here)
+        worker = _WorkerHandle(process, reader, writer)
+        writer.write(pack(self._settings))
+        self._tasks.start_soon(self._listen, worker)
+        return worker
+
+    async def _listen(self, worker: _WorkerHandle) -> None:
+        """Hand each outcome to whoever waits for it, until the worker ends."""
+        try:
+            while True:
+                outcome = await receive(worker.reader)
+                worker.has_answered = True
+                self._n_vain_starts = 0
+                future = worker.pending.get(outcome.number)
+                if future is None or future.done():
+                    continue  # nobody waits any more
+                if outcome.reply is not None:
+                    future.set_result(outcome.reply)
+                elif outcome.failure is not None:
+                    future.set_exception(_failure(*outcome.failure))
+                else:
+                    future.set_exception(RuntimeError(f"in a worker process:\n{outcome.bug}"))
+        except EOFError:
+            await self._bury(worker)
+
+    async def _bury(self, worker: _WorkerHandle) -> None:
+        worker.is_gone = True
+        self._n_vain_starts += not worker.has_answered
+        worker.writer.close()
+        await anyio.to_thread.run_sync(_wait_for, worker.process)
+        for future in list(worker.pending.values()):
+            if not future.done():
+                future.set_exception(
+                    ProviderError(
+                        f"the worker process that made the call ended ({worker.process.returncode})",
+                        error_class="connection",
+                        action="retry",
+                        maybe_billed=True,
+                    )
+                )
+
+
+class RemoteProvider:
+    """A model whose attempts are made by workers.
+
+    What a server refuses, each worker finds out for itself; an attempt that is repeated for that
+    reason goes to the worker that has.
+    """
+
+    offline = False
+
+    def __init__(self, pool: WorkerPool, model: int, ref: ModelRef, account: str) -> None:
+        self.account = account
+        self._pool, self._model, self._ref = pool, model, ref
+        self._taught: dict[tuple[str | None, str | None], _WorkerHandle] = {}
+
+    async def complete(self, request: Request) -> Reply:
+        """Make exactly one attempt. See :meth:`clash.providers.base.Provider.complete`."""
+        key = request.item_id, request.judge
+        worker = self._taught.pop(key, None)
+        if worker is None or worker.is_gone:
+            worker = await self._pool.worker()
+        try:
+            return await self._pool.attempt(worker, self._model, self._ref, request)
+        except ProviderError as error:
+            if error.action == "degrade":
+                self._taught[key] = worker
+            raise
+
+    async def aclose(self) -> None:
+        """Nothing is open here; the pool ends the workers."""
+
+
+def _failure(message: str, fields: dict[str, object]) -> ProviderError:
+    error = ProviderError(message, error_class="connection", action="fail")
+    vars(error).update(fields)
+    return error
+
+
+def _spawn(there: socket.socket) -> subprocess.Popen[bytes]:
+    # -P: a module in the working folder must not take the place of one of clash or of an SDK.
+    command = [sys.executable, "-P", "-c", _PROGRAM, str(there.fileno())]
+    try:
+        return subprocess.Popen(  # noqa: S603 - this program
+            command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+    except OSError as error:
+        raise WorkerError(
+            f"a worker process cannot be started ({error.strerror})\n  fix: leave out --workers"
+        ) from None
+
+
+def _wait_for(process: subprocess.Popen[bytes]) -> None:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(_PATIENCE_S)
+        return
+    process.kill()
+    process.wait()

@@ -1,0 +1,131 @@
+"""Calls made by worker processes: one folder, one budget, and nothing lost when any of them dies."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from e2e.lab import PRICE, Folder, Lab
+from wire import faults
+
+WORDS = ("prompts.yaml", "--models", "compatible/ada,compatible/bob", "--panel", "panel.yaml")
+CALLS = 2 * 6 + 6 + (3 + 2) * 6
+"""Responses, criteria, and judgments of three judges and two observers on six items."""
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="workers inherit one end of a socket pair")
+
+
+def lay(lab: Lab, *observers: str) -> None:
+    lab.prompts(6, candidates=())
+    voting = [{"model": f"compatible/{name}", "price": PRICE} for name in "abc"]
+    entries = [{"model": model, "price": PRICE, "role": "observer"} for model in observers]
+    lab.panel(*voting, *entries, criteria="compatible/writer")
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory, server) -> Folder:
+    """The run of one process."""
+    server.clear()
+    lab = Lab(tmp_path_factory.mktemp("alone"), server, server.environ())
+    lay(lab)
+    return lab.judged(*WORDS)
+
+
+def verdicts(run: Folder) -> bytes:
+    return (run.path / "verdicts.jsonl").read_bytes()
+
+
+def children(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def test_workers_change_nothing_in_the_run(lab, alone):
+    lay(lab, "openai/gpt-4o-mini")
+    run = lab.judged(*WORDS, "--workers", 2)
+    assert verdicts(run) == verdicts(alone)
+    assert run.manifest["config"].keys() == alone.manifest["config"].keys()
+    assert "workers" not in run.manifest["config"]["limits"]
+    assert lab.server.count(paid=True) == CALLS + 6 == len(run.answered())
+    assert set(run.answered()) > set(alone.answered())
+    assert lab.server.count(vendor="openai") == 6
+    assert lab.here("verify", "runs/run").code == 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds children by /proc")
+@pytest.mark.parametrize("draw", range(1))
+def test_killed_workers_and_brokers_lose_nothing_and_pay_for_nothing_twice(lab, alone, draw):
+    """Two workers are killed, then the broker; the resumed run comes to the same verdicts."""
+    rng = random.Random(draw)
+    lay(lab)
+    lab.server.latency_s = 0.05
+    flags = ("--concurrency", 6, "--workers", 2)
+    process = lab.start("eval", *WORDS, "--run-id", "run", "--yes", *flags)
+    for moment in sorted(rng.sample(range(5, 30), 2)):
+        lab.wait_for(lambda moment=moment: len(lab.server.calls) > moment, process)
+        os.kill(rng.choice(children(process.pid)), signal.SIGKILL)
+    lab.wait_for(lambda: len(lab.server.calls) > 36, process)
+    workers = children(process.pid)
+    process.kill()
+    process.communicate()
+    lab.server.latency_s = 0.0
+    run = lab.resumed(*flags)
+    assert verdicts(run) == verdicts(alone)
+    assert len(run.answered()) == len(set(run.answered())) == CALLS
+    # At each kill, no more is lost than was in flight.
+    assert lab.server.count(paid=True) <= CALLS + 3 * 6
+    assert run.manifest["status"] == "complete"
+    assert lab.here("verify", "runs/run").code == 0
+    lab.wait_for(lambda: not any(map(is_worker, workers)), process)
+    assert not any(map(is_worker, workers))
+
+
+def is_worker(pid: int) -> bool:
+    try:
+        return b"worker_process" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except FileNotFoundError:
+        return False
+
+
+def test_workers_share_one_budget(lab):
+    """Whatever the workers do at the same time, the cap holds for them together."""
+    lay(lab)
+    once = lab.judged(*WORDS, "--allow-unknown-price", run="once")
+    dearest = max(line["usd"] for line in once.lines("reservations"))
+    cap = round(dearest + once.manifest["cost_usd"] / 3, 6)
+    words = (*WORDS, "--allow-unknown-price", "--max-cost", cap, "--workers", 1)
+    run = lab.judged(*words, code=3)
+    assert 0 < run.manifest["cost_usd"] <= cap
+
+
+def test_what_a_server_refuses_and_limits_reaches_the_broker(lab, alone):
+    """A 429 is retried, and a model that stops for good stops for every worker."""
+    lay(lab)
+    lab.server.misbehave(faults.rate_limit("0.01"), model="a", times=2)
+    lab.server.misbehave(faults.unauthorized(), model="c", times=1)
+    run = lab.judged(*WORDS, "--workers", 2, "--concurrency", 1, code=4)
+    errors = [call["error_class"] for call in run.lines("calls") if call["outcome"] == "error"]
+    assert sorted(errors) == ["auth", "rate_limit", "rate_limit"]
+    assert lab.server.count(model="c") == 1
+    assert list(run.manifest["stopped"]) == ["compatible/c"]
+    assert verdicts(lab.resumed("--workers", 2)) == verdicts(alone)
+
+
+def test_workers_that_cannot_work_end_the_run_with_a_fix(lab, monkeypatch, tmp_path):
+    lay(lab)
+    done = lab("eval", *WORDS, "--workers", 2, "--yes", CLASH_TEST="", PYTHONPATH=broken(tmp_path))
+    assert done.code == 2
+    assert "3 worker processes ended before their first answer" in done.err
+    assert "fix: leave out --workers" in done.err
+
+
+def broken(folder: Path) -> str:
+    """A path on which the program of the workers ends at once."""
+    (folder / "sitecustomize.py").write_text(
+        "import os, sys\nif any('worker_process' in word for word in sys.orig_argv): os._exit(1)\n"
+    )
+    return f"{folder}:{os.environ['PYTHONPATH']}" if "PYTHONPATH" in os.environ else str(folder)
