@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ needs_results = pytest.mark.skipif(not RESULTS.is_dir(), reason="../shared/data 
 @pytest.fixture(scope="module")
 def script():
     path = ROOT / "docs/tables/reproduction.py"
+    sys.path.insert(0, str(path.parent))  # as a script has it, which imports its neighbours
     spec = importlib.util.spec_from_file_location("reproduction", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    sys.path.remove(str(path.parent))
     return module
 
 

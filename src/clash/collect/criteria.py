@@ -119,12 +119,12 @@ def parse(text: str) -> list[Criterion]:
 def _values(text: str) -> list[Any]:
     """The JSON values of an answer: of its code fence, where it has one."""
     inner = body(text)
-    fenced = inner[inner.find(_FENCE) : inner.rfind(_FENCE)].partition("\n")[2]
-    return objects(fenced if fenced.strip() else text, [])
+    fence_text = inner[inner.find(_FENCE) : inner.rfind(_FENCE)].partition("\n")[2]
+    return objects(fence_text if fence_text.strip() else text, [])
 
 
-def _read_criteria(found: list[Any]) -> list[Criterion]:
-    rows = weigh_names(found)
+def _read_criteria(entries: list[Any]) -> list[Criterion]:
+    rows = weigh_names(entries)
     if not 3 <= len(rows) <= 5:
         raise Unreadable(f"expected 3 to 5 criteria, found {len(rows)}")
     try:

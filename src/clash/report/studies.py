@@ -21,11 +21,13 @@ if TYPE_CHECKING:
         MethodRisk,
         PathPoint,
         PrefixPoint,
+        PressureChecks,
         Spread,
     )
     from clash.reproduction.studies.ising_study import IsingStudy
     from clash.reproduction.studies.sweep import SweepCell
     from clash.reproduction.studies.trials import TrialMean
+    from clash.stats.intervals import Interval
 
 _MOST_DOTS = 1500
 """Dots of a scatter plot; of more, every so many-th."""
@@ -184,7 +186,7 @@ def fcps_setting(study: FcpsStudy) -> str:
 
 
 def fcps_tables(study: FcpsStudy) -> list[Table]:
-    """Tables 2, 3 and 8 to 11."""
+    """Tables 2, 3, 8 to 11, 17, 26 and 27."""
     most = study.budgets[-1]
     return [
         _contests(study),
@@ -193,7 +195,63 @@ def fcps_tables(study: FcpsStudy) -> list[Table]:
         _chosen(study),
         _risks(study.ablation, f"Prefix against family, {most} labels (table 10)"),
         _pressure(study),
+        checks_table(study.checks),
     ]
+
+
+def checks_table(checks: PressureChecks) -> Table:
+    """Tables 17, 26 and 27: whether sparse cells go with risk, and foretell the scalar family."""
+    rows = [
+        [
+            name,
+            number(slope.estimate, "+.3f"),
+            *(number(x, ".3f") for x in (slope.se, slope.clustered_se)),
+        ]
+        for name, slope in (
+            ("H / n to test MSE, within groups (table 26)", checks.by_pressure),
+            ("unseen share to test MSE, within groups", checks.by_unseen),
+        )
+    ]
+    rows.append(
+        [
+            f"mean correlation in {checks.groups} groups (table 27)",
+            number(checks.correlation, "+.3f"),
+            "",
+            f"{number(checks.positive, '.0%')} positive",
+        ]
+    )
+    if checks.score is not None:
+        score = checks.score
+        rows += [
+            [
+                "score to scalar family wins, AUC (table 17)",
+                f"{score.auc.estimate:.3f}",
+                "",
+                f"{_ends(score.auc)}, p {score.p:.3f}",
+            ],
+            [
+                "score where it wins, less elsewhere",
+                f"{score.gap.estimate:+.3f}",
+                "",
+                _ends(score.gap),
+            ],
+        ]
+    return Table(
+        "Pressure, risk and winner (tables 17, 26 and 27)",
+        ["", "estimate", "s.e., independent", "clustered"],
+        rows,
+        frozenset({1, 2, 3}),
+        [
+            "groups: budget and path rule of a panel; slopes standardised; clustered by split, whose"
+            " prefixes share rows",
+            "score: H / n, unseen share and gain of products of two judges, each standardised, added;"
+            " p by permuting winners within clusters",
+        ],
+    )
+
+
+def _ends(interval: Interval) -> str:
+    return f"[{interval.low:.3f}, {interval.high:.3f}]"
 
 
 def fcps_answer(study: FcpsStudy) -> str:

@@ -189,13 +189,13 @@ def missed_pairs(alignment: AlignedRuns) -> list[MissedPair]:
     """Pairs of candidates by how many of their items are wrong in every whole run."""
     is_missed = np.all(~alignment.right[:, alignment.complete_runs], axis=1).tolist()
     items: Counter[str] = Counter()
-    missed: Counter[str] = Counter()
+    misses: Counter[str] = Counter()
     for names, is_wrong in zip(alignment.candidates, is_missed, strict=True):
         if len(names) == 2:
             pair = " : ".join(sorted(names))
             items[pair] += 1
-            missed[pair] += is_wrong
-    lines = [MissedPair(pair, items[pair], n) for pair, n in missed.items() if n]
+            misses[pair] += is_wrong
+    lines = [MissedPair(pair, items[pair], n) for pair, n in misses.items() if n]
     return sorted(lines, key=lambda line: (-line.missed_always, line.items, line.pair))
 
 

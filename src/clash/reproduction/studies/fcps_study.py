@@ -1,4 +1,4 @@
-"""Tables 2, 3 and 7 to 11 and figures 1 to 10 of the fourth paper on anyone's labelled votes.
+"""Tables 2, 3, 7 to 11, 17, 26 and 27 and figures 1 to 10 of the fourth paper on anyone's labelled votes.
 
 The protocol of section 3.5: each split divides the sources into selection, calibration, validation
 and test blocks. Paths are built on the first, maps fitted to the second, choices made on the third,
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from clash.analysis.calibration.frame import ScoreFrame
-from clash.errors import InputError
+from clash.errors import InputError, StatisticsError
 from clash.reproduction.studies.trials import TrialMean, over_items, whole_sources
 from clash.stats.selection.candidate_methods import (
     CandidateMethod,
@@ -27,12 +27,19 @@ from clash.stats.selection.families import FAMILIES
 from clash.stats.selection.joint_table import CellPressure, cell_pressure
 from clash.stats.selection.model_choice import selection_penalty
 from clash.stats.selection.paths import JudgePath
+from clash.stats.selection.pressure_checks import (
+    standard_score,
+    winner_foretold,
+    within_correlations,
+    within_slope,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from clash.stats.intervals import Interval
     from clash.stats.selection.panel import PanelVotes, Target
+    from clash.stats.selection.pressure_checks import WinnerForetold, WithinSlope
     from clash.stats.typing import Bools, Floats, Index
     from clash.votes import Votes
 
@@ -53,6 +60,8 @@ SCALARS = (
     "ridge-pairwise",
     "logistic-pairwise",
 )
+ADDITIVE = ("ridge-isotonic", "logistic")
+WITH_PRODUCTS = ("ridge-pairwise", "logistic-pairwise")
 _SINGLE = "single"
 
 
@@ -181,6 +190,47 @@ class PathPoint:
 
 
 @dataclass(frozen=True)
+class SplitContest:
+    """A split at one budget: what table 17's score is made of, and who wins.
+
+    Attributes:
+        h_k: effective patterns of the table that validation chooses.
+        pairwise_gain: validation risk of the best stacker without products, less that of the best
+            with them, both on the whole pool.
+        gap: test risk of the chosen table less that of the chosen scalar family.
+    """
+
+    split: int
+    budget: int
+    h_k: float
+    unseen: float
+    pairwise_gain: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class PressureChecks:
+    """Tables 17, 26 and 27 of some panels.
+
+    Attributes:
+        by_pressure: test risk of joint tables on H / n, within panel, budget and path rule.
+        by_unseen: the same on the share of unseen patterns.
+        groups: of table 27.
+        correlation: mean of the groups' correlations of H / n with test risk; NaN without any.
+        positive: share of the groups where it is positive.
+        score: whether table 17's score foretells that the scalar family wins; null where one
+            family always does, or all cases are of one cluster.
+    """
+
+    by_pressure: WithinSlope
+    by_unseen: WithinSlope
+    groups: int
+    correlation: float
+    positive: float
+    score: WinnerForetold | None
+
+
+@dataclass(frozen=True)
 class FcpsStudy:
     """The study of one panel.
 
@@ -197,9 +247,11 @@ class FcpsStudy:
         prefixes: figures 1, 3 and 9: by prefix at the largest budget.
         sizes: figures 2 and 10: the chosen prefix by budget.
         points: every joint table of every split, for figures 4 to 8.
+        splits_at: every split at every budget, for table 17.
+        checks: tables 17, 26 and 27.
     """
 
-    json_omits: ClassVar[tuple[str, ...]] = ("points",)
+    json_omits: ClassVar[tuple[str, ...]] = ("points", "splits_at")
 
     source: str
     judges: tuple[str, ...]
@@ -221,6 +273,54 @@ class FcpsStudy:
     sizes: tuple[PathPoint, ...]
     notes: tuple[str, ...]
     points: tuple[PrefixPoint, ...] = field(repr=False)
+    splits_at: tuple[SplitContest, ...] = field(repr=False)
+    checks: PressureChecks
+
+
+def pressure_checks(
+    points: Sequence[Sequence[PrefixPoint]], contests: Sequence[Sequence[SplitContest]], seed: int
+) -> PressureChecks:
+    """Tables 17, 26 and 27 over panels: their points, and their splits.
+
+    Prefixes of a split are one cluster. Of one panel the splits are the clusters of the score; of
+    several, panels and budgets are, as in the paper.
+    """
+    tables = [(panel, p) for panel, part in enumerate(points) for p in part]
+    pressure = [p.h_k / p.budget for _, p in tables]
+    risk = [p.test for _, p in tables]
+    groups = _codes([(panel, p.budget, p.path) for panel, p in tables])
+    clusters = _codes([(panel, p.split) for panel, p in tables])
+    slopes = [
+        within_slope(x, risk, groups, clusters)
+        for x in (pressure, [p.unseen for _, p in tables])
+    ]  # fmt: skip
+    correlations = within_correlations(pressure, risk, groups)
+    cases = [(panel, c) for panel, part in enumerate(contests) for c in part]
+    score = standard_score(
+        [c.h_k / c.budget for _, c in cases],
+        [c.unseen for _, c in cases],
+        [c.pairwise_gain for _, c in cases],
+    )
+    units = [(panel, c.budget) if len(contests) > 1 else (panel, c.split) for panel, c in cases]
+    try:
+        foretold = winner_foretold(
+            score, [c.gap > 0 for _, c in cases], _codes(units), np.random.default_rng([seed, 17])
+        )
+    except StatisticsError:
+        foretold = None
+    return PressureChecks(
+        slopes[0],
+        slopes[1],
+        len(correlations),
+        float(correlations.mean()) if len(correlations) else math.nan,
+        float((correlations > 0).mean()) if len(correlations) else math.nan,
+        foretold,
+    )
+
+
+def _codes(keys: Sequence[tuple[object, ...]]) -> list[int]:
+    codes: dict[tuple[object, ...], int] = {}
+    return [codes.setdefault(key, len(codes)) for key in keys]
 
 
 def fcps_study(
@@ -247,6 +347,7 @@ def fcps_study(
         )
         on_split(s + 1)
     grid = _Grid(menu, budgets, splits, panel.group)
+    points, contests = tuple(grid.points()), tuple(grid.split_contests())
     return FcpsStudy(
         votes.source,
         frame.judges,
@@ -260,7 +361,9 @@ def fcps_study(
         selection_penalty(len(menu.tables) + len(menu.scalars), sizes[1]),
         *grid.findings(),
         tuple(notes),
-        tuple(grid.points()),
+        points,
+        contests,
+        pressure_checks([points], [contests], seed),
     )
 
 
@@ -478,6 +581,25 @@ class _Grid:
             for s, outcome in enumerate(outcomes)
             for i, c in ((i, menu.candidates[i]) for i in menu.tables)
         ]
+
+    def split_contests(self) -> list[SplitContest]:
+        """Every split at every budget; the gain is 0 where nothing can be paired."""
+        menu, pool_size = self.menu, len(self.menu.sizes)
+        additive, with_products = (
+            [i for f in families for i in self._places(menu.scalars, k=pool_size, family=f)]
+            for families in (ADDITIVE, WITH_PRODUCTS)
+        )
+        contests = []
+        for budget, outcomes in zip(self.budgets, self.by_budget, strict=True):
+            for s, o in enumerate(outcomes):
+                table = menu.candidates[o.best(menu.tables)]
+                pressure = o.pressures[table.path, table.k]
+                risks = [o.validation[places] for places in (additive, with_products)]
+                can_pair = all(np.isfinite(risk).any() for risk in risks)
+                gain = float(np.nanmin(risks[0]) - np.nanmin(risks[1])) if can_pair else 0.0
+                gap = float(o.risks[o.best(menu.tables)] - o.risks[o.best(menu.scalars)])
+                contests.append(SplitContest(s, budget, pressure.h_k, pressure.unseen, gain, gap))
+        return contests
 
     def _places(
         self, where: Sequence[int], *, rule: str | None = None, k: int | None = None,

@@ -209,8 +209,8 @@ def _mean_confidence(confidence: ArrayLike) -> Floats:
     mean = np.divide(
         total, present.sum(axis=1), out=np.full(len(table), -1.0), where=present.any(axis=1)
     )
-    rounded: Floats = np.round(mean, 9)
-    return rounded
+    to_nine_digits: Floats = np.round(mean, 9)
+    return to_nine_digits
 
 
 @dataclass(frozen=True, slots=True)
