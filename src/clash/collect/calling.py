@@ -238,11 +238,12 @@ class Caller:
         if ask.call_id in self._answers:
             return self._answers[ask.call_id]
         connection = self._connection(ask.ref)
-        call: Call | None = None
         try:
-            async for attempt in attempts(self._limits.max_attempts, sleep=self._sleep):
-                with attempt:
-                    call = await self._attempt(ask, connection)
+            return await self._attempt(ask, connection)
+        except ProviderError as error:
+            failure = error
+        try:
+            return await self._retry(ask, connection, failure)
         except ProviderError as error:
             if error.action == "stop":
                 reason = f"{error.error_class}: {error.message}"
@@ -250,9 +251,23 @@ class Caller:
                 raise ModelStopError(connection.stop_reason or reason, ask.call_id) from None
             number = self._attempt_numbers[ask.call_id]
             return self._error(ask, number, error, Decimal(0))
-        if call is None:
-            raise AssertionError("a call ended without an attempt")
-        return call
+
+    async def _retry(self, ask: Ask, connection: ModelConnection, failure: ProviderError) -> Call:
+        """Attempts after the first, which failed.
+
+        The loop costs as much as a fast call does, so only calls that fail pay for it.
+
+        Raises:
+            ProviderError: of the last attempt; its action says what is given up.
+        """
+        first: ProviderError | None = failure
+        async for attempt in attempts(self._limits.max_attempts, sleep=self._sleep):
+            with attempt:
+                if first is not None:
+                    error, first = first, None
+                    raise error
+                return await self._attempt(ask, connection)
+        raise AssertionError("the loop ends with a call or an error")
 
     async def aclose(self) -> None:
         """Close every connection."""

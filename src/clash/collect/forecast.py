@@ -271,13 +271,17 @@ def _judgments(plan: Plan) -> list[_ModelTotal]:
     }
     for prompt, readers in _prompts(plan):
         for judge in readers:
-            totals[judge.id].add_judgment(prompt, judge)
+            if prompt is None or judge.provider in prices.OFFLINE:
+                totals[judge.id].calls += 1
+            else:
+                totals[judge.id].add_judgment(prompt, judge)
     return list(totals.values())
 
 
-def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt, list[Judge]]]:
+def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt | None, list[Judge]]]:
     """The prompts of judgments, each with its judges, with placeholders for missing responses.
 
+    Null where no judge of a prompt costs anything: long texts take a millisecond to lay out.
     Neither shuffled nor masked, which changes the length of a prompt by next to nothing.
     """
     texts: dict[str, dict[str, str]] = {item.item_id: {} for item in plan.items}
@@ -306,7 +310,11 @@ def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt, list[Judge]]]:
                     choices=plan.config.judging.choices,
                 )
                 presentation = Presentation(blinding, shown_texts, shown_turns)
-                yield prompt_of(item, criteria, presentation, plan), readers
+                is_priced = any(judge.provider not in prices.OFFLINE for judge in readers)
+                yield (
+                    prompt_of(item, criteria, presentation, plan) if is_priced else None,
+                    readers,
+                )
 
 
 def _readers(plan: Plan, names: Iterable[str]) -> dict[tuple[str, ...], list[Judge]]:

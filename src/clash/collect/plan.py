@@ -96,7 +96,7 @@ class Plan:
                 if (item.item_id, candidate.id) not in injected_keys:
                     yield item, candidate
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """The names of all candidates, which no judge and no simulated user may read.
 
