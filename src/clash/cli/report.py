@@ -68,6 +68,7 @@ def report(
     from clash.cli.outcome import print_findings
     from clash.cli.sources import open_runs
     from clash.datasets.dataset import exact_repeats
+    from clash.errors import ConfigError
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
     from clash.report.card import check_card_path, verdict_card, write_card
@@ -92,6 +93,12 @@ def report(
         else:
             print_walk(stdout(), steps)
         return
+    if drop_repeats and (write or browse):
+        raise ConfigError(
+            "the written report is of all items, repeats included",
+            field="--drop-repeats",
+            hint="leave --write and --open out",
+        )
     if drop_repeats:
         repeats = exact_repeats(data.items, data.all_texts)
         data = data.only({i.item_id for i in data.items if i.item_id not in repeats})
