@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from clash.reproduction.studies.trials import TrialMean
     from clash.stats.intervals import Interval
 
-_MOST_DOTS = 1500
+_MOST_DOTS = 400
 """Dots of a scatter plot; of more, every so many-th."""
 
 
