@@ -9,7 +9,7 @@ import yaml
 from clash import assets
 from clash.cli.app import run
 from clash.datasets import catalogue, loaders, pull, record_files
-from clash.datasets.paper_sets import PAPER_SETS, prepared
+from clash.datasets.paper_sets import PAPER_SETS, prepare_set
 from clash.documents import read_yaml
 from clash.errors import DownloadError, InputError
 
@@ -75,7 +75,7 @@ def test_jigsaw_keeps_long_comments_of_five_annotators_a_thousand_a_bucket(tmp_p
     rows += [comment(100, 0.1, annotators=4), comment(101, 0.1, text="short")]
     rows += [comment(1000 + n, 0.3) for n in range(1005)]
     file = write(tmp_path / "test_private_expanded.csv", rows)
-    ready = prepared("jigsaw", file, 1)
+    ready = prepare_set("jigsaw", file, 1)
     labels = {item.item_id: item.label for item in ready.dataset.items}
     assert [labels[str(n)] for n in (0, 1, 3, 4, 5)] == ["not toxic"] * 2 + ["toxic"] * 3
     assert sum(item.tags == ["0.25-0.5"] for item in ready.dataset.items) == 1000
@@ -86,8 +86,8 @@ def test_jigsaw_keeps_long_comments_of_five_annotators_a_thousand_a_bucket(tmp_p
         "shorter than 100 characters": 1,
     }
     ids = [item.item_id for item in ready.dataset.items]
-    assert ids == [item.item_id for item in prepared("jigsaw", file, 1).dataset.items]
-    assert ids != [item.item_id for item in prepared("jigsaw", file, 2).dataset.items]
+    assert ids == [item.item_id for item in prepare_set("jigsaw", file, 1).dataset.items]
+    assert ids != [item.item_id for item in prepare_set("jigsaw", file, 2).dataset.items]
 
 
 def test_a_comment_is_the_text_itself(tmp_path):
@@ -104,7 +104,7 @@ def test_phoenix_is_read_from_its_archive(tmp_path):
     archive = tmp_path / "summarization-test.jsonl.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("summarization-test.jsonl", "\n".join(map(json.dumps, rows)))
-    ready = prepared("phoenix-summarization", archive, 0)
+    ready = prepare_set("phoenix-summarization", archive, 0)
     assert [item.label for item in ready.dataset.items] == ["good", "bad"]
     assert {item.group for item in ready.dataset.items} == {"summary-0001"}
 
@@ -112,7 +112,7 @@ def test_phoenix_is_read_from_its_archive(tmp_path):
 def test_summeval_is_a_score_for_each_summary_grouped_by_its_text(tmp_path):
     row = {"id": "n1", "text": "News.", "machine_summaries": ["s1", "s2"], "relevance": [1, 2],
            "coherence": [3.3333333, 5], "fluency": [1, 1], "consistency": [1, 1]}  # fmt: skip
-    ready = prepared("summeval", write(tmp_path / "s.jsonl", [row]), 0)
+    ready = prepare_set("summeval", write(tmp_path / "s.jsonl", [row]), 0)
     assert [(i.label, i.group) for i in ready.dataset.items] == [("3.33333", "n1"), ("5", "n1")]
     assert yaml.safe_load(ready.config)["judging"]["scale"] == "1-5"
 
@@ -123,7 +123,7 @@ def test_pairs_are_judged_in_both_orders(tmp_path):
          "rejected_model": "n", "subset": "chat", "id": n}
         for n in range(1002)
     ]  # fmt: skip
-    ready = prepared("rewardbench", write(tmp_path / "r.jsonl", rows), 0)
+    ready = prepare_set("rewardbench", write(tmp_path / "r.jsonl", rows), 0)
     assert [i.item_id for i in ready.dataset.items][-1] == "chat-999"
     assert yaml.safe_load(ready.config)["blinding"] == {"both_orders": True}
 
@@ -138,14 +138,14 @@ def test_llmbar_is_a_folder_of_five_subsets(tmp_path):
         path = tmp_path / subset / "dataset.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps([row]))
-    items = prepared("llmbar", tmp_path, 0).dataset.items
+    items = prepare_set("llmbar", tmp_path, 0).dataset.items
     assert {item.tags[0] for item in items} == {s.rpartition("/")[2] for s in subsets}
 
 
 def test_arena_keeps_english_battles_with_a_winner_and_short_texts(tmp_path):
     rows = [battle(0, "tie"), battle(1, language="German"), battle(2, answer="y" * 20_001)]
     rows += [battle(n) for n in range(3, 805)]
-    ready = prepared("arena-100k", write(tmp_path / "a.jsonl", rows), 0)
+    ready = prepare_set("arena-100k", write(tmp_path / "a.jsonl", rows), 0)
     assert len(ready.dataset.items) == 800
     assert json.loads(ready.account)["counts"]["excluded"] == {
         "after the first 800": 2,
@@ -197,7 +197,7 @@ def test_a_file_that_never_ends_is_refused(start_hub, tmp_path, monkeypatch):
 )
 def test_another_schema_is_refused_with_the_place(tmp_path, name, row, message):
     with pytest.raises(InputError, match=message) as raised:
-        prepared(name, write(tmp_path / "x.jsonl", [row]), 0)
+        prepare_set(name, write(tmp_path / "x.jsonl", [row]), 0)
     assert "x.jsonl" in str(raised.value)
 
 

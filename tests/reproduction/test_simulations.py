@@ -11,12 +11,19 @@ import pytest
 
 from clash.errors import InputError
 from clash.report.simulations import as_json, table
-from clash.reproduction.simulations import EXPERIMENTS, PaperComparison, Simulation
+from clash.reproduction.simulations import (
+    EXPERIMENTS,
+    PaperComparison,
+    Simulation,
+    structured_tests,
+    training_sweep,
+)
 from clash.reproduction.simulations import design_study as study
 from clash.reproduction.simulations.experiment import SampleMean
 from clash.reproduction.simulations.finite_calibration import BEYOND
 from clash.reproduction.simulations.learned_weights import SETUPS, PanelSetup
 from clash.reproduction.simulations.semi_real import semi_real
+from clash.reproduction.studies.sweep import PanelData, SweepPoint, sweep
 from clash.stats.simulate import IndependentPanel
 from clash.stats.simulate.designs import DESIGNS, Design
 from clash.votes import read_votes
@@ -242,3 +249,47 @@ def test_the_oracle_of_a_design_is_its_law(design: Design) -> None:
         part = (sure >= low) & (sure <= high)
         if part.sum() > 100:
             assert abs(right[part].mean() - sure[part].mean()) < 0.05
+
+
+def test_theorem_1_holds_in_the_exact_laws() -> None:
+    rows = EXPERIMENTS["zero-field"].run(0, 2).rows
+    published = [row for row in rows if row.paper is not None]
+    assert len(published) == 15
+    assert {row.standing for row in published} == {"agrees"}
+
+
+def test_shared_couplings_are_learned_where_the_votes_have_them() -> None:
+    """The shared Ising model is near Bayes' rule, which independence misses by far."""
+    panel = training_sweep.PANELS["the same couplings in both classes"]
+    sample = panel.sample(2000, np.random.default_rng(0))
+    data = PanelData(sample.votes, sample.labels.astype(float), np.arange(2000))
+    methods = ["ising-shared", "dawid-skene"]
+    shared, independent = sweep(data, [SweepPoint(1600, 10)], methods, 2, 0)
+    bayes = training_sweep._bayes_accuracy(panel, 10)
+    assert abs(shared.by_trial.mean - bayes) < 0.03
+    assert independent.by_trial.mean < bayes - 0.08
+
+
+def test_bayes_accuracy_of_some_judges_is_that_of_their_own_votes() -> None:
+    """Against a panel of two: every vote vector counted by hand."""
+    panel = training_sweep.PANELS["couplings in class 1 alone"]
+    states, (zero, one) = panel.states, panel.pmf()
+    accuracies = []
+    for judge in range(10):
+        mass = [
+            [0.5 * pmf[states[:, judge] == vote].sum() for pmf in (zero, one)] for vote in (0, 1)
+        ]
+        accuracies.append(sum(map(max, mass)))
+    assert training_sweep._bayes_accuracy(panel, 1) == pytest.approx(np.mean(accuracies))
+
+
+def test_structured_hypotheses_hold_in_their_panel_and_are_seen_where_broken() -> None:
+    couplings = structured_tests.family_panel().couplings
+    assert (couplings[0] == couplings[1]).all()
+    assert set(couplings[0][0]) == {0.0, 1.0}
+    rows = {row.quantity: row for row in EXPERIMENTS["hypotheses"].run(0, 2).rows}
+    assert len(rows) == 24
+    broken = "family independence, broken by 0.9, 700 items with labels"
+    assert rows[broken].ours == 1.0
+    true = "family independence, true, 700 items with labels"
+    assert (rows[true].paper, rows[true].source) == (0.05, "nominal level")

@@ -286,7 +286,7 @@ def convert_(
     preparation, each with a configuration that asks the paper's question: `clash datasets convert
     wikiqa --out relevance`, then `clash validate relevance/wikiqa.jsonl -c relevance/wikiqa.yaml`.
     """
-    from clash.datasets.paper_sets import PAPER_SETS, prepared
+    from clash.datasets.paper_sets import PAPER_SETS, prepare_set
     from clash.errors import ConfigError, one_of
     from clash.pipeline.foreign_runs import write_conversion, write_paper_set
     from clash.reproduction.conversion import FORMATS, convert
@@ -295,8 +295,8 @@ def convert_(
     if paper_set in PAPER_SETS and (form is not None or not path.exists()):
         file = path if form is not None else None
         number = _SEED if seed is None else seed
-        ready = prepared(str(paper_set), file, number, cache)
-        _print_written(ready.name, list(write_paper_set(ready, out)), as_json=as_json)
+        prompts = prepare_set(str(paper_set), file, number, cache)
+        _print_written(prompts.name, list(write_paper_set(prompts, out)), as_json=as_json)
         return
     format_ = next((name for name in FORMATS if name == form), None)
     if form is not None and format_ is None:

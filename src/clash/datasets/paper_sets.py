@@ -157,7 +157,7 @@ PAPER_SETS = {
 }
 
 
-def prepared(name: str, path: Path | None, seed: int, cache: Path | None = None) -> PreparedSet:
+def prepare_set(name: str, path: Path | None, seed: int, cache: Path | None = None) -> PreparedSet:
     """A data set of a paper, from a file or folder, or as it was pulled.
 
     Args:

@@ -74,22 +74,22 @@ def write_conversion(conversion: Conversion, source: Path, out: Path) -> Iterato
         yield {"path": str(path), "run": "", "about": summary}
 
 
-def write_paper_set(prepared: PreparedSet, out: Path) -> Iterator[dict[str, str]]:
+def write_paper_set(prompts: PreparedSet, out: Path) -> Iterator[dict[str, str]]:
     """Write the items of a paper's data set, the configuration that asks its question, and the account.
 
     Yields:
         Of each file its ``path``, and what it is ``about``.
     """
     out.mkdir(parents=True, exist_ok=True)
-    dataset = prepared.dataset
+    dataset = prompts.dataset
     files = {
-        f"{prepared.name}.jsonl": (to_prompts(dataset), f"{len(dataset.items)} labelled items"),
-        f"{prepared.name}.yaml": ([prepared.config.rstrip()], "what the judges are asked, for -c"),
-        f"{prepared.name}.excluded.jsonl": (
+        f"{prompts.name}.jsonl": (to_prompts(dataset), f"{len(dataset.items)} labelled items"),
+        f"{prompts.name}.yaml": ([prompts.config.rstrip()], "what the judges are asked, for -c"),
+        f"{prompts.name}.excluded.jsonl": (
             to_exclusions(dataset.exclusions),
             f"{len(dataset.exclusions)} items left out, each with its reason",
         ),
-        f"{prepared.name}.sample.json": ([prepared.account], "rules, seed and counts"),
+        f"{prompts.name}.sample.json": ([prompts.account], "rules, seed and counts"),
     }
     for name, (lines, about) in files.items():
         run_files.replace(out / name, "".join(f"{line}\n" for line in lines).encode("utf-8"))

@@ -34,6 +34,7 @@ Fitter = Callable[[Patterns], LatentFit]
 POSITION = "position-bias"
 WEIGHTED_MAJORITY = "weighted-majority"
 BORDA = "borda"
+POTTS = "potts"
 _MOST_SHOWN, _MOST_NAMED = 20, 3
 FAMILIES = ("ising-family", "factor-family")
 EXPERT_POOL = "expert-pool"
@@ -45,7 +46,7 @@ def method_names() -> list[str]:
     """The names that ``--method`` takes."""
     plain = list(_fitters(None))
     at = plain.index("factor")
-    specs = [*plain[:at], *FORMS, *plain[at:], POSITION, WEIGHTED_MAJORITY, BORDA]
+    specs = [*plain[:at], *FORMS, *plain[at:], POSITION, WEIGHTED_MAJORITY, BORDA, POTTS]
     return ["auto", *specs, EXPERT_POOL]
 
 
@@ -106,6 +107,8 @@ def method_runner(
         return partial(_fit_weighted, weights=weights)
     if name == BORDA:
         return _fit_borda
+    if name == POTTS:
+        return _refuse_two_sides
     if name == "auto":
         return partial(_fit_auto, table=table, seed=seed)
     if name == EXPERT_POOL:
@@ -122,6 +125,12 @@ def method_runner(
 
 def _refuse(name: str, patterns: Patterns) -> MethodFit:  # noqa: ARG001 - a rule takes patterns
     raise StatisticsError("the votes do not say which family each judge is of")
+
+
+def _refuse_two_sides(patterns: Patterns) -> MethodFit:  # noqa: ARG001 - a rule takes patterns
+    raise StatisticsError(
+        "a model of three outcomes: --ties outcome; of two sides it is ising-shared"
+    )
 
 
 def _fit_position_bias(patterns: Patterns, *, table: MethodTable) -> MethodFit:  # noqa: ARG001 - copies, not patterns, know their order

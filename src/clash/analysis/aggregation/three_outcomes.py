@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.analysis.aggregation.methods import POTTS
 from clash.errors import StatisticsError
 from clash.stats import scoring
 from clash.stats.hypothesis_tests import paired_difference
@@ -15,6 +16,7 @@ from clash.stats.latent.multiclass import (
     majority_classes,
 )
 from clash.stats.latent.patterns import MISSING
+from clash.stats.latent.potts import potts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +33,7 @@ SIDE_0, SIDE_1, LEVEL = 0, 1, 2
 METHODS: dict[str, Callable[[ClassPatterns], ClassFit]] = {
     "majority": majority_classes,
     "dawid-skene": dawid_skene_classes,
+    POTTS: potts,
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.reproduction.simulations.agreeing_panels import curie_weiss
+from clash.reproduction.simulations.agreeing_panels import curie_weiss, zero_field
 from clash.reproduction.simulations.design_study import designs
 from clash.reproduction.simulations.experiment import (
     CurvePlot,
@@ -24,7 +24,9 @@ from clash.reproduction.simulations.finite_calibration import (
 from clash.reproduction.simulations.learned_weights import independent
 from clash.reproduction.simulations.semi_real import semi_real
 from clash.reproduction.simulations.shared_factor import latent_factor, weak_factor
+from clash.reproduction.simulations.structured_tests import hypotheses
 from clash.reproduction.simulations.three_judges import three_judges
+from clash.reproduction.simulations.training_sweep import simulated_sweep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -84,6 +86,9 @@ EXPERIMENTS = {
         independent,
         40,
     ),
+    "zero-field": Experiment(
+        "panels whose judges alone are coins and together tell all", "theorem 1", zero_field, 5
+    ),
     "curie-weiss": Experiment(
         "panels that now and then agree on the wrong side", "theorem 2, figure 4", curie_weiss, 20
     ),
@@ -113,6 +118,18 @@ EXPERIMENTS = {
         "finite calibration, corollary 1",
         regime_map,
         10,
+    ),
+    "sweep": Experiment(
+        "Ising, factor and independence models by training items and judges",
+        "the design of figure 3, simulated",
+        simulated_sweep,
+        5,
+    ),
+    "hypotheses": Experiment(
+        "size and power of the tests of appendix B: families, equals, classes",
+        "appendix B",
+        hypotheses,
+        20,
     ),
     "weak-factor": Experiment(
         "a weak factor looks like couplings of rank one", "proposition 1", weak_factor, 1

@@ -163,3 +163,111 @@ def _findings() -> tuple[str, ...]:
         "many times too often and the risk of independence far above pi (1 - p). We draw the "
         "vote count from its exact law instead.",
     )
+
+
+# -- theorem 1: no field at all, so that no judge says anything on its own -------------------------
+
+
+ZERO_FIELD = {
+    f"beta 0.5 and {cold:g}, prevalence {prevalence:g}": CurieWeiss(
+        (0.5, cold), 0.0, 0.0, prevalence
+    )
+    for cold, prevalence in ((1.5, 0.7), (2.0, 0.7), (2.0, 0.3))
+}
+
+
+def zero_field(seed: int, replications: int) -> Simulation:
+    """Theorem 1: each judge alone is a coin, and how they agree tells everything."""
+    rng = np.random.default_rng(seed)
+    rows = [row for name in ZERO_FIELD for row in _zero_rows(name, replications, rng)]
+    return Simulation(
+        name="zero-field",
+        title="Curie-Weiss panels without a field: independence ignores every vote",
+        source="theorem 1",
+        setting={
+            "class 0": "beta 0.5, no field",
+            "class 1": "beta as named, no field",
+            "judges": f"{JUDGES[0]} to {JUDGES[-1]}; {MANY} stands for many",
+        },
+        rows=tuple(rows),
+        findings=_zero_findings(),
+        seed=seed,
+        replications=replications,
+        plots=(_zero_plot(),),
+    )
+
+
+def _zero_rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperComparison]:
+    panel = ZERO_FIELD[name]
+    laws = [panel.counts(K) for K in (*JUDGES, MANY)]
+    many = laws[-1]
+    least = min(panel.prevalence, 1 - panel.prevalence)
+    off = max(float(np.abs(law.marginals() - 0.5).max()) for law in laws)
+    risks = [law.risk(law.if_independent()) for law in laws]
+    furthest = max(risks, key=lambda risk: abs(risk - least))
+    return [
+        PaperComparison(
+            f"{name}: P(vote 1) less 1/2, largest over classes and sizes",
+            off,
+            0.0,
+            "theorem 1, part 1",
+            resolution=1e-9,
+        ),
+        PaperComparison(
+            f"{name}: risk if taken for independent, of all sizes the furthest from min(pi, 1 - pi)",
+            furthest,
+            least,
+            "theorem 1, part 1",
+            resolution=1e-9,
+        ),
+        PaperComparison(
+            f"{name}: risk of M^2 >= t, {MANY} judges",
+            many.risk(panel.threshold_rule(MANY)),
+            0.0,
+            "theorem 1, part 2",
+            resolution=NEGLIGIBLE,
+        ),
+        PaperComparison(
+            f"{name}: risk of Bayes' rule, {MANY} judges",
+            many.risk(many.bayes()),
+            0.0,
+            "theorem 1, part 2",
+            resolution=NEGLIGIBLE,
+        ),
+        PaperComparison(
+            f"{name}: excess risk of independence, {MANY} judges",
+            excess_risk(many),
+            least,
+            "theorem 1, part 3",
+            resolution=NEGLIGIBLE,
+        ),
+        *fitted_rows(name, panel.counts(FITTED_SIZE), replications, rng),
+    ]
+
+
+def _zero_plot() -> CurvePlot:
+    panels = []
+    for panel in ZERO_FIELD.values():
+        laws = [panel.counts(K) for K in JUDGES]
+        threshold = tuple(law.risk(panel.threshold_rule(law.n_judges)) for law in laws)
+        panels.append(
+            (
+                exact_curve("Bayes", laws, CountLaw.bayes),
+                RiskCurve("M^2 >= t", JUDGES, threshold),
+                exact_curve("independence", laws, CountLaw.if_independent),
+            )
+        )
+    return CurvePlot(
+        "zero-field-risk", tuple(ZERO_FIELD), tuple(panels), "judges", "risk", log_x=True
+    )
+
+
+def _zero_findings() -> tuple[str, ...]:
+    law = next(iter(ZERO_FIELD.values())).counts(FITTED_SIZE)
+    return (
+        "Theorem 1 holds in the exact laws: every judge votes 1 as often in either class, independence"
+        " always says the more frequent class, and the squared mean vote tells the classes apart.",
+        f"With {FITTED_SIZE} judges the classes overlap: Bayes' rule, which knows the law, errs on"
+        f" {law.risk(law.bayes()):.1%}. Which class is which cannot be learned from votes alone: both"
+        " are symmetric, so labels or a prior have to say it.",
+    )

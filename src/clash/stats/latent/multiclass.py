@@ -14,7 +14,7 @@ from clash.stats.latent.temperature_scaling import best_temperature
 from clash.stats.logistic import softmax
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from clash.stats.typing import Floats, Index, VoteCodes
 
@@ -44,7 +44,11 @@ class ClassPatterns:
     @property
     def indicators(self) -> Floats:
         """1 where a judge voted for an outcome, shape (n_patterns, n_judges, n_outcomes)."""
-        return np.asarray(self.votes[:, :, None] == np.arange(self.n_outcomes), np.float64)
+        return self.indicators_of(self.votes)
+
+    def indicators_of(self, votes: VoteCodes) -> Floats:
+        """The same for other votes of these judges, shape (n, n_judges, n_outcomes)."""
+        return np.asarray(votes[:, :, None] == np.arange(self.n_outcomes), np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ class ClassFit:
         residual: largest change of a probability in the last iteration.
         temperature: by how much log-probabilities are divided in ``tempered``.
         warnings: what a reader should know before believing the posteriors.
+        couplings: (n_judges, n_judges), agreement of each pair beyond the truth; None without.
     """
 
     name: str
@@ -78,6 +83,7 @@ class ClassFit:
     residual: float = 0.0
     temperature: float = 1.0
     warnings: tuple[str, ...] = ()
+    couplings: Floats | None = None
 
     @property
     def item_posterior(self) -> Floats:
@@ -94,7 +100,7 @@ class ClassFit:
             else log_posterior
         )
         p = softmax(log_blend)
-        return np.asarray(_observe(p, self.patterns.labels)[self.patterns.inverse])
+        return np.asarray(observe_classes(p, self.patterns.labels)[self.patterns.inverse])
 
 
 def collapse_classes(
@@ -150,7 +156,7 @@ def majority_classes(patterns: ClassPatterns, *, smoothing: float = 1.0) -> Clas
     A vote for an outcome that cannot be the truth (a tie, where the truth is decisive) is a vote
     for none. Fails as :func:`~clash.stats.latent.vote_counting.majority` does.
     """
-    p = _observe(shares(patterns, smoothing), patterns.labels)
+    p = observe_classes(shares(patterns, smoothing), patterns.labels)
     n_judges, n_classes = patterns.votes.shape[1], len(patterns.classes)
     nothing = np.full((n_judges, n_classes, patterns.n_outcomes), np.nan)
     return ClassFit("majority", patterns, p, np.full(n_classes, np.nan), nothing, None, 0)
@@ -178,17 +184,21 @@ def dawid_skene_classes(
     """
     _require_identified(patterns)
     flat = patterns.indicators.reshape(len(patterns.votes), -1)
-    p = _observe(shares(patterns, 1e-3), patterns.labels)
+    p = observe_classes(shares(patterns, 1e-3), patterns.labels)
     prior, confusion = _maximise(patterns, flat, p, pseudo)
     change, n_iter = np.inf, 0
     while change > tol and n_iter < max_iter:
         p = softmax(_joint(flat, prior, confusion))
-        p = _observe(p, patterns.labels)
+        p = observe_classes(p, patterns.labels)
         prior, new = _maximise(patterns, flat, p, pseudo)
         change, confusion, n_iter = float(np.abs(new - confusion).max()), new, n_iter + 1
     fit = _assemble(patterns, flat, prior, confusion)
     fit = replace(fit, converged=change <= tol, n_iter=n_iter, residual=change)
-    return replace(fit, temperature=_temperature(fit))
+
+    def joint(votes: VoteCodes) -> Floats:
+        return _joint(patterns.indicators_of(votes).reshape(len(votes), -1), prior, confusion)
+
+    return replace(fit, temperature=left_out_temperature(patterns, joint))
 
 
 def _require_identified(patterns: ClassPatterns) -> None:
@@ -228,7 +238,7 @@ def _assemble(patterns: ClassPatterns, flat: Floats, prior: Floats, confusion: F
     return ClassFit(
         "dawid-skene",
         patterns,
-        _observe(softmax(joint), patterns.labels),
+        observe_classes(softmax(joint), patterns.labels),
         prior,
         confusion,
         likelihood,
@@ -236,21 +246,30 @@ def _assemble(patterns: ClassPatterns, flat: Floats, prior: Floats, confusion: F
     )
 
 
-def _temperature(fit: ClassFit) -> float:
-    """The temperature at which a left-out judge's vote, taken as the truth, is best predicted."""
+def left_out_temperature(
+    patterns: ClassPatterns, log_joint: Callable[[VoteCodes], Floats]
+) -> float:
+    """The temperature at which a left-out judge's vote, taken as the truth, is best predicted.
+
+    Args:
+        patterns: the votes.
+        log_joint: log P(truth, votes), shape (n, n_classes), of votes (n, n_judges) with gaps.
+    """
     odds, weights = [], []
-    patterns, classes = fit.patterns, np.asarray(fit.patterns.classes)
+    classes = np.asarray(patterns.classes)
     for judge in range(patterns.votes.shape[1]):
-        without = patterns.indicators
-        without[:, judge] = 0
-        used = np.isin(patterns.votes[:, judge], classes) & without.any(axis=(1, 2))
-        # Nobody else may have voted where a judge did: then there is no row, of the same width.
-        flat = without.reshape(len(without), patterns.indicators[0].size)
-        joint = _joint(flat[used], fit.prior, fit.confusion)
+        without = patterns.votes.copy()
+        without[:, judge] = MISSING
+        used = np.isin(patterns.votes[:, judge], classes) & (without != MISSING).any(axis=1)
+        if not used.any():  # nobody else voted where the judge did
+            continue
+        joint = log_joint(without[used])
         rank = np.searchsorted(np.sort(classes), patterns.votes[used, judge])
         position = np.argsort(classes)[rank]
         odds.append(joint - joint[np.arange(len(joint)), position][:, None])
         weights.append(patterns.counts[used])
+    if not odds:
+        return 1.0
     against, weight = np.vstack(odds), np.concatenate(weights)
     if not weight.any():
         return 1.0
@@ -259,7 +278,8 @@ def _temperature(fit: ClassFit) -> float:
     )
 
 
-def _observe(p: Floats, labels: VoteCodes) -> Floats:
+def observe_classes(p: Floats, labels: VoteCodes) -> Floats:
+    """Posteriors with the given labels in place of what was inferred."""
     has_label = labels != MISSING
     out = p.copy()
     out[has_label] = np.eye(p.shape[1])[labels[has_label]]
