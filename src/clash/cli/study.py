@@ -199,14 +199,14 @@ def _numbers(
     return tuple(numbers)
 
 
-def _names(text: str, allowed: Sequence[str]) -> tuple[str, ...]:
+def _names(text: str, choices: Sequence[str]) -> tuple[str, ...]:
     from clash.errors import ConfigError, one_of
 
     names = [part.strip() for part in text.split(",")]
     for name in names:
-        if name not in allowed:
+        if name not in choices:
             raise ConfigError(
-                f"there is no model {name!r}", field="--methods", hint=one_of(name, list(allowed))
+                f"there is no model {name!r}", field="--methods", hint=one_of(name, list(choices))
             )
     return tuple(dict.fromkeys(names))
 

@@ -87,7 +87,7 @@ def _table_1(study: IsingStudy) -> Table:
             points(cell.against_uniform),
             number(100 * cell.balanced_accuracy.mean, ".1f"),
             number(cell.log_loss.mean, ".3f"),
-            _fitted(cell),
+            _fit_counts(cell),
         ]
         for cell in study.table
     ]
@@ -112,7 +112,7 @@ def _table_1(study: IsingStudy) -> Table:
     return Table(title, columns, rows, frozenset(range(1, 8)), notes, optional=(6, 5, 7, 4))
 
 
-def _fitted(cell: SweepCell) -> str:
+def _fit_counts(cell: SweepCell) -> str:
     text = f"{cell.n_fitted} of {cell.n_trials}"
     return text if cell.n_converged == cell.n_fitted else f"{text}, {cell.n_converged} converged"
 
@@ -127,11 +127,13 @@ def _by_size(cells: Sequence[SweepCell], title: str, size: Callable[[SweepCell],
     at = {(cell.method, size(cell)): cell for cell in cells}
     rows = [[name, *(_share_fitted(at[name, x]) for x in sizes)] for name in methods]
     n_train, n_judges = {c.n_train for c in cells}, {c.n_judges for c in cells}
-    fixed = f"{n_judges.pop()} judges" if len(n_judges) == 1 else f"{n_train.pop()} training items"
+    constant = (
+        f"{n_judges.pop()} judges" if len(n_judges) == 1 else f"{n_train.pop()} training items"
+    )
     notes = ["a number in brackets: trials in which the model could be fitted, where not in all"]
     columns = ["", *map(str, sizes)]
     return Table(
-        f"{title}, {fixed} (figure 3)", columns, rows, frozenset(range(1, len(sizes) + 1)), notes
+        f"{title}, {constant} (figure 3)", columns, rows, frozenset(range(1, len(sizes) + 1)), notes
     )
 
 
@@ -192,7 +194,7 @@ def fcps_tables(study: FcpsStudy) -> list[Table]:
         _contests(study),
         _risks(study.baselines, f"Joint tables, {most} labels (tables 3 and 7)"),
         _risks(study.scalars, f"Scalar families, all judges, {most} labels (table 8)"),
-        _chosen(study),
+        _family_choices(study),
         _risks(study.ablation, f"Prefix against family, {most} labels (table 10)"),
         _pressure(study),
         checks_table(study.checks),
@@ -306,7 +308,7 @@ def _contests(study: FcpsStudy) -> Table:
     )
 
 
-def _chosen(study: FcpsStudy) -> Table:
+def _family_choices(study: FcpsStudy) -> Table:
     rows = [
         [str(c.budget), f"{c.family} ({c.share:.2f})", f"{c.k:.2f}", _mean(c.by_split)]
         for c in study.chosen

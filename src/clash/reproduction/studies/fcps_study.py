@@ -73,7 +73,7 @@ class FcpsPlan:
         splits: random splits by source.
         budgets: calibration labels; null for 50, 100, … as far as the votes reach, and the most.
         judges: judges of the pool.
-        most_items: labelled rows kept, drawn by source; null keeps all.
+        most_items: labelled rows pool_votes, drawn by source; null keeps all.
     """
 
     splits: int = 30
@@ -331,9 +331,9 @@ def fcps_study(
     Raises:
         InputError: too few labels, sources or judges, or a budget that the votes do not reach.
     """
-    kept, notes = _pool(votes, plan, np.random.default_rng([seed, 1]))
-    frame = ScoreFrame.of(kept, FEWEST_ROWS)
-    panel = frame.panel(kept)
+    pool_votes, notes = _pool(votes, plan, np.random.default_rng([seed, 1]))
+    frame = ScoreFrame.of(pool_votes, FEWEST_ROWS)
+    panel = frame.panel(pool_votes)
     rows = np.flatnonzero(panel.has_label)
     sizes = tuple(max(FEWEST_BUDGET, round(share * len(rows))) for share in SHARES)
     largest = int(np.bincount(panel.group[rows]).max())
@@ -370,8 +370,8 @@ def fcps_study(
 def _pool(votes: Votes, plan: FcpsPlan, rng: np.random.Generator) -> tuple[Votes, list[str]]:
     """The labelled rows of the judges that voted most, and what was left out."""
     notes = []
-    labelled = votes.take(votes.labelled)
-    counts = (~np.isnan(labelled.matrix)).sum(axis=0)
+    with_labels = votes.take(votes.labelled)
+    counts = (~np.isnan(with_labels.matrix)).sum(axis=0)
     if len(counts) < 2:
         raise InputError(
             f"{len(counts)} judges are too few for a panel: 2 are needed",
@@ -381,20 +381,20 @@ def _pool(votes: Votes, plan: FcpsPlan, rng: np.random.Generator) -> tuple[Votes
     pool = np.sort(np.argsort(-counts, kind="stable")[: plan.judges])
     if len(pool) < len(counts):
         notes.append(f"{len(pool)} of {len(counts)} judges: those that voted most")
-        labelled = replace(
-            labelled,
-            judges=tuple(labelled.judges[j] for j in pool),
-            families=tuple(labelled.families[j] for j in pool),
-            matrix=labelled.matrix[:, pool],
-            failed=labelled.failed[pool],
+        with_labels = replace(
+            with_labels,
+            judges=tuple(with_labels.judges[j] for j in pool),
+            families=tuple(with_labels.families[j] for j in pool),
+            matrix=with_labels.matrix[:, pool],
+            failed=with_labels.failed[pool],
         )
-    keep: Bools = np.asarray(~np.isnan(labelled.matrix).all(axis=1))
+    keep: Bools = np.asarray(~np.isnan(with_labels.matrix).all(axis=1))
     if not keep.all():
         notes.append(f"{int((~keep).sum())} rows without a vote of these judges are left out")
     if plan.most_items is not None and keep.sum() > plan.most_items:
         notes.append(f"a random {plan.most_items} of {int(keep.sum())} rows (--most-items)")
-        keep = whole_sources(labelled.groups, keep, plan.most_items, rng)
-    return labelled.take(keep), notes
+        keep = whole_sources(with_labels.groups, keep, plan.most_items, rng)
+    return with_labels.take(keep), notes
 
 
 def _budgets(plan: FcpsPlan, most: int) -> tuple[int, ...]:
@@ -433,12 +433,12 @@ def _deal(
 ) -> _Blocks:
     """Whole sources in random order, cut where the blocks are full."""
     sources = rng.permutation(np.unique(panel.group[rows]))
-    place = np.empty(int(panel.group.max()) + 1, np.intp)
-    place[sources] = np.arange(len(sources))
-    order = rows[np.argsort(place[panel.group[rows]], kind="stable")]
+    rank = np.empty(int(panel.group.max()) + 1, np.intp)
+    rank[sources] = np.arange(len(sources))
+    order = rows[np.argsort(rank[panel.group[rows]], kind="stable")]
     # The block of a source is that of its first row, so no source is in two blocks.
-    first = np.searchsorted(place[panel.group[order]], np.arange(len(sources)))
-    block = np.searchsorted(np.cumsum(sizes), first, side="right")[place[panel.group[order]]]
+    first = np.searchsorted(rank[panel.group[order]], np.arange(len(sources)))
+    block = np.searchsorted(np.cumsum(sizes), first, side="right")[rank[panel.group[order]]]
     parts = [order[block == b] for b in range(4)]
     return _Blocks(parts[0], parts[1], parts[2], parts[3], rng)
 
@@ -509,12 +509,12 @@ class _Menu:
             paths[f"{_SINGLE} {j}"] = JudgePath(_SINGLE, {1: (j,)})
         predictions = self._fitter.predictions(self.candidates, paths, evidence)
         validation, test = panel.rows(blocks.validation), panel.rows(blocks.test)
-        refused = np.full(len(blocks.test), np.nan)
+        no_losses = np.full(len(blocks.test), np.nan)
         return _Outcome(
             np.array(
                 [math.nan if p is None else validation.losses(p, "mse").mean() for p in predictions]
             ),
-            np.stack([refused if p is None else test.losses(p, "mse") for p in predictions]),
+            np.stack([no_losses if p is None else test.losses(p, "mse") for p in predictions]),
             {
                 (c.path, c.k): cell_pressure(panel, judges_of(c, paths), evidence, test.pattern)
                 for c in (self.candidates[i] for i in self.tables)
@@ -555,7 +555,7 @@ class _Grid:
             tuple(self._pressure(b) for b in at),
             tuple(self._baselines()),
             tuple(self._scalars()),
-            tuple(self._chosen(b) for b in at),
+            tuple(self._choice(b) for b in at),
             tuple(self._ablation()),
             tuple(self._contest(b) for b in at),
             tuple(self._prefixes()),
@@ -673,7 +673,7 @@ class _Grid:
             if (places := self._places(menu.scalars, k=most, family=family))
         ]
 
-    def _chosen(self, b: int) -> ChosenFamily:
+    def _choice(self, b: int) -> ChosenFamily:
         outcomes, menu = self.by_budget[b], self.menu
         picks = [o.best(menu.scalars) for o in outcomes]
         candidates = [menu.candidates[i] for i in picks]

@@ -108,9 +108,9 @@ def ising_study(
     most = _most_train(data)
     train = _train_sizes(plan, most)
     sizes = tuple(k for k in plan.sizes or SIZES if k <= n_judges)
-    held = min(plan.held_judges, n_judges)
+    n_held = min(plan.held_judges, n_judges)
     few = max(FEWEST_TRAIN, round(HELD_SHARE * n_rows))
-    left = [SweepPoint(n, held) for n in train]
+    left = [SweepPoint(n, n_held) for n in train]
     right = [SweepPoint(min(few, most), k) for k in sizes]
     points = [SweepPoint(most, n_judges), *left, *right]
     cells = sweep(data, points, plan.methods, plan.trials, seed, on_trial)
@@ -180,9 +180,9 @@ def _read(
         notes.append(f"{int((~keep).sum())} rows without a vote of these judges are left out")
     keep = _sample(table, keep, plan.most_items, rng, notes)
     judges = tuple(votes.judges[table.judges[j]] for j in pool)
-    chosen = _take(table, keep, pool)
-    _check(chosen, where)
-    return chosen, judges, notes
+    panel_table = _take(table, keep, pool)
+    _check(panel_table, where)
+    return panel_table, judges, notes
 
 
 def _sample(

@@ -123,7 +123,7 @@ class _Trial:
 
     rows: Index
     credit: Floats
-    balanced: float
+    balanced_accuracy: float
     log_loss: float
     converged: bool
 
@@ -157,12 +157,12 @@ def sweep(
         raise StatisticsError(
             f"{n_sources} sources are too few to train and test on: 30 are needed"
         )
-    asked = list(dict.fromkeys([*methods, WEIGHTED, UNIFORM]))
+    names = list(dict.fromkeys([*methods, WEIGHTED, UNIFORM]))
     runs: dict[tuple[int, str], list[_Trial | str]] = {}
     for t in range(trials):
         draw = _Draw.of(data, np.random.default_rng([seed, t]))
         for i, point in enumerate(points):
-            for name in asked:
+            for name in names:
                 runs.setdefault((i, name), []).append(draw.measure(data, point, name))
         on_trial(t + 1)
     return [_cell(runs, i, point, name, data) for i, point in enumerate(points) for name in methods]
@@ -234,7 +234,7 @@ def _cell(
         if fits
         else None,
         TrialMean.of([float(o.credit.mean()) for o in fits]),
-        TrialMean.of([o.balanced for o in fits]),
+        TrialMean.of([o.balanced_accuracy for o in fits]),
         TrialMean.of([o.log_loss for o in fits]),
         _against(outcomes, runs[i, WEIGHTED], data) if name != WEIGHTED else None,
         _against(outcomes, runs[i, UNIFORM], data) if name != UNIFORM else None,
