@@ -22,6 +22,7 @@ from clash.stats.choice import (
     regrets,
 )
 from clash.stats.intervals import Interval, mean_clustered, t_quantile, wilson_clustered
+from clash.votes.from_run import require_rankings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -201,6 +202,7 @@ def choose(
             candidate has.
         ConfigError: a limit is no amount, or names no candidate.
     """
+    require_rankings(run.manifest, "clash choose")
     limits.check(run.candidates)
     run = run if use_labels else run.without_labels()
     table = _Economics(run, limits)

@@ -16,12 +16,14 @@ from clash.extras import require
 from clash.files import run_files
 from clash.store import layout
 from clash.votes.from_run import unblind, vote_rows
+from clash.votes.text_votes import text_truth
 from clash.votes.write import pack_votes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from clash.records import Judgment
     from clash.store.folder import RunFolder
 
 Format = Literal["votes", "csv", "parquet"]
@@ -138,6 +140,9 @@ def _write(path: Path, data: bytes) -> None:
 def _csv(run: RunData, *, use_labels: bool) -> tuple[bytes, int]:
     out = io.StringIO(newline="")
     writer = csv.writer(out, lineterminator="\n")
+    if run.text_votes is not None:
+        writer.writerows(_text_lines(run, use_labels=use_labels))
+        return out.getvalue().encode(), len(run.verdicts)
     head = ["item", "winner", "ranking", "confidence", "unanimous", "split", "abstained", "label"]
     writer.writerow(head)
     for verdict in run.verdicts:
@@ -148,6 +153,19 @@ def _csv(run: RunData, *, use_labels: bool) -> tuple[bytes, int]:
         cells = [verdict.item_id, winner, ranking, *details, label]
         writer.writerow([for_csv(cell) if isinstance(cell, str) else cell for cell in cells])
     return out.getvalue().encode(), len(run.verdicts)
+
+
+def _text_lines(run: RunData, *, use_labels: bool) -> Iterator[list[object]]:
+    """The verdicts on single texts, a line each, after the names of the columns."""
+    names = ["item", "candidate", "outcome", "passed", "confidence", "unanimous", "split"]
+    yield [*names, "abstained", "label"]
+    for verdict in run.verdicts:
+        opinions = run.people_votes.get((verdict.item_id, verdict.candidate or ""), {})
+        people = text_truth(opinions) if use_labels else None
+        outcome = verdict.label if verdict.score is None else verdict.score
+        cells = [verdict.item_id, verdict.candidate, outcome, verdict.passed, verdict.confidence]
+        cells += [verdict.unanimous, verdict.split, verdict.abstained, people]
+        yield [for_csv(cell) if isinstance(cell, str) else cell for cell in cells]
 
 
 def _parquet(run: RunData, *, observers: bool) -> tuple[bytes, int]:
@@ -186,4 +204,10 @@ def _judgments(run: RunData, *, observers: bool) -> Iterator[dict[str, Any]]:
                 "mean_score": sum(scores.values()) / len(scores) if scores else None,
                 "parse": judgment.parse,
                 "error": judgment.error,
+                **({} if run.text_votes is None else {"vote": _vote(judgment)}),
             }
+
+
+def _vote(judgment: Judgment) -> str | None:
+    """A label or a score as text: a column has one type."""
+    return None if judgment.vote is None else str(judgment.vote)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from clash.analysis.verdicts import JudgePoints, contributions
 from clash.errors import InputError, nearest
-from clash.records import AnsweredTurn, Blinding, Judgment, Response
+from clash.records import AnsweredTurn, Blinding, Judgment, Response, Verdict
 from clash.votes.from_run import unblind, weighted_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from clash.analysis.rundata import RunData
-    from clash.records import CallSummary, Criteria, Groups, Item, Verdict
+    from clash.records import CallSummary, Criteria, Groups, Item
 
-R = TypeVar("R", Blinding, Judgment, Response)
+R = TypeVar("R", Blinding, Judgment, Response, Verdict)
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,12 @@ class JudgmentStep:
     repairs: list[str]
     flags: list[str]
     error: str | None
+    vote: str | int | None = None
+
+    @property
+    def json_omits(self) -> tuple[str, ...]:
+        """A ranking has no vote."""
+        return ("vote",) if self.vote is None else ()
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,7 @@ class Walk:
         contributions: what each judge adds to the scores of the verdict.
         calls: every attempt of every call for the item; empty where they were not read.
         turns: the turns of each response that is a conversation, by candidate.
+        text_verdicts: on each text of the item, where texts are judged by themselves.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"judgments": "said", "scrubs": "scrubbed"}
@@ -105,6 +112,12 @@ class Walk:
     contributions: list[JudgePoints] = field(default_factory=list)
     calls: list[ItemCall] = field(default_factory=list)
     turns: Mapping[str, list[AnsweredTurn]] = field(default_factory=dict)
+    text_verdicts: list[Verdict] = field(default_factory=list)
+
+    @property
+    def json_omits(self) -> tuple[str, ...]:
+        """An item whose responses are ranked has one verdict."""
+        return () if self.text_verdicts else ("text_verdicts",)
 
 
 def walk(run: RunData, item_id: str, calls: Iterable[CallSummary] = ()) -> Walk:
@@ -139,6 +152,7 @@ def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
     pages, judgments = _by_item(run.blinds.records, names), _by_item(run.judgments, names)
     responses = _by_item(run.responses, names)
     verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
+    text_verdicts = _by_item(run.verdicts, names)
     for item in selection:
         name = item.item_id
         criteria = run.criteria.get(name)
@@ -146,14 +160,27 @@ def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
             item=item,
             responses=run.texts[name],
             missing={r.candidate: r.error or "no text" for r in responses[name] if r.text is None},
-            labels=pages[name][0].labels if pages[name] else {},
+            labels=_shown_labels(run, pages[name]),
             scrubs=sorted({f"{s.candidate}: {s.text!r}" for b in pages[name] for s in b.scrubbed}),
             criteria=criteria,
             judgments=[_judgment_step(run, judgment, criteria) for judgment in judgments[name]],
             verdict=verdicts[name],
             label=run.truth.get(name),
             turns=run.turns[name],
+            text_verdicts=[] if run.text_votes is None else text_verdicts[name],
         )
+
+
+def _shown_labels(run: RunData, pages: Sequence[Blinding]) -> Mapping[str, str]:
+    """The labels of the first page; of texts that are judged by themselves, one for each text."""
+    if run.text_votes is None:
+        return pages[0].labels if pages else {}
+    return {
+        f"text {n}": name
+        for n, name in enumerate(
+            dict.fromkeys(name for page in pages for name in page.labels.values()), start=1
+        )
+    }
 
 
 def _by_item(records: Iterable[R], names: set[str]) -> dict[str, list[R]]:
@@ -187,6 +214,7 @@ def _judgment_step(run: RunData, judgment: Judgment, criteria: Criteria | None) 
         repairs=judgment.repairs,
         flags=judgment.flags,
         error=judgment.error,
+        vote=judgment.vote,
     )
 
 

@@ -68,6 +68,7 @@ def compare(
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.cli.sources import open_run
+    from clash.cli.text_comparison import print_text_comparison
     from clash.errors import ConfigError
     from clash.pipeline.amounts import assignments
     from clash.report.compare import tables
@@ -86,6 +87,18 @@ def compare(
     folders = [open_run(run, out) for run in runs]
     paths = [str(folder.path) for folder in folders]
     runs_data = [RunData.load(folder) for folder in folders]
+    if any(run.text_votes is not None for run in runs_data):
+        names = run_names(folders)
+        _refuse_rankings_only(html, plots, browse=browse, tags=bool(rule.tags))
+        print_text_comparison(
+            list(zip(names, runs_data, strict=True)),
+            paths,
+            to=to,
+            as_json=as_json,
+            quiet=quiet,
+            verbose=verbose,
+        )
+        return
     findings = compare_runs(
         runs_data, names=run_names(folders), every_record=every_record, rule=rule
     )
@@ -111,6 +124,26 @@ def compare(
     if files:
         print_line(console)
         print_written(files)
+
+
+def _refuse_rankings_only(
+    html: Path | None, plots: Path | None, *, browse: bool, tags: bool
+) -> None:
+    """Refuse what is drawn of rankings alone.
+
+    Raises:
+        ConfigError: one of these was asked for.
+    """
+    from clash.errors import ConfigError
+
+    options = {"--html": html, "--plots": plots, "--open": browse, "--by-tag": tags}
+    for name, value in options.items():
+        if value:
+            raise ConfigError(
+                "is for runs that rank responses; one of these judges each text by itself",
+                field=name,
+                hint="--to FILE writes the comparison as Markdown or JSON",
+            )
 
 
 def _save_gradient(findings: RunComparison, folder: Path) -> list[Path]:

@@ -16,6 +16,7 @@ from clash.cli.options import (
     DryRun,
     EnvFile,
     ExcludeSelf,
+    Labels,
     Looks,
     MaxCost,
     Method,
@@ -27,9 +28,11 @@ from clash.cli.options import (
     PanelName,
     PerJudge,
     Prereg,
+    QuestionOption,
     Quiet,
     RiskConfidence,
     RunId,
+    Scale,
     Seed,
     Sequential,
     TrustHost,
@@ -39,6 +42,7 @@ from clash.cli.options import (
     Watch,
     Workers,
     Yes,
+    judging_settings,
 )
 
 
@@ -76,6 +80,9 @@ def evaluate(
     batch: Batch = None,
     criteria: CriteriaMode = None,
     criteria_from: CriteriaFrom = None,
+    text_labels: Labels = None,
+    scale: Scale = None,
+    question: QuestionOption = None,
     both_orders: BothOrders = None,
     per_judge: PerJudge = None,
     observers: Annotated[
@@ -157,6 +164,7 @@ def evaluate(
         "limits.batch": batch,
         "criteria.mode": criteria,
         "criteria.reuse": criteria_from,
+        **judging_settings(text_labels, scale, question),
         "blinding.both_orders": both_orders,
         "exclude_self": exclude_self,
         "blinding.per_judge": per_judge,

@@ -138,6 +138,23 @@ CriteriaFrom = Annotated[
 BothOrders = Annotated[
     bool | None, typer.Option("--both-orders", help="Each judge sees both orders.")
 ]
+Labels = Annotated[
+    str | None,
+    typer.Option(
+        "--labels",
+        metavar="A,B,…",
+        help="Judge each text by itself: which of these labels fits?",
+    ),
+]
+Scale = Annotated[
+    str | None,
+    typer.Option(
+        "--scale", metavar="LOW-HIGH", help="Judge each text by itself: a score, such as 1-5."
+    ),
+]
+QuestionOption = Annotated[
+    str | None, typer.Option("--question", help="What is asked of each text.")
+]
 PerJudge = Annotated[
     bool | None,
     typer.Option("--per-judge", help="Shuffle the responses separately for each judge."),
@@ -269,3 +286,25 @@ UseLabels = Annotated[
         help="Labels that are there are used; --no-labels leaves them out.",
     ),
 ]
+
+
+def judging_settings(
+    labels: str | None, scale: str | None, question: str | None
+) -> dict[str, object]:
+    """What the judges are asked, by dotted name, as a configuration has it.
+
+    Raises:
+        ConfigError: labels and a scale.
+    """
+    if labels is not None and scale is not None:
+        from clash.errors import ConfigError
+
+        raise ConfigError("a text gets a label or a score", field="--scale", hint="leave one out")
+    names = None if labels is None else [name.strip() for name in labels.split(",")]
+    mode = "label" if labels is not None else "score" if scale is not None else None
+    return {
+        "judging.mode": mode,
+        "judging.labels": names,
+        "judging.scale": scale,
+        "judging.question": question,
+    }

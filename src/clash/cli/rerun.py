@@ -175,6 +175,7 @@ def _report(
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.cli.outcome import print_next, reference
+    from clash.cli.text_comparison import print_text_comparison
     from clash.pipeline.rerun import write_retest
     from clash.report.headline import retest_headline, retest_step
     from clash.report.report_file import write_report
@@ -182,7 +183,19 @@ def _report(
     from clash.report.screens import retest_screen
     from clash.report.terminal import print_line, print_screen, text_width
 
-    findings = retest([RunData.load(folder) for folder in folders])
+    runs = [RunData.load(folder) for folder in folders]
+    if any(run.text_votes is not None for run in runs):
+        names = [folder.path.name for folder in folders]
+        print_text_comparison(
+            list(zip(names, runs, strict=True)),
+            [str(folder.path) for folder in folders],
+            to=to,
+            as_json=as_json,
+            quiet=quiet,
+            verbose=verbose,
+        )
+        return
+    findings = retest(runs)
     paths = [str(folder.path) for folder in folders]
     files = []
     if to is not None:

@@ -19,6 +19,7 @@ from clash.cli.options import (
     DryRun,
     EnvFile,
     ExcludeSelf,
+    Labels,
     MaxCost,
     Method,
     Metrics,
@@ -28,8 +29,10 @@ from clash.cli.options import (
     PanelName,
     PerJudge,
     Prereg,
+    QuestionOption,
     Quiet,
     RunId,
+    Scale,
     Seed,
     TrustHost,
     UnknownPrice,
@@ -37,6 +40,7 @@ from clash.cli.options import (
     Watch,
     Workers,
     Yes,
+    judging_settings,
 )
 
 _SAMPLE_SEED = 42
@@ -93,6 +97,9 @@ def validate(
     batch: Batch = None,
     criteria: CriteriaMode = None,
     criteria_from: CriteriaFrom = None,
+    text_labels: Labels = None,
+    scale: Scale = None,
+    question: QuestionOption = None,
     both_orders: BothOrders = None,
     per_judge: PerJudge = None,
     replay: Annotated[
@@ -144,6 +151,7 @@ def validate(
         "limits.batch": batch,
         "criteria.mode": criteria,
         "criteria.reuse": criteria_from,
+        **judging_settings(text_labels, scale, question),
         "blinding.both_orders": both_orders,
         "exclude_self": exclude_self,
         "blinding.per_judge": per_judge,

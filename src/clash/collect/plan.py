@@ -595,6 +595,12 @@ def _check(plan: Plan, prompts: Prompts) -> None:
             _check_user(plan, item, prompts.path)
         candidates = models | injected_candidates[item.item_id]
         if plan.config.judging.is_single:
+            if item.control is not None:
+                raise ConfigError(
+                    "control items are pairs of responses, and this run judges each text by itself",
+                    field="judging",
+                    hint="leave judging out of the configuration of `clash redteam`",
+                )
             _check_text_labels(item, candidates, plan.config.judging, prompts)
             continue
         if len(candidates) < 2:

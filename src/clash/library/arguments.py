@@ -38,6 +38,7 @@ class RunArguments(TypedDict, total=False):
     min_confidence: float | None
     criteria: Literal["dynamic", "fixed", "none"] | None
     criteria_from: str | Path | None
+    judging: Mapping[str, Any] | None
     both_orders: bool | None
     per_judge: bool | None
     observers: list[Any] | None

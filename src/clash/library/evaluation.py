@@ -67,6 +67,8 @@ def evaluate(
         min_confidence: a winner below this confidence, 0 to 1, is left for review: no verdict.
         criteria: ``dynamic``, ``fixed`` or ``none``.
         criteria_from: a run whose criteria are used again.
+        judging: what the judges are asked, as in ``clash.yaml``: to rank, or of each text by itself a
+            label (``{"mode": "label", "labels": […]}``) or a score (``{"mode": "score"}``).
         both_orders: each judge sees both orders of a pair.
         per_judge: a shuffle of its own for each judge.
         observers: judges that are recorded and never counted; [] for none.
@@ -473,6 +475,7 @@ _SETTINGS = {
     "allow_unknown_price": "limits.allow_unknown_price",
     "criteria": "criteria.mode",
     "criteria_from": "criteria.reuse",
+    "judging": "judging",
     "both_orders": "blinding.both_orders",
     "per_judge": "blinding.per_judge",
     "observers": "observers",

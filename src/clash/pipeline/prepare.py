@@ -207,6 +207,11 @@ def _still_reused(folder: RunFolder, config: Config) -> dict[str, Criteria]:
 def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> RunWriter:
     """Create the run folder, with everything in it that is known before the first call."""
     plan, prompts, origin = setup.plan, setup.prompts, options.origin
+    if origin.registration is not None and plan.config.judging.is_single:
+        raise ConfigError(
+            "a registration is about candidates, and this run judges each text by itself",
+            field="--prereg",
+        )
     config = _without_paths(plan.config).model_copy(update={"panel": plan.panel})
     # Hashed as they are written, which is without secrets.
     settings = plan.redactor.data(config.model_dump(mode="json"))

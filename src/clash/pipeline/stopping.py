@@ -97,11 +97,17 @@ def parse_rule(text: str, sequential: str, looks: int = LOOKS) -> StoppingRule:
 
 
 def check_controls(config: Config) -> None:
-    """Refuse control items in a run that stops early.
+    """Refuse control items and single texts in a run that stops early.
 
     Raises:
         ConfigError: the configuration asks for them.
     """
+    if config.judging.is_single:
+        raise ConfigError(
+            "--until watches win rates, and this run judges each text by itself",
+            field="judging",
+            hint="leave one of the two out",
+        )
     if config.blinding.controls:
         raise ConfigError(
             "control items cannot be added to a run that stops by --until",

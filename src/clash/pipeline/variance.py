@@ -22,6 +22,7 @@ from clash.pipeline.rerun import FUTILE, RerunOptions, plan_rerun
 from clash.pipeline.sequential_run import resume_run
 from clash.store import layout
 from clash.store.folder import RunFolder, check_run_id
+from clash.votes.from_run import require_rankings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -212,6 +213,7 @@ def open_study(source: str, out: Path, changes: Mapping[str, Any], options: RunO
         parent = open_run(source, out, options.observer)
         path = parent.path.parent / f"{parent.path.name}{SUFFIX}"
         record = _read(path) if _file(path).is_file() else None
+    require_rankings(parent.manifest(), "clash variance")
     settings = {name: value for name, value in changes.items() if value is not None}
     if record is not None:
         design = record.design.model_copy(update=settings)

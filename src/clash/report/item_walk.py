@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from clash.analysis.walk import JudgmentStep, Walk
-    from clash.records import AnsweredTurn
+    from clash.records import AnsweredTurn, Verdict
 
 _MOST_CHARACTERS = 1200
 
@@ -71,6 +71,8 @@ def walk_tables(walk: Walk) -> list[Table]:
 
 def _outcome(walk: Walk) -> str:
     verdict = walk.verdict
+    if walk.text_verdicts:
+        return "; ".join(map(text_outcome, walk.text_verdicts))
     if verdict.ranking is None:
         return f"no verdict: {verdict.abstained}"
     winner = verdict.winner or "tie of " + ", ".join(verdict.ranking[0])
@@ -79,6 +81,15 @@ def _outcome(walk: Walk) -> str:
     if verdict.borda is not None:
         line += f"; by Borda {' > '.join(' = '.join(group) for group in verdict.borda)}"
     return line
+
+
+def text_outcome(verdict: Verdict) -> str:
+    """The verdict on one text in a line."""
+    if not verdict.is_decided:
+        return f"{verdict.candidate}: no verdict: {verdict.abstained}"
+    outcome = (verdict.label or "") if verdict.score is None else f"{verdict.score:.2f}"
+    split = "" if verdict.split is None else f"{verdict.split}, "
+    return f"{verdict.candidate}: {outcome} ({split}confidence {verdict.confidence or 0.0:.2f})"
 
 
 def _label(walk: Walk) -> list[str]:
@@ -137,6 +148,16 @@ def _judgment(console: Console, judgment: JudgmentStep, labels: Mapping[str, str
     if judgment.labels and judgment.labels != labels:
         pairs = ", ".join(f"{label} = {name}" for label, name in judgment.labels.items())
         head += f", shown as {pairs}"
+    if judgment.vote is not None:
+        words = "; ".join(text for row in judgment.reasons.values() for text in row.values())
+        names = ", ".join(judgment.labels.values())
+        _text(
+            console, f"{judgment.judge} ({judgment.role}) on {names}: {judgment.vote}", style="bold"
+        )
+        _text(console, words, indent=6)
+        for note in (*judgment.repairs, *judgment.flags):
+            _text(console, f"note: {note}", style="yellow", indent=6)
+        return
     if judgment.ranking is None or judgment.unblinded is None:
         _text(console, f"{head}: failed, not counted. {judgment.error}", style="red")
         return
@@ -200,6 +221,11 @@ def _calls(walk: Walk) -> Table:
 
 
 def _verdict(console: Console, walk: Walk) -> None:
+    if walk.text_verdicts:
+        for verdict in walk.text_verdicts:
+            style = "green" if verdict.is_decided else "red"
+            _text(console, text_outcome(verdict), style=f"bold {style}")
+        return
     if walk.verdict.ranking is not None:
         print_table(console, _contributions(walk))
     style = "red" if walk.verdict.ranking is None else "yellow"

@@ -61,7 +61,9 @@ def _agreement(people: TextPeople) -> TextAnswer:
     line = f"{_saying(constant)} ({constant.rate.estimate:.1%}, paired {p_text(constant.p)})."
     if _is_beaten(constant):
         return TextAnswer("agreement", text, f"Better than {line}")
-    return TextAnswer("agreement", text, contradiction=f"No better than {line}")
+    is_worse = constant.against is not None and constant.against.estimate < 0
+    start = "Worse than" if is_worse and constant.p <= _ALPHA else "No better than"
+    return TextAnswer("agreement", text, contradiction=f"{start} {line}")
 
 
 def _constant(people: TextPeople) -> TextRater | None:

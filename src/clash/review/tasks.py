@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from clash.analysis.label_sample import draw_order
 from clash.errors import InputError
+from clash.votes.from_run import require_rankings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -80,8 +81,9 @@ def review_tasks(
         sample: only so many, drawn with equal chances from all items; of ``drawn`` only.
 
     Raises:
-        InputError: no item has two responses to choose from.
+        InputError: no item has two responses to choose from, or the run judges single texts.
     """
+    require_rankings(run.manifest, "clash review")
     tasks = {item.item_id: task for item in run.items if (task := _task(run, item))}
     if not tasks:
         raise InputError(f"{run.manifest.run}: no item has two responses to choose from")

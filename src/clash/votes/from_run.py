@@ -26,6 +26,7 @@ from clash.stats.voting.borda import borda_points
 from clash.store import layout
 from clash.votes.matrix import VoteRow, pair_item
 from clash.votes.read import encode
+from clash.votes.text_votes import people_votes, text_names, text_truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -195,6 +196,23 @@ def read_judging(manifest: Manifest) -> JudgingConfig | None:
     return judging if judging.is_single else None
 
 
+def require_rankings(manifest: Manifest, purpose: str) -> None:
+    """Refuse a run that judges each text by itself where rankings are needed.
+
+    Args:
+        manifest: of the run.
+        purpose: what needs them, as the beginning of a sentence.
+
+    Raises:
+        InputError: the run has none.
+    """
+    if read_judging(manifest) is not None:
+        raise InputError(
+            f"{purpose} compares responses, and {manifest.run} judges each text by itself",
+            hint="`clash report`, `aggregate`, `compare`, `calibrate` and `gate` take such runs",
+        )
+
+
 def unblind(judgment: Judgment, labels: Mapping[str, str]) -> list[list[str]] | None:
     """The ranking in names of candidates; null where the judgment failed."""
     if judgment.ranking is None:
@@ -331,6 +349,7 @@ class _RunRecords:
     truths: Mapping[str, Truth]
     labels: Mapping[str, Sequence[Label]]
     presentations: int
+    pages_of_text: int
 
     @classmethod
     def of(cls, folder: RunFolder, *, observers: bool) -> _RunRecords:
@@ -356,6 +375,7 @@ class _RunRecords:
             truths(items.values(), labels),
             labels_of,
             1 + max((record.presentation for record in blinding), default=0),
+            count_presentations(manifest),
         )
 
     def page_labels(self, judgment: Judgment) -> Mapping[str, str]:
@@ -382,6 +402,11 @@ def vote_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow
     that, so the order is kept in the extra key ``order`` instead. The label is what the truth of
     the item says of the pair (:mod:`clash.labels`). ``subset`` is the item's first tag.
 
+    A run that judges each text by itself has a vote for each judgment: 1 for the first of two labels
+    and 0 for the second, or the score. With three labels or more, each label is an item (``q1#spam``)
+    with votes of 1 and 0, all in the group of the text. ``presentation`` is then ``orig`` where the
+    page lists the labels in the order of the configuration.
+
     Args:
         folder: the run.
         observers: the observers' judgments too.
@@ -389,7 +414,11 @@ def vote_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow
     Raises:
         RunFolderError: a judgment whose blinding is missing.
     """
+    judging = read_judging(folder.manifest())
     run = _RunRecords.of(folder, observers=observers)
+    if judging is not None:
+        yield from _text_rows(run, judging)
+        return
     for judgment in run.judgments:
         labels = run.page_labels(judgment)
         ranking = unblind(judgment, labels)
@@ -428,6 +457,58 @@ def _pair_row(
             **({"role": judgment.role} if judgment.role != "voting" else {}),
         },
     )
+
+
+def _text_rows(run: _RunRecords, judging: JudgingConfig) -> Iterator[VoteRow]:
+    """A vote for each judgment of a text; of three labels or more, one for each label."""
+    texts = [
+        (response.item_id, response.candidate)
+        for response in run.folder.responses()
+        if response.item_id in run.items
+    ]
+    names = text_names(texts)
+    opinions = people_votes(
+        texts,
+        run.items.values(),
+        [label for some in run.labels.values() for label in some],
+        judging,
+    )
+    labels = list(judging.labels)
+    for judgment in run.judgments:
+        candidate = next(iter(run.page_labels(judgment).values()), None)
+        if candidate is None:
+            continue  # it failed before it saw a page
+        key = judgment.item_id, candidate
+        truth = text_truth(opinions.get(key, {}))
+        own_order = run.own_order(judgment)
+        choices = list(run.blinds.choices(judgment))
+        order = "orig" if choices == judging.choices else "swap"
+        several = len(labels) > 2
+        for label in labels if several else labels[:1] or [""]:
+            item = run.items[judgment.item_id]
+            yield VoteRow(
+                item=f"{names[key]}#{label}" if several else names[key],
+                judge=judgment.judge,
+                vote=_text_vote(judgment.vote, label),
+                label=_text_vote(truth, label),
+                family=run.families.get(judgment.judge),
+                subset=run.subset(judgment.item_id),
+                group=item.cluster if several or item.group or names[key] != item.item_id else None,
+                presentation=None if own_order or several else order,
+                repeat=str(judgment.presentation % run.pages_of_text)
+                if (own_order or several) and run.pages_of_text > 1
+                else None,
+                extra={
+                    "model": candidate,
+                    **({"says": judgment.vote} if labels else {}),
+                    **({"role": judgment.role} if judgment.role != "voting" else {}),
+                },
+            )
+
+
+def _text_vote(vote: str | float | None, label: str) -> float | None:
+    """1 for a label and 0 for another one; a score as it is; null for none."""
+    return float(vote == label) if isinstance(vote, str) else vote
 
 
 def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow]:
@@ -507,5 +588,7 @@ def run_votes(
         decisive=decisive,
         source=folder.path,
     )
+    judging = read_judging(folder.manifest())
+    has_scores = scores or (judging is not None and judging.mode == "score")
     # Scores that all happen to be 0 or 1 are scores still.
-    return replace(votes, kind="numeric") if scores else votes
+    return replace(votes, kind="numeric") if has_scores else votes

@@ -16,6 +16,7 @@ from clash.analysis.coverage import coverage, unanimity
 from clash.analysis.figures import Claim, Figure, claims, finite_figures, published_entries
 from clash.errors import StatisticsError
 from clash.stats.hypothesis_tests import Significance, cochran_q, holm
+from clash.votes.from_run import require_rankings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -112,7 +113,10 @@ def compare(
 
     Raises:
         StatisticsError: fewer than two runs, or one run that is one data set.
+        InputError: a run judges each text by itself.
     """
+    for run in runs:
+        require_rankings(run.manifest, "this comparison")
     rule = rule or DataSetRule()
     if len(runs) < 2 and not rule.tags:
         raise StatisticsError("a comparison needs at least two runs")

@@ -30,6 +30,7 @@ from clash.analysis.explanation.without import (
     with_reversed_judge,
 )
 from clash.analysis.leaderboard import points_table
+from clash.votes.from_run import require_rankings
 
 if TYPE_CHECKING:
     from clash.analysis.decision import Decision
@@ -148,7 +149,11 @@ def explain(run: RunData) -> Explanation:
 
     Nothing here is estimated anew: each part of the answer is the run's own decision, made again
     without a judge, some items, or with other verdicts.
+
+    Raises:
+        InputError: the run judges each text by itself.
     """
+    require_rankings(run.manifest, "clash explain")
     conclusion = conclude(run)
     leader, rival = _closest(conclusion)
     duel = None if leader is None or rival is None else conclusion.duel(leader, rival)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import ConfigError, StatisticsError
-from clash.votes.from_run import vote_rows
+from clash.votes.from_run import require_rankings, vote_rows
 from clash.votes.lines import NamedVoteLine, holds_rankings, read_lines, read_rankings
 from clash.votes.matrix import pair_item
 
@@ -51,7 +51,12 @@ class CandidatePair:
 
 
 def names_of_run(folder: RunFolder) -> dict[str, CandidatePair]:
-    """The candidates on side A and side B, by item id of the run's votes."""
+    """The candidates on side A and side B, by item id of the run's votes.
+
+    Raises:
+        InputError: the run judges each text by itself.
+    """
+    require_rankings(folder.manifest(), "power from a pilot run")
     return {
         row.item: CandidatePair(str(row.extra["model_a"]), str(row.extra["model_b"]))
         for row in vote_rows(folder)

@@ -37,6 +37,7 @@ from clash.stats.retest import (
     majority_over_runs,
     ranking_stability,
 )
+from clash.votes.from_run import require_rankings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,7 +122,10 @@ def retest(runs: Sequence[RunData]) -> Retest:
 
     Raises:
         StatisticsError: fewer than two runs of all items.
+        InputError: a run judges each text by itself.
     """
+    for run in runs:
+        require_rankings(run.manifest, "a retest")
     alignment = align(runs)
     if len(alignment.complete_runs) < 2:
         raise StatisticsError(

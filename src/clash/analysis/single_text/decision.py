@@ -85,7 +85,7 @@ def _gap(contrast: TextContrast) -> str:
     gap = contrast.difference
     if contrast.measure == "score":
         return f"{gap.estimate:+.2f} points [{gap.low:+.2f}, {gap.high:+.2f}]"
-    return f"{100 * gap.estimate:+.0f} points [{100 * gap.low:+.0f}, {100 * gap.high:+.0f}]"
+    return f"{round(100 * gap.estimate):+d} points [{100 * gap.low:+.0f}, {100 * gap.high:+.0f}]"
 
 
 def _summary(findings: TextFindings, group: TextGroup) -> str:

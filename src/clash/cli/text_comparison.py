@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from clash.analysis.rundata import RunData
+
+
+def print_text_comparison(
+    runs: Sequence[tuple[str, RunData]],
+    paths: Sequence[str],
+    *,
+    to: Path | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Print how far runs agree of which at least one judges each text by itself, every two of them.
+
+    Args:
+        runs: by name, in their order.
+        paths: of their folders.
+        to: a file for the comparison; null for none.
+        as_json: one JSON object instead.
+        quiet: the headline alone.
+        verbose: the tables too.
+    """
+    from clash.analysis.serialize import to_plain
+    from clash.analysis.single_text.comparison import compare_texts
+    from clash.cli.common import print_json, print_tables, print_written, stdout
+    from clash.report.report_file import write_report
+    from clash.report.terminal import print_line, print_text
+    from clash.report.text_comparison import evidence, headline, tables
+
+    comparisons = [compare_texts(first, second) for first, second in combinations(runs, 2)]
+    report, record = tables(comparisons), {"comparisons": to_plain(comparisons)}
+    if to is not None:
+        write_report(to, "Comparison of runs", record, report, [name for name, _ in runs])
+    if as_json:
+        written = [] if to is None else [str(to)]
+        print_json({"run": paths[0], "folders": list(paths), **record, "written": written})
+        return
+    console = stdout()
+    for comparison in comparisons:
+        print_text(console, headline(comparison), style="bold")
+        for sentence in () if quiet else evidence(comparison):
+            print_text(console, sentence, style="dim")
+    if not quiet:
+        print_tables(report if verbose or len(comparisons) == 1 else [])
+    if to is not None:
+        print_line(console)
+        print_written([to])
