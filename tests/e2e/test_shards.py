@@ -170,6 +170,13 @@ def other_number(lab: Lab) -> None:
     reseal(folder, shard={**shard, "number": 9})
 
 
+def countless(lab: Lab) -> None:
+    """As many shards as would fill the memory of whoever looks for the missing ones."""
+    folder = copied(lab)
+    shard = json.loads((folder / "manifest.json").read_text())["shard"]
+    reseal(folder, shard={**shard, "of": 10**12, "items": 10**12})
+
+
 @pytest.mark.parametrize(
     ("change", "code", "message"),
     [
@@ -181,6 +188,7 @@ def other_number(lab: Lab) -> None:
         (judgment, 5, r"copy: judgments.jsonl was changed after it was sealed.*\nfix: restore"),
         (sealed_judgment, 5, r"copy: .* has another weight than follows.*\nfix: restore"),
         (unfinished, 2, r"copy: the run has not ended\nfix: clash resume runs/copy"),
+        (countless, 2, r"copy/manifest.json: is not a manifest"),
         (other_number, 2, r"manifest.json: shard: there is no shard 9 of 3"),
     ],
 )

@@ -140,7 +140,6 @@ def evaluate(
     from clash.cli.outcome import print_result
     from clash.cli.watch import RunObserver
     from clash.collect.resolve import read_config
-    from clash.errors import ConfigError
     from clash.pipeline.execute import execute
     from clash.pipeline.options import Origin, RunOptions
     from clash.pipeline.prepare import prepare
@@ -190,12 +189,6 @@ def evaluate(
     if shard is not None:
         setup = setup.cut(shard)
     rule = None if until is None else parse_rule(until, sequential, looks)
-    if rule is not None and shard is not None:
-        raise ConfigError(
-            "a stopping rule looks at the whole run, which no shard has",
-            field="--until",
-            hint="leave out --until or --shard",
-        )
     if rule is not None:
         check_controls(setup.plan.config)
     if dry_run:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from clash.errors import ConfigError
 from clash.records import candidates_of
 from clash.store.journal import encode
-from clash.store.manifest import Shard
+from clash.store.manifest import MOST_SHARDS, Shard
 from clash.wording import plural
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
     from clash.collect.plan import Plan
     from clash.records import Item, Response
-
-MOST = 100_000
-"""Shards of one run: more than any scheduler starts."""
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -35,7 +32,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     """
     match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text.strip(), re.ASCII)
     number, of = (int(match[1]), int(match[2])) if match else (0, 0)
-    if 1 <= number <= of <= MOST:
+    if 1 <= number <= of <= MOST_SHARDS:
         return number, of
     hint = "--shard 2/4 is the second of four shards"
     if match and number == 0 and of:

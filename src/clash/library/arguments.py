@@ -60,6 +60,7 @@ class EvaluateArguments(RunArguments, total=False):
     """Keyword arguments of :func:`evaluate`."""
 
     limit: int | None
+    shard: str | None
     until: str | None
     sequential: Literal["always-valid", "obrien-fleming", "pocock"]
     looks: int

@@ -61,6 +61,7 @@ def evaluate(
         out: the folder that runs land in; ``runs``.
         run_id: the name of the run folder; derived from time where null.
         limit: judge only the first items.
+        shard: judge only a part, ``"2/4"`` for the second of four; :func:`merge` joins them.
         method: how judgments become verdicts: ``borda`` (the default), ``majority``, ``weighted``,
             ``dawid-skene``, ``ising-shared``, ``ising-class``, ``factor``, ``auto`` or
             ``bradley-terry``.
@@ -123,6 +124,7 @@ def _evaluation(
     panel: PanelSpec = None,
     *,
     limit: int | None = None,
+    shard: str | None = None,
     replay: str | Path | Run | None = None,
     until: str | None = None,
     sequential: str = "always-valid",
@@ -159,6 +161,7 @@ def _evaluation(
             run_plan = prepare(
                 config, options.environ, observer, prompts=path, limit=limit, replay=earlier
             )
+            run_plan = run_plan if shard is None else run_plan.cut(shard)
             options = replace(options, origin=Origin())
             if until is None:
                 return _run(execute(run_plan, options), observer)

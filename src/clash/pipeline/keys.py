@@ -128,14 +128,16 @@ def sign(manifest: Manifest, refs: Iterable[ModelRef], environ: Mapping[str, str
     )
 
 
-def joint_tag(run: str, shards: Sequence[Manifest], places: Sequence[KeyDestination]) -> str | None:
+def joint_tag(
+    run: str, shards: Sequence[Manifest], destinations: Sequence[KeyDestination]
+) -> str | None:
     """The tag of a run merged from shards; null unless this user made every one of them here.
 
     A stranger's shard would otherwise bring its destinations into a run of one's own.
     """
-    if not places or not all(_is_own(shard) for shard in shards if shard.destinations):
+    if not destinations or not all(_is_own(shard) for shard in shards if shard.destinations):
         return None
-    return run_tag(run, [Destination(place.variable, place.server) for place in places])
+    return run_tag(run, [Destination(d.variable, d.server) for d in destinations])
 
 
 def recall(manifest: Manifest, environ: Mapping[str, str]) -> None:
@@ -145,7 +147,7 @@ def recall(manifest: Manifest, environ: Mapping[str, str]) -> None:
 
 
 def _places(manifest: Manifest) -> list[Destination]:
-    return [Destination(place.variable, place.server) for place in manifest.destinations]
+    return [Destination(d.variable, d.server) for d in manifest.destinations]
 
 
 def _is_own(manifest: Manifest) -> bool:

@@ -88,10 +88,10 @@ def _check_set(folders: Sequence[RunFolder]) -> None:
                 f"{folder.path / layout.MANIFEST}: shard: there is no {shard.title} of"
                 f" {plural(shard.items, 'item')}\n  fix: restore it from a copy"
             )
-        other = by_number.setdefault(shard.number, folder)
-        if other is not folder:
+        first = by_number.setdefault(shard.number, folder)
+        if first is not folder:
             raise RunFolderError(
-                f"{folder.path}: is {shard.title}, as {other.path} is\n  fix: leave one of them out"
+                f"{folder.path}: is {shard.title}, as {first.path} is\n  fix: leave one of them out"
             )
     shard = folders[0].manifest().shard
     if shard is None:
@@ -140,11 +140,13 @@ def _check_shard(folder: RunFolder) -> None:
 def _open_work(folder: RunFolder) -> Iterator[object]:
     """Responses, criteria and judgments that nobody has been asked for yet."""
     plan = recorded_plan(folder, folder.manifest())
-    written = {(response.item_id, response.candidate) for response in folder.responses()}
-    with_criteria = {record.item_id for record in folder.criteria()}
-    yield from (pair for pair in plan.missing() if (pair[0].item_id, pair[1].id) not in written)
-    yield from (item for item in plan.items if item.item_id not in with_criteria)
-    finished = {(j.item_id, j.presentation, j.seat) for j in folder.judgments()}
+    response_keys = {(response.item_id, response.candidate) for response in folder.responses()}
+    criteria_ids = {record.item_id for record in folder.criteria()}
+    yield from (
+        pair for pair in plan.missing() if (pair[0].item_id, pair[1].id) not in response_keys
+    )
+    yield from (item for item in plan.items if item.item_id not in criteria_ids)
+    finished_keys = {(j.item_id, j.presentation, j.seat) for j in folder.judgments()}
     presentations = list(presentations_of(plan, folder))
     items = {item.item_id: item for item in plan.items}
     for judge in plan.judges:
@@ -152,7 +154,7 @@ def _open_work(folder: RunFolder) -> Iterator[object]:
             judge,
             presentations=presentations,
             items=items,
-            finished_keys=finished,
+            finished_keys=finished_keys,
             excluded_candidates=plan.excluded_candidates,
         )
 
@@ -176,10 +178,10 @@ def _whole_plan(group: RunGroup) -> Plan:
 def _manifest(group: RunGroup, plan: Plan, run_id: str | None) -> Manifest:
     """The manifest of the whole run before its end."""
     manifests = [folder.manifest() for folder in group.folders]
-    whole = group.manifest()
-    name = run_id or new_run_id((whole.prompts or "run").partition(".")[0])
+    joint = group.manifest()
+    name = run_id or new_run_id((joint.prompts or "run").partition(".")[0])
     n_given = sum(response.source == "injected" for response in group.responses())
-    return whole.model_copy(
+    return joint.model_copy(
         update={
             "run": name,
             "status": "running",
@@ -187,7 +189,7 @@ def _manifest(group: RunGroup, plan: Plan, run_id: str | None) -> Manifest:
             "counts": {"items": len(plan.items), "injected": n_given},
             "cost_usd": None,
             "cost_is_lower_bound": False,
-            "origin": keys.joint_tag(name, manifests, whole.destinations),
+            "origin": keys.joint_tag(name, manifests, joint.destinations),
             "ended": None,
             "shard": None,
         }

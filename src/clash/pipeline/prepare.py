@@ -251,7 +251,13 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
         counts=_initial_counts(plan, origin),
         forecast=forecast.summary(),
         started=now(),
-        notes=[*setup.resolution.notes, *prompts.warnings, *origin.notes, *doubts],
+        notes=[
+            *([plan.shard.note] if plan.shard else []),
+            *setup.resolution.notes,
+            *prompts.warnings,
+            *origin.notes,
+            *doubts,
+        ],
     )
     manifest = keys.sign(without_secrets(manifest, plan.redactor), plan.refs(), options.environ)
     criteria = _reused_criteria(plan, origin)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clash.errors import ConfigError
 from clash.pipeline import stopping
 from clash.pipeline.execute import carry_on, start
 from clash.pipeline.prepare import RunSetup, assemble, create_folder, replan
@@ -33,7 +34,16 @@ def execute_until(setup: RunSetup, rule: StoppingRule, options: RunOptions) -> R
     """Judge prompts in a random order, in batches, until the rule is met or the prompts end.
 
     The price is that of all prompts, and ``--max-cost`` holds for the whole.
+
+    Raises:
+        ConfigError: the run is a shard.
     """
+    if setup.plan.shard is not None:
+        raise ConfigError(
+            "a stopping rule looks at the whole run, which no shard has",
+            field="--until",
+            hint="leave out --until or --shard",
+        )
     forecast = start(setup, options)
     pool, first = _pool(setup), _first_batch(setup, rule.looks, options)
     origin = replace(options.origin, stopping=stopping.as_json(rule, []), pool=pool)

@@ -161,10 +161,10 @@ class WorkerPool:
                 f"{_VAIN_STARTS} worker processes ended before their first answer"
                 "\n  fix: leave out --workers, or see above why they ended"
             )
-        here, there = socket.socketpair()
-        with there:
-            process = _spawn(there)
-        reader, writer = await asyncio.open_connection(sock=here)
+        own_end, worker_end = socket.socketpair()
+        with worker_end:
+            process = _spawn(worker_end)
+        reader, writer = await asyncio.open_connection(sock=own_end)
         worker = _WorkerHandle(process, reader, writer)
         writer.write(pack(self._settings))
         self._tasks.start_soon(self._listen, worker)
@@ -218,19 +218,19 @@ class RemoteProvider:
     def __init__(self, pool: WorkerPool, model: int, ref: ModelRef, account: str) -> None:
         self.account = account
         self._pool, self._model, self._ref = pool, model, ref
-        self._taught: dict[tuple[str | None, str | None], _WorkerHandle] = {}
+        self._learners: dict[tuple[str | None, str | None], _WorkerHandle] = {}
 
     async def complete(self, request: Request) -> Reply:
         """Make exactly one attempt. See :meth:`clash.providers.base.Provider.complete`."""
         key = request.item_id, request.judge
-        worker = self._taught.pop(key, None)
+        worker = self._learners.pop(key, None)
         if worker is None or worker.is_gone:
             worker = await self._pool.worker()
         try:
             return await self._pool.attempt(worker, self._model, self._ref, request)
         except ProviderError as error:
             if error.action == "degrade":
-                self._taught[key] = worker
+                self._learners[key] = worker
             raise
 
     async def aclose(self) -> None:
@@ -243,12 +243,15 @@ def _failure(message: str, fields: dict[str, object]) -> ProviderError:
     return error
 
 
-def _spawn(there: socket.socket) -> subprocess.Popen[bytes]:
+def _spawn(worker_end: socket.socket) -> subprocess.Popen[bytes]:
     # -P: a module in the working folder must not take the place of one of clash or of an SDK.
-    command = [sys.executable, "-P", "-c", _PROGRAM, str(there.fileno())]
+    command = [sys.executable, "-P", "-c", _PROGRAM, str(worker_end.fileno())]
     try:
         return subprocess.Popen(  # noqa: S603 - this program
-            command, pass_fds=[there.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+            command,
+            pass_fds=[worker_end.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
         )
     except OSError as error:
         raise WorkerError(

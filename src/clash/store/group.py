@@ -94,7 +94,7 @@ class RunGroup(RunFolder):
                 "wall_s": max(manifest.wall_s for manifest in self._manifests),
                 "stopped": {k: v for m in self._manifests for k, v in m.stopped.items()},
                 "replaced": sorted({name for m in self._manifests for name in m.replaced}),
-                "notes": list(dict.fromkeys(note for m in self._manifests for note in m.notes)),
+                "notes": self._notes(),
                 "destinations": _unique(d for m in self._manifests for d in m.destinations),
                 "forecast": _joint_forecast([manifest.forecast for manifest in self._manifests]),
                 "origin": None,
@@ -105,6 +105,14 @@ class RunGroup(RunFolder):
             }
         )
 
+    def _notes(self) -> list[str]:
+        """The notes of the runs, once each; of all shards without those that name the shard."""
+        shards = [manifest.shard for manifest in self._manifests if manifest.shard is not None]
+        is_whole = bool(shards) and len(shards) == min(shards[0].of, shards[0].items)
+        shard_notes = {shard.note for shard in shards} if is_whole else set()
+        notes = dict.fromkeys(note for manifest in self._manifests for note in manifest.notes)
+        return [note for note in notes if note not in shard_notes]
+
     @cached_property
     def positions(self) -> dict[str, int]:
         """Where each item is in the whole, by id."""
@@ -112,26 +120,26 @@ class RunGroup(RunFolder):
         for folder, manifest in zip(self.folders, self._manifests, strict=True):
             start = len(positions)
             for index, item in enumerate(folder.items()):
-                place = start + index if manifest.shard is None else manifest.shard.position(index)
-                positions[item.item_id] = place
+                shard = manifest.shard
+                positions[item.item_id] = shard.position(index) if shard else start + index
         return positions
 
     def items(self) -> list[Item]:
         """The items, in the order of the whole."""
-        return self._sorted([item for folder in self.folders for item in folder.items()])
+        return self._in_order([item for folder in self.folders for item in folder.items()])
 
     def responses(self) -> list[Response]:
         """The responses; given ones first, as in one run."""
-        records = self._sorted([r for folder in self.folders for r in folder.responses()])
+        records = self._in_order([r for folder in self.folders for r in folder.responses()])
         return sorted(records, key=lambda response: response.source == "generated")
 
     def blinding(self) -> list[Blinding]:
         """Every presentation."""
-        return self._sorted([page for folder in self.folders for page in folder.blinding()])
+        return self._in_order([page for folder in self.folders for page in folder.blinding()])
 
     def criteria(self) -> list[Criteria]:
         """The criteria of each item."""
-        return self._sorted([record for folder in self.folders for record in folder.criteria()])
+        return self._in_order([record for folder in self.folders for record in folder.criteria()])
 
     def calls(self) -> Iterable[Call]:
         """Every attempt of every call, run by run."""
@@ -153,15 +161,15 @@ class RunGroup(RunFolder):
 
     def judgments(self) -> list[Judgment]:
         """The judgments that count."""
-        return self._sorted([record for folder in self.folders for record in folder.judgments()])
+        return self._in_order([record for folder in self.folders for record in folder.judgments()])
 
     def verdicts(self) -> list[Verdict]:
         """The verdicts as written by the runs."""
-        return self._sorted([verdict for folder in self.folders for verdict in folder.verdicts()])
+        return self._in_order([verdict for folder in self.folders for verdict in folder.verdicts()])
 
     def labels(self, first: int | None = None) -> list[Label]:
         """People's decisions."""
-        return self._sorted([label for folder in self.folders for label in folder.labels(first)])
+        return self._in_order([label for folder in self.folders for label in folder.labels(first)])
 
     def pool(self) -> list[Pooled]:
         """Every item that a run with a stopping rule may judge."""
@@ -236,7 +244,7 @@ class RunGroup(RunFolder):
             if line.part.call_id is not None
         }
 
-    def _sorted(self, records: list[R]) -> list[R]:
+    def _in_order(self, records: list[R]) -> list[R]:
         return sorted(records, key=lambda record: self.positions[record.item_id])
 
     def _check_items(self) -> None:
@@ -248,11 +256,11 @@ class RunGroup(RunFolder):
         owners: dict[str, RunFolder] = {}
         for folder in self.folders:
             for item in folder.items():
-                other = owners.setdefault(item.item_id, folder)
-                if other is not folder:
+                owner = owners.setdefault(item.item_id, folder)
+                if owner is not folder:
                     raise RunFolderError(
-                        f"{folder.path}: has the item {item.item_id!r}, which {other.path} has too"
-                        f"\n  fix: leave one out; `clash compare {other.path} {folder.path}`"
+                        f"{folder.path}: has the item {item.item_id!r}, which {owner.path} has too"
+                        f"\n  fix: leave one out; `clash compare {owner.path} {folder.path}`"
                         " compares runs of the same items"
                     )
 
@@ -263,8 +271,8 @@ def check_settings(first: tuple[RunFolder, Manifest], second: tuple[RunFolder, M
     Raises:
         RunFolderError: names what differs first.
     """
-    (folder, manifest), (other_folder, other) = first, second
-    settings, other_settings = _settings(manifest), _settings(other)
+    (folder, manifest), (other_folder, other_manifest) = first, second
+    settings, other_settings = _settings(manifest), _settings(other_manifest)
     for name in [*settings, *(name for name in other_settings if name not in settings)]:
         if settings.get(name) != other_settings.get(name):
             raise RunFolderError(

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from clash.files import run_files
 from clash.records import SCHEMA_VERSION, Kind, Status
 from clash.version import __version__
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -32,6 +33,10 @@ _DISTRIBUTIONS = (
 )
 _DECIDING = ("clash", "numpy", "scipy")
 """Packages that the numbers and the wording of a report depend on."""
+
+
+MOST_SHARDS = 100_000
+"""Shards of one run: more than any scheduler starts."""
 
 
 class FileSeal(BaseModel):
@@ -67,7 +72,7 @@ class Shard(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
     number: int = Field(ge=1)
-    of: int = Field(ge=1)
+    of: int = Field(ge=1, le=MOST_SHARDS)
     items: int = Field(ge=1)
     candidates: list[str] = []
     sha256: str
@@ -76,6 +81,13 @@ class Shard(BaseModel):
     def title(self) -> str:
         """``shard 2 of 4``."""
         return f"shard {self.number} of {self.of}"
+
+    @property
+    def note(self) -> str:
+        """What a reader of its report has to know."""
+        return (
+            f"{self.title} of a run of {plural(self.items, 'item')}; `clash merge` joins the shards"
+        )
 
     def position(self, index: int) -> int:
         """Where item ``index`` of the shard is in the whole run; both count from 0."""
