@@ -615,8 +615,12 @@ _METHODS_BY_MODE: dict[str, frozenset[str]] = {
 _METHODS_OF_MANY_LABELS = frozenset({"borda", "majority", "weighted-majority", "dawid-skene"})
 
 
+METHOD_ALIASES = {"weighted": "weighted-majority"}
+"""Short names of methods, in runs and in ``clash aggregate``."""
+
+
 def _method_of_alias(name: object) -> object:
-    return "weighted-majority" if name == "weighted" else name
+    return METHOD_ALIASES.get(name, name) if isinstance(name, str) else name
 
 
 class AggregateConfig(Strict):
@@ -624,7 +628,7 @@ class AggregateConfig(Strict):
 
     Attributes:
         method: ``borda`` decides item by item; ``bradley-terry`` too; the others weigh the judges by
-            what the votes of the whole run show (docs/aggregation.md). ``weighted`` is
+            what the votes of the whole run show (docs/statistics.md). ``weighted`` is
             ``weighted-majority``.
         min_confidence: a winner whose confidence (0 to 1) is below this is no verdict: the item
             abstains and is left for review. By default 0 with ``borda``, else 0.02.

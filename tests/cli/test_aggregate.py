@@ -94,6 +94,7 @@ def test_methods_of_both_kinds_give_both_tables(votes: Path) -> None:
         ("borda", (), ("borda",)),
         ("borda,majority", (), ("borda", "majority")),
         ("weighted-majority", ("weighted-majority",), ()),
+        ("weighted,one-coin", ("weighted-majority", "one-coin"), ()),
         ("kemeny,majority", (), ("kemeny", "majority")),
         ("one-coin,borda", ("one-coin", "borda"), ("borda",)),
     ],

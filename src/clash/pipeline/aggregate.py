@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from clash.config import METHOD_ALIASES
 from clash.errors import ConfigError, InputError, one_of
 from clash.pipeline.options import AGGREGATE_METHODS
 
@@ -93,7 +94,7 @@ class MethodChoice:
 
 def _expand_groups(text: str, verdicts: Sequence[str], rankings: Sequence[str]) -> list[str]:
     groups = {"all": [n for n in verdicts if n != "borda"], "rankings": rankings}
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = [METHOD_ALIASES.get(p, p) for p in map(str.strip, text.split(",")) if p]
     if not parts:
         raise ConfigError("names no method", field="--method", hint="majority,dawid-skene")
     return list(dict.fromkeys(name for part in parts for name in groups.get(part, [part])))

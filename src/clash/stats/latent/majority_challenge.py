@@ -169,8 +169,9 @@ class MajorityChallenge:
 
         Dawid-Skene, or one coin where that predicts held-out votes as well; not behind any model of
         dependence, nor behind equal weights, and siding with majority on more than half of the
-        items; ahead of equal weights where few items have three votes. It needs no lead over a continuum: one dimension behind all votes is what independent
-        judges look like, be it graded or not, and the weights are the same.
+        items; ahead of equal weights where few items have three votes. It needs no lead over a
+        continuum: one dimension behind all votes is what independent judges look like, be it graded
+        or not, and the weights are the same.
         """
         if self.patterns.n_judges <= FEW or any(name not in self.scores for name in ALONE):
             return None
