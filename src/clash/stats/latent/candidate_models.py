@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from clash.stats.latent.dawid_skene import dawid_skene, equal_skill, one_coin
+from clash.stats.latent.dawid_skene import dawid_skene, equal_skill, no_agreement, one_coin
 from clash.stats.latent.factor import (
     FactorPriors,
     factor,
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 EQUAL = "equal-skill"
 """The candidate whose verdicts are those of majority: what a weighting of judges has to beat."""
+CHANCE = "no agreement"
+"""The rival in which judges agree no more than by chance."""
 EVEN = FactorPriors(skill=0.3)
 """A prior that judges are about equally good, to look for another reading of the votes."""
 MOST_COUPLED = 10
@@ -73,10 +75,11 @@ def candidate_models(
     crowd = patterns.n_judges > MOST_FACTORED
     continua = ("trait", "two traits", "trait and blocs")
     traits = continua if patterns.n_judges > 3 and not crowd else ("trait",)
+    alone = (*traits, CHANCE)
     models = {
-        EQUAL: CandidateModel(equal_skill, traits, independent=True),
-        "one-coin": CandidateModel(one_coin, traits, independent=True),
-        "dawid-skene": CandidateModel(dawid_skene, traits, independent=True),
+        EQUAL: CandidateModel(equal_skill, alone, independent=True),
+        "one-coin": CandidateModel(one_coin, alone, independent=True),
+        "dawid-skene": CandidateModel(dawid_skene, alone, independent=True),
     }
     if families is not None and not crowd:
         fit = partial(factor_family, families=families)
@@ -105,7 +108,11 @@ def class_dependent_models(patterns: Patterns) -> dict[str, ModelFitter]:
 
 def rivals(patterns: Patterns, families: Sequence[object] | None) -> dict[str, ModelFitter]:
     """The class-free models, by name; blocs are those that the correlations show."""
-    models: dict[str, ModelFitter] = {"trait": trait, "two traits": partial(trait, rank=2)}
+    models: dict[str, ModelFitter] = {
+        "trait": trait,
+        "two traits": partial(trait, rank=2),
+        CHANCE: no_agreement,
+    }
     if families is not None:
         models["trait and families"] = partial(trait, families=families)
     groups = correlated_blocs(patterns)

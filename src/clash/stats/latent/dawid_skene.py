@@ -85,6 +85,16 @@ class DawidSkene:
         return np.column_stack([given_zero, given_one])
 
 
+def no_agreement(patterns: Patterns) -> LatentFit:
+    """Judges that vote at their own rates whatever the item: the rival without any agreement.
+
+    Its posterior is 1/2 everywhere; nothing needs identifying.
+    """
+    rate = patterns.vote_rates
+    law = DawidSkene(rate, 1 - rate, 0.5, patterns.n_judges)
+    return replace(assemble("no-agreement", law, patterns), warnings=())
+
+
 @dataclass(frozen=True, slots=True)
 class DawidSkeneReplicates:
     """Many Dawid-Skene fits of the same patterns under other counts (a bootstrap).

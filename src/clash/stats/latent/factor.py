@@ -109,7 +109,7 @@ def factor(
     fit = fit_from(name, model, patterns, _starts(model, patterns), tol=tol, warm=warm)
     if warm is not None or rank != 1:
         return fit
-    return _better_reading(fit, fit_exchanged(patterns, fit, priors=priors, nodes=nodes, tol=tol))
+    return better_reading(fit, fit_exchanged(patterns, fit, priors=priors, nodes=nodes, tol=tol))
 
 
 def fit_exchanged(
@@ -132,7 +132,7 @@ def fit_exchanged(
     return fit_from(fit.name, model, patterns, {"class and factor exchanged": start}, tol=tol)
 
 
-def _better_reading(fit: LatentFit, alternative: LatentFit) -> LatentFit:
+def better_reading(fit: LatentFit, alternative: LatentFit) -> LatentFit:
     """The other reading where it explains the votes clearly better."""
     winning_start = next(start for start in fit.starts if start.name == fit.start)
     alternative_start, share_apart = alternative.starts[0], share_decided_apart(fit, alternative)

@@ -22,7 +22,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.factor import FactorPriors, gaussian_prior, swap_class_names
+from clash.stats.latent.factor import (
+    FactorPriors,
+    better_reading,
+    gaussian_prior,
+    swap_class_names,
+)
 from clash.stats.latent.identifiability import require_identified
 from clash.stats.latent.marginal_likelihood import GaussianPenalty, fit_from
 from clash.stats.latent.patterns import TIE, Patterns
@@ -190,7 +195,11 @@ def factor_laplace(
     strong = weak.copy()
     strong[1 + 2 * patterns.n_judges :] *= 3
     starts = {"equal skill, weak factors": weak, "equal skill, strong factors": strong}
-    return fit_from(f"factor-{rank}", model, patterns, starts, tol=tol, warm=warm)
+    fit = fit_from(f"factor-{rank}", model, patterns, starts, tol=tol, warm=warm)
+    if warm is not None or fit.theta is None:
+        return fit
+    exchanged = {"class and largest factor exchanged": model.exchange_class_and_factor(fit.theta)}
+    return better_reading(fit, fit_from(f"factor-{rank}", model, patterns, exchanged, tol=tol))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +271,19 @@ class LaplaceModel:
     def swap_classes(self, theta: Floats) -> Floats:
         """The vector with the names of the two classes swapped."""
         return swap_class_names(theta, self.n_judges)
+
+    def exchange_class_and_factor(self, theta: Floats) -> Floats:
+        """The vector with class effects as loadings, and the largest factor as class effects.
+
+        Factors are turned to their principal axes first, which changes no likelihood.
+        """
+        out, law, k = theta.copy(), self.law(theta), self.n_judges
+        axes, sizes, _ = np.linalg.svd(law.loadings, full_matrices=False)
+        loadings = axes * sizes
+        out[1 + k : 1 + 2 * k] = loadings[:, 0] * (1 if loadings[:, 0].sum() >= 0 else -1)
+        loadings[:, 0] = law.skill
+        out[1 + 2 * k :] = loadings.T.ravel()
+        return out
 
 
 def _slopes(

@@ -9,7 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from clash.stats.latent.candidate_models import (
+    CHANCE,
     EQUAL,
     CandidateModel,
     class_dependent_models,
@@ -24,12 +27,20 @@ from clash.stats.latent.cross_validation import (
 )
 from clash.stats.latent.fit import share_decided_apart
 from clash.stats.latent.marginal_likelihood import CLEARLY
-from clash.stats.latent.vote_correlations import are_near_copies, class_carriers
+from clash.stats.latent.vote_correlations import (
+    are_near_copies,
+    class_carriers,
+    vote_correlations,
+)
+from clash.stats.latent.witnesses import (
+    RefittedOneCoin,
+    WitnessGuard,
+    contested_items,
+    overruled_items,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import numpy as np
 
     from clash.stats.latent.candidate_models import ModelFitter
     from clash.stats.latent.fit import LatentFit
@@ -55,17 +66,23 @@ FEW = 3
 """Judges up to which no second trait can be told from a class."""
 DIFFERS = 0.05
 """Share of the items on which another reading may differ before it counts as another."""
-AHEAD = 4.0
+AHEAD = 3.0
 """Standard errors by which a model with dependence by class must lead every model without."""
-ABREAST, NOT_BEHIND = -0.5, 0.0
-"""Standard errors by which judges that err alone may be behind a model of dependence, and behind
-equal weights."""
+ABREAST, NOT_BEHIND = -0.5, -1.0
+"""Standard errors by which one coin, or Dawid-Skene, may be behind a model of dependence, and one
+coin behind equal weights."""
 MOSTLY = 0.55
 """Share of the items on which a model of judges that err alone must side with majority: an expert or
 an inverted minority is overruled on many."""
 AS_GOOD = -1.0
 """Standard errors by which a model with dependence by class may be behind and still be heard."""
-ALONE = ("one-coin", "dawid-skene")
+NOT_REJECTED = -1.64
+"""Standard errors by which it may be behind and still be possible: a one-sided test at 5%."""
+CONTESTED, LEAST_CONTESTED = 0.25, 0.02
+"""Share of the verdicts that overrule majority, and of all items, which such models contest where
+none of these verdicts is to be believed."""
+ONE_COIN = "one-coin"
+ALONE = (ONE_COIN, "dawid-skene")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,40 +184,71 @@ class MajorityChallenge:
     def judges_that_err_alone(self) -> str | None:
         """The model of independent judges, where nothing in the votes speaks for dependence.
 
-        Dawid-Skene, or one coin where that predicts held-out votes as well; not behind any model of
-        dependence, nor behind equal weights, and siding with majority on more than half of the
-        items; ahead of equal weights where few items have three votes. It needs no lead over a
-        continuum: one dimension behind all votes is what independent judges look like, be it graded
-        or not, and the weights are the same.
+        Dawid-Skene, or one coin where that predicts held-out votes as well; ahead of judges that agree
+        by chance, not behind any model of dependence nor clearly behind equal weights, and siding
+        with majority on more than half of the items; ahead of equal weights where few items have
+        three votes. It needs no lead over a continuum: one dimension behind all votes is what
+        independent judges look like, be it graded or not, and the weights are the same.
         """
         if self.patterns.n_judges <= FEW or any(name not in self.scores for name in ALONE):
             return None
         coin, dawid_skene = (self.scores[name] for name in ALONE)
         model = coin if paired_z(dawid_skene, coin) <= 1 else dawid_skene
-        dependent = [
-            score for name, score in self._all_scores().items() if name not in (*ALONE, EQUAL)
-        ]
-        behind = min((paired_z(model, score) for score in dependent), default=0.0)
-        fit = self.fits[model.name]
-        if behind < ABREAST or fit.anchor_agreement < MOSTLY:
+        if self.fits[model.name].anchor_agreement < MOSTLY or self._is_behind_dependence(model):
             return None
         if model is dawid_skene and self.correlation < NEAR_CHANCE:
             return None  # two rates a judge and a prior: a misled bloc becomes a rare class
-        lead = EVIDENT if self.crossed_share < LEAST_CROSSED_SHARE else NOT_BEHIND
+        if paired_z(model, self.rival_scores[CHANCE]) < EVIDENT:
+            return None
+        lead = NOT_BEHIND if model is coin else 0.0
+        if self.crossed_share < LEAST_CROSSED_SHARE:
+            lead = EVIDENT
         if EQUAL in self.scores and paired_z(model, self.scores[EQUAL]) < lead:
             return None
         return model.name
 
-    def witnesses(self, name: str) -> tuple[LatentFit, ...]:
-        """The models with dependence by class that predict held-out votes as well as this one."""
-        return tuple(
-            self.by_class[witness]
-            for witness, score in self.class_scores.items()
-            if paired_z(score, self.scores[name]) >= AS_GOOD
-        )
+    def _is_behind_dependence(self, model: HeldOutScores) -> bool:
+        """Whether any model in which judges depend on each other predicts new votes better."""
+        scores = self.scores | self.rival_scores | self.class_scores
+        dependent = [score for name, score in scores.items() if name not in (*ALONE, EQUAL, CHANCE)]
+        return any(paired_z(model, score) < ABREAST for score in dependent)
 
-    def _all_scores(self) -> dict[str, HeldOutScores]:
-        return {**self.scores, **self.rival_scores, **self.class_scores}
+    def has_contrary_judge(self) -> bool:
+        """Whether one of three judges votes against both others, who agree with each other."""
+        if self.patterns.n_judges != FEW or any(name not in self.fits for name in ALONE):
+            return False
+        correlations = vote_correlations(self.patterns)[np.triu_indices(FEW, 1)]
+        return int((correlations < 0).sum()) == FEW - 1 and int((correlations > 0).sum()) == 1
+
+    def contrary_judge_guard(self, rng: np.random.Generator) -> WitnessGuard:
+        """Dawid-Skene and nearly all refits of one coin must share what overrules three judges."""
+        return WitnessGuard((self.fits["dawid-skene"], RefittedOneCoin.of(self.patterns, rng)))
+
+    def guard(self, name: str) -> WitnessGuard:
+        """Where majority stands although this model was chosen.
+
+        Models with dependence by class that predict held-out votes as well, and whose own classes are
+        plain, must share a verdict that overrules majority. Where they contest many of these
+        verdicts, none is believed. One coin is believed elsewhere: with one number a judge it has no
+        room for a factor of one class, which other models take for a class of its own.
+        """
+        possible = self._class_readings(name, NOT_REJECTED)
+        fit, counts = self.fits[name], self.patterns.counts
+        contested = float(counts @ contested_items(fit, possible))
+        overruled = float(counts @ overruled_items(fit, self.patterns.votes))
+        least = max(CONTESTED * overruled, LEAST_CONTESTED * self.patterns.weight)
+        if name != ONE_COIN and contested > least:
+            return WitnessGuard(possible, level_votes_alone=True)
+        return WitnessGuard(self._class_readings(name, AS_GOOD))
+
+    def _class_readings(self, name: str, behind: float) -> tuple[LatentFit, ...]:
+        """The models with dependence by class that are not further behind this one than that."""
+        return tuple(
+            self.by_class[reading]
+            for reading, score in self.class_scores.items()
+            if paired_z(score, self.scores[name]) >= behind
+            and self.by_class[reading].anchor_agreement >= SIDES
+        )
 
     def _best_rival(self, name: str) -> HeldOutScores:
         names = [rival for rival in self.models[name].rivals if rival in self.rival_scores]

@@ -41,20 +41,23 @@ from clash.stats.latent.identifiability import has_labels, require_votes
 from clash.stats.latent.ising import ising_family
 from clash.stats.latent.majority_challenge import (
     AHEAD,
+    CONTESTED,
     LEAST_CROSSED_SHARE,
     NEAR_CHANCE,
+    ONE_COIN,
     MajorityChallenge,
 )
 from clash.stats.latent.patterns import MISSING, Patterns, Ties, collapse
 from clash.stats.latent.temperature_scaling import blend, temper
 from clash.stats.latent.vote_correlations import mean_correlation
 from clash.stats.latent.vote_counting import collapse_rows, majority
+from clash.stats.latent.witnesses import STABLE, UNGUARDED, WitnessGuard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from clash.stats.latent.fit import LatentFit
-    from clash.stats.typing import Bools, Floats, Index, VoteCodes
+    from clash.stats.typing import Floats, Index, VoteCodes
 
 FEWEST = 50
 """Items below which judges are not weighted: the standard errors of held-out scores are unreliable."""
@@ -93,7 +96,7 @@ class ModelSelection:
         candidates: every model considered.
         correlation: mean correlation between the judges' votes.
         warnings: what a reader should know before believing any of it.
-        witnesses: models that must share a verdict for it to overrule majority.
+        guard: where majority's share stands although the model was chosen.
     """
 
     method: str
@@ -103,7 +106,7 @@ class ModelSelection:
     candidates: tuple[ConsideredModel, ...]
     correlation: float
     warnings: tuple[str, ...]
-    witnesses: tuple[LatentFit, ...] = ()
+    guard: WitnessGuard = UNGUARDED
 
     @property
     def item_posterior(self) -> Floats:
@@ -115,8 +118,8 @@ class ModelSelection:
         rows = np.atleast_2d(np.asarray(votes, np.int8))
         if self.fit.name == "majority":
             return self.fit.posterior(rows)
-        is_contested = contested_items(self.fit, self.witnesses, rows)
-        return np.where(is_contested, vote_share(collapse_rows(rows)), blend(self.fit, rows))
+        stands = self.guard.stands(self.fit, rows)
+        return np.where(stands, vote_share(collapse_rows(rows)), blend(self.fit, rows))
 
 
 def select(
@@ -194,7 +197,7 @@ def _by_rule(
             f"{lead:.1f} standard errors"
         )
         rows = _considered_models(challenge, refusals, {})
-        return _model_selection(challenge, name, challenge.by_class[name], reason, rows)
+        return _model_selection(challenge, challenge.by_class[name], reason, rows, UNGUARDED)
     doubts = {name: challenge.doubt(name, rng) for name in fits}
     alone = challenge.judges_that_err_alone()
     if challenge.crossed_share < LEAST_CROSSED_SHARE:
@@ -206,10 +209,13 @@ def _by_rule(
             "alone, and weighing them predicts no worse than equal weights"
         )
         rows = _considered_models(challenge, refusals, doubts)
-        return _model_selection(challenge, alone, fits[alone], reason, rows)
+        return _model_selection(challenge, fits[alone], reason, rows, challenge.guard(alone))
     rows = _considered_models(challenge, refusals, doubts)
     simplest = _simplest({n: challenge.scores[n] for n in fits if n == EQUAL or not doubts[n]})
-    if simplest is None or doubts[simplest]:
+    is_doubted = simplest is None or bool(doubts[simplest])
+    if (is_doubted or simplest == EQUAL) and challenge.has_contrary_judge():
+        return _contrary_judge_selection(challenge, rows, rng)
+    if simplest is None or is_doubted:
         models = challenge.models
         eligible = [n for n in doubts if not models[n].rival_is_nested] or list(doubts)
         best = max((challenge.scores[n] for n in eligible), key=mean_score).name
@@ -224,7 +230,19 @@ def _by_rule(
         f"error of the best held-out likelihood; two classes against the best continuous trait: "
         f"z = {challenge.evidence[simplest]:+.1f}"
     )
-    return _model_selection(challenge, simplest, fits[simplest], reason, rows)
+    return _model_selection(challenge, fits[simplest], reason, rows, challenge.guard(simplest))
+
+
+def _contrary_judge_selection(
+    challenge: MajorityChallenge, rows: tuple[ConsideredModel, ...], rng: np.random.Generator
+) -> ModelSelection:
+    """One coin among three judges, one of whom votes against both others."""
+    reason = (
+        f"{ONE_COIN}: one of the three judges votes against both others, who agree with each other; "
+        f"it overrules majority where dawid-skene and {STABLE:.0%} of bootstrap refits decide alike"
+    )
+    guard = challenge.contrary_judge_guard(rng)
+    return _model_selection(challenge, challenge.fits[ONE_COIN], reason, rows, guard)
 
 
 def _sparse(challenge: MajorityChallenge) -> str:
@@ -236,56 +254,42 @@ def _sparse(challenge: MajorityChallenge) -> str:
 
 def _model_selection(
     challenge: MajorityChallenge,
-    name: str,
     fit: LatentFit,
     reason: str,
     models: tuple[ConsideredModel, ...],
+    guard: WitnessGuard,
 ) -> ModelSelection:
-    """A model's verdicts; where dependence by class may explain the votes, only those it shares."""
-    fit = temper(fit)
-    witnesses = challenge.witnesses(name) if name in challenge.scores else ()
-    is_contested = contested_items(fit, witnesses)
+    """A model's verdicts; where the guard says so, majority's."""
+    patterns, correlation = fit.patterns, challenge.correlation
+    stands = guard.stands(fit)
+    if guard.level_votes_alone:
+        names = " and ".join(witness.name for witness in guard.witnesses)
+        doubt = (
+            f"{fit.name} may overrule majority, but models that predict held-out votes about as well "
+            f"({names}) contest more than {CONTESTED:.0%} of the verdicts by which it does"
+        )
+        if stands[patterns.labels == MISSING].all():
+            return _majority_selection(patterns, doubt, models, correlation)
+        reason = f"{doubt}; it decides level votes alone"
     reason += (
-        f"; the judges' mean correlation is {challenge.correlation:.2f}, and it agrees with "
+        f"; the judges' mean correlation is {correlation:.2f}, and it agrees with "
         f"majority on {fit.anchor_agreement:.0%} of the items"
     )
-    if is_contested.any():
-        share = float(fit.patterns.counts @ is_contested) / fit.patterns.weight
-        names = " or ".join(witness.name for witness in witnesses)
-        reason += f"; {share:.1%} that {names} would leave to majority stay with it"
+    if stands.any() and not guard.level_votes_alone:
+        share = float(patterns.counts @ stands) / patterns.weight
+        reason += (
+            f"; {share:.1%} where another reading does not share its verdict stay with majority"
+        )
+    fit = temper(fit)
     return ModelSelection(
-        name,
+        fit.name,
         reason,
         fit,
-        np.where(is_contested, vote_share(fit.patterns), blend(fit)),
+        np.where(stands, vote_share(patterns), blend(fit)),
         models,
-        challenge.correlation,
-        (*_warnings(challenge.correlation), *fit.warnings),
-        witnesses,
-    )
-
-
-def contested_items(
-    fit: LatentFit, witnesses: Sequence[LatentFit], votes: VoteCodes | None = None
-) -> Bools:
-    """Where a fit overrules majority and a witness does not, shape (n,); never where a label is.
-
-    Args:
-        fit: of the chosen model.
-        witnesses: fits of other models to the same votes.
-        votes: new votes, shape (n, n_judges). Default: the fit's own patterns.
-    """
-    rows = fit.patterns.votes if votes is None else votes
-    majority = np.sign(np.round(vote_share(collapse_rows(rows)) - 0.5, 12))
-    verdicts = np.sign(fit.posterior(rows) - 0.5)
-    overrules = majority * verdicts < 0
-    if votes is None:
-        overrules &= fit.patterns.labels == MISSING
-    agreement = [np.sign(witness.posterior(rows) - 0.5) == verdicts for witness in witnesses]
-    return (
-        np.asarray(overrules & ~np.all(agreement, axis=0))
-        if agreement
-        else np.zeros(len(rows), bool)
+        correlation,
+        (*_warnings(correlation), *fit.warnings),
+        guard,
     )
 
 
