@@ -121,6 +121,21 @@ def test_three_factors_are_recovered_from_any_start():
     assert np.mean((fit.item_posterior > 0.5) == truth) > 0.77
 
 
+def test_a_factor_stronger_than_the_truth_does_not_take_its_place():
+    """Both starts end where a factor is taken for the class, 28 nats below the exchanged one."""
+    rng, n, k = np.random.default_rng([7, 0]), 800, 12
+    skill, loadings = rng.uniform(0.6, 1.4, k), 2 * rng.normal(size=(k, 3))
+    truth, z = rng.integers(0, 2, n), rng.normal(size=(n, 3))
+    p = sigmoid((2 * truth - 1)[:, None] * skill + z @ loadings.T)
+    votes = (rng.random((n, k)) < p).astype(np.int8)
+    fit = factor_laplace(collapse(votes), tol=1e-4)
+    assert fit.start == "class and largest factor exchanged"
+    first, exchanged = fit.starts
+    assert exchanged.objective > first.objective + 20
+    assert first.differs > 0.2
+    assert np.mean((fit.item_posterior > 0.5) == truth) > 0.8
+
+
 def test_renaming_judges_and_sides_renames_the_fit():
     votes, _, _ = simulated(800, 8, 3, 7)
     order = np.random.default_rng(0).permutation(8)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 
 from clash.errors import StatisticsError
 from clash.stats.latent.cross_validation import HeldOutScores, folds, paired_z, votes_held_out
-from clash.stats.latent.dawid_skene import dawid_skene
+from clash.stats.latent.dawid_skene import dawid_skene, no_agreement
 from clash.stats.latent.factor import factor
 from clash.stats.latent.fit import vote_share
 from clash.stats.latent.model_selection import select
@@ -25,7 +26,8 @@ from clash.stats.latent.vote_correlations import (
     correlated_blocs,
     mean_correlation,
 )
-from clash.stats.latent.vote_counting import majority
+from clash.stats.latent.vote_counting import majority, weighted_majority
+from clash.stats.latent.witnesses import RefittedOneCoin, WitnessGuard, contested_items
 from stats.latent.simulated import accuracy, coupled, independent, moved
 
 VOTES = Path(__file__).resolve().parents[3] / "../shared/data/votes"
@@ -343,9 +345,80 @@ def test_a_factor_of_one_class_does_not_become_the_truth():
     fitted = factor(collapse(votes)).item_posterior
     counted = majority(collapse(votes)).item_posterior
     assert accuracy(fitted, truth) < accuracy(counted, truth) - 0.02
-    earned, _, chosen = gain(votes, truth)
-    assert earned > -0.005
-    assert "factor-class" in {candidate.name for candidate in chosen.candidates}
+    earned, sharper, chosen = gain(votes, truth)
+    assert earned == 0
+    assert sharper == 0
+    assert "factor-class" in chosen.reason
+    assert "contest more than 25%" in chosen.reason
+
+
+def test_a_reading_whose_own_classes_are_not_plain_contests_nothing():
+    """One expert: a factor of one class describes such votes as well, and means nothing by it."""
+    rng = np.random.default_rng(3)
+    votes, truth = independent(2000, [0.53, 0.58, 0.94, 0.6, 0.57], rng)
+    earned, sharper, chosen = gain(votes, truth)
+    assert chosen.method == "one-coin"
+    assert earned > 0.1
+    assert sharper > 0
+    patterns = chosen.fit.patterns
+    unclear = replace(factor(patterns), anchor_agreement=0.65)
+    assert any(contested_items(chosen.fit, [unclear]))
+    assert chosen.guard.witnesses == ()
+
+
+def test_three_judges_of_whom_one_contradicts_the_others():
+    """Where the two disagree, the third is right less often than not."""
+    votes, truth = independent(800, [0.86, 0.25, 0.8], np.random.default_rng(4))
+    earned, sharper, chosen = gain(votes, truth)
+    assert chosen.method == "one-coin"
+    assert "votes against both others" in chosen.reason
+    assert earned > 0.05
+    assert sharper > 0
+    np.testing.assert_allclose(chosen.posterior(votes[:40]), chosen.item_posterior[:40])
+
+
+@pytest.mark.parametrize("skill", [(0.8, 0.7, 0.6), (0.52, 0.5, 0.48)])
+def test_other_threes_stay_with_majority(skill):
+    """No judge votes against both others; nothing but chance."""
+    votes, truth = independent(400, skill, np.random.default_rng(5))
+    earned, _, _ = gain(votes, truth)
+    assert earned == 0
+
+
+def test_a_verdict_of_refits_is_one_that_nearly_all_share():
+    """The share by hand; 1/2 where fewer than 97 of 100 agree."""
+    weights = np.ones((100, 3))
+    weights[:4, 0] = 5.0
+    reading = RefittedOneCoin(weights, np.zeros(100))
+    votes = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 1]], np.int8)
+    np.testing.assert_allclose(reading.posterior(votes), [0.5, 1.0, 0.5])
+    nearly = RefittedOneCoin(weights[2:], np.zeros(98))
+    np.testing.assert_allclose(nearly.posterior(votes), [2 / 98, 1.0, 96 / 98])
+
+
+def test_a_contested_model_decides_level_votes_alone():
+    """Four judges of whom two are level: there, and only where the witness agrees, it decides."""
+    votes = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 0], [1, 0, 0, 0]], np.int8)
+    fit = weighted_majority(collapse(votes), [3.0, 0.5, 0.5, 0.5])
+    alike = weighted_majority(collapse(votes), [2.0, 0.5, 0.5, 0.5])
+    other = weighted_majority(collapse(votes), [0.5, 0.5, 0.5, 3.0])
+    stands = WitnessGuard((alike,), level_votes_alone=True).stands
+    np.testing.assert_array_equal(stands(fit, votes), [False, False, True, True])
+    assert WitnessGuard((other,), level_votes_alone=True).stands(fit, votes).all()
+    np.testing.assert_array_equal(
+        WitnessGuard((other,)).stands(fit, votes), [False, False, False, True]
+    )
+    assert not WitnessGuard((alike,)).stands(fit, votes).any()
+
+
+def test_judges_that_agree_by_chance_have_the_likelihood_of_their_rates():
+    votes = np.random.default_rng(6).integers(0, 2, (50, 3)).astype(np.int8)
+    patterns = collapse(votes)
+    rates = (votes.sum(axis=0) + 1) / 52
+    by_hand = np.where(votes == 1, np.log(rates), np.log(1 - rates)).sum()
+    fit = no_agreement(patterns)
+    assert fit.log_likelihood == pytest.approx(by_hand)
+    np.testing.assert_allclose(fit.item_posterior, 0.5)
 
 
 def test_where_few_items_have_three_votes_only_judges_that_err_alone_are_weighed():
