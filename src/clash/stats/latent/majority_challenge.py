@@ -74,10 +74,11 @@ coin behind equal weights."""
 MOSTLY = 0.55
 """Share of the items on which a model of judges that err alone must side with majority: an expert or
 an inverted minority is overruled on many."""
-AS_GOOD = -1.0
-"""Standard errors by which a model with dependence by class may be behind and still be heard."""
-NOT_REJECTED = -1.64
-"""Standard errors by which it may be behind and still be possible: a one-sided test at 5%."""
+AS_GOOD, BETTER = -1.0, 0.0
+"""Standard errors by which a model with dependence by class may be behind and still be heard on single
+items, and by which it may not be behind one coin, which has a quarter of its parameters."""
+POSSIBLE = -2.0
+"""Standard errors by which it may be behind and still be a reading of the votes."""
 CONTESTED, LEAST_CONTESTED = 0.25, 0.02
 """Share of the verdicts that overrule majority, and of all items, which such models contest where
 none of these verdicts is to be believed."""
@@ -232,14 +233,14 @@ class MajorityChallenge:
         verdicts, none is believed. One coin is believed elsewhere: with one number a judge it has no
         room for a factor of one class, which other models take for a class of its own.
         """
-        possible = self._class_readings(name, NOT_REJECTED)
+        possible = self._class_readings(name, POSSIBLE)
         fit, counts = self.fits[name], self.patterns.counts
         contested = float(counts @ contested_items(fit, possible))
         overruled = float(counts @ overruled_items(fit, self.patterns.votes))
         least = max(CONTESTED * overruled, LEAST_CONTESTED * self.patterns.weight)
         if name != ONE_COIN and contested > least:
             return WitnessGuard(possible, level_votes_alone=True)
-        return WitnessGuard(self._class_readings(name, AS_GOOD))
+        return WitnessGuard(self._class_readings(name, BETTER if name == ONE_COIN else AS_GOOD))
 
     def _class_readings(self, name: str, behind: float) -> tuple[LatentFit, ...]:
         """The models with dependence by class that are not further behind this one than that."""
