@@ -163,7 +163,7 @@ def subsets(votes: Votes) -> list[str]:
 def measured(name: str, votes: Votes, methods: tuple[str, ...]) -> Aggregation:
     """All methods on one panel, with the time it took on the terminal."""
     began = time.perf_counter()
-    found = aggregate(votes, methods)
+    found = aggregate(votes, methods, use_labels=False)
     print(f"{name}: {found.selected} ({time.perf_counter() - began:.1f} s)", flush=True)
     return found
 

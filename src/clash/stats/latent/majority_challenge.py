@@ -77,7 +77,7 @@ an inverted minority is overruled on many."""
 AS_GOOD, BETTER = -1.0, 0.0
 """Standard errors by which a model with dependence by class may be behind and still be heard on single
 items, and by which it may not be behind one coin, which has a quarter of its parameters."""
-POSSIBLE = -2.0
+POSSIBLE = -CLEAR
 """Standard errors by which it may be behind and still be a reading of the votes."""
 CONTESTED, LEAST_CONTESTED = 0.25, 0.02
 """Share of the verdicts that overrule majority, and of all items, which such models contest where
