@@ -61,6 +61,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     ],
     "validate": [("bomb.jsonl.gz", "--panel", "baseline"), ("prompts.jsonl", *JUDGE)],
     "rerun": on_runs("RUN", "--yes", "-q"),
+    "audit": [("bomb.jsonl.gz",), ("bomb.yaml",), (".",), *on_runs("RUN")],
     "favouritism": on_runs("RUN", "--yes", "-q"),
     "variance": on_runs("RUN", "--yes", "-q"),
     "redteam": [("panel.yaml", *JUDGE), ("baseline", "--attacks", "bomb.yaml"), *on_runs("RUN")],

@@ -11,6 +11,7 @@ from typer.exceptions import TyperException
 
 from clash.cli import (
     aggregate,
+    audit,
     calibrate,
     choose,
     compare,
@@ -124,6 +125,7 @@ app.command("diagnose", rich_help_panel=_STATISTICS)(diagnose.diagnose)
 app.command("prereg", rich_help_panel=_STATISTICS)(prereg.prereg)
 app.command("power", rich_help_panel=_STATISTICS)(power.power)
 app.command("calibrate", rich_help_panel=_STATISTICS)(calibrate.calibrate)
+app.command("audit", rich_help_panel=_STATISTICS)(audit.audit)
 app.command("simulate", rich_help_panel=_STATISTICS)(simulate.simulate)
 app.add_typer(study.app, rich_help_panel=_STATISTICS)
 app.add_typer(datasets.app, rich_help_panel="Data")

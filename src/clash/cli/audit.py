@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clash.cli.options import AsJson, Quiet, ReportFile, Verbose
+
+
+def audit(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="A run folder, results of another tool, or a votes file or judgments table.",
+            metavar="FOLDER|FILE",
+        ),
+    ],
+    published: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--published",
+            metavar="NAME=VALUE",
+            help="A published figure to check: concordance, kappa or n; repeat for several.",
+        ),
+    ] = None,
+    to: ReportFile = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Check a published evaluation for seven flaws, and correct its headline.
+
+    Repeats, retries, ties by slot, pseudo-replication, kappa = 2p-1, dropped failures, no baselines:
+    `clash audit votes.jsonl --published concordance=0.88 --published kappa=0.76 -v`
+    """
+    from clash.analysis.serialize import to_dict
+    from clash.cli.common import print_json, print_tables, print_written, stdout
+    from clash.pipeline.published import audit_published, parse_figures
+    from clash.report import published as report
+    from clash.report.report_file import write_report
+    from clash.report.terminal import print_text
+
+    audits = audit_published(source, parse_figures(published or ()))
+    record = {"evaluations": [{**to_dict(a), "n_present": a.n_present} for a in audits]}
+    if to is not None:
+        tables = [table for a in audits for table in report.tables(a, verbose=True)]
+        write_report(to, report.TITLE, record, tables, [a.name for a in audits])
+    if as_json:
+        print_json({"source": str(source), **record})
+        return
+    console = stdout()
+    for one in audits:
+        print_text(console, report.headline(one), style="bold")
+        if not quiet:
+            print_tables(report.tables(one, verbose=verbose))
+    if to is not None and not quiet:
+        print_written([to])
