@@ -41,7 +41,7 @@ def audited(folder, rows, figures=NOTHING):
 def test_clean_votes_have_only_the_missing_baseline(tmp_path):
     result, flaws = audited(tmp_path, lines())
     assert [name for name, flaw in flaws.items() if flaw.status == "present"] == ["baselines"]
-    assert result.published.estimate == result.corrected.estimate == 0.75
+    assert result.published_headline.estimate == result.corrected_headline.estimate == 0.75
     assert (flaws["repeats"].status, flaws["kappa"].status) == ("unknown", "unknown")
 
 
@@ -57,8 +57,8 @@ def test_repeats_of_a_pair_under_another_name_count_once(tmp_path):
     assert flaws["repeats"].status == "present"
     (group,) = flaws["repeats"].rows
     assert group.count(" = ") == 2
-    assert result.corrected.estimate == pytest.approx(15 / 18)
-    assert result.published.estimate == 0.75
+    assert result.corrected_headline.estimate == pytest.approx(15 / 18)
+    assert result.published_headline.estimate == 0.75
 
 
 def test_a_pair_that_was_evaluated_again_counts_with_its_last_evaluation(tmp_path):
@@ -66,8 +66,8 @@ def test_a_pair_that_was_evaluated_again_counts_with_its_last_evaluation(tmp_pat
     result, flaws = audited(tmp_path, [*lines(), *again])
     assert len(flaws["retries"].rows) == 2
     assert "votes.jsonl:37 (q18)" in flaws["retries"].rows
-    assert result.published.estimate == pytest.approx(17 / 22)
-    assert result.corrected.estimate == pytest.approx(17 / 20)
+    assert result.published_headline.estimate == pytest.approx(17 / 22)
+    assert result.corrected_headline.estimate == pytest.approx(17 / 20)
 
 
 def test_declared_repeats_are_no_retries_but_share_a_question(tmp_path):
@@ -75,10 +75,10 @@ def test_declared_repeats_are_no_retries_but_share_a_question(tmp_path):
     result, flaws = audited(tmp_path, rows)
     assert flaws["retries"].status == "absent"
     assert flaws["pseudo-replication"].status == "present"
-    assert result.published.n == 60
+    assert result.published_headline.n == 60
     single, _ = audited(tmp_path, lines())
-    assert result.corrected.low == pytest.approx(single.corrected.low, abs=1e-6)
-    assert result.corrected.high == pytest.approx(single.corrected.high, abs=1e-6)
+    assert result.corrected_headline.low == pytest.approx(single.corrected_headline.low, abs=1e-6)
+    assert result.corrected_headline.high == pytest.approx(single.corrected_headline.high, abs=1e-6)
 
 
 def test_a_split_panel_that_goes_to_the_first_slot_is_worth_half(tmp_path):
@@ -95,11 +95,14 @@ def test_a_split_panel_that_goes_to_the_first_slot_is_worth_half(tmp_path):
     assert len(flaws["slot-ties"].rows) == 8
     assert "8 of them the response in the first slot" in flaws["slot-ties"].sentence
     # Of the eight, the label is A on four: 16 of 20 as published, and half of eight corrected.
-    assert result.published.estimate == pytest.approx(16 / 20)
-    assert result.corrected.estimate == pytest.approx(16 / 20)
+    assert result.published_headline.estimate == pytest.approx(16 / 20)
+    assert result.corrected_headline.estimate == pytest.approx(16 / 20)
     lucky = [row | ({"label": "A"} if int(row["item"][1:]) < 8 else {}) for row in rows]
     result, flaws = audited(tmp_path, lucky)
-    assert (result.published.estimate, result.corrected.estimate) == (1.0, pytest.approx(16 / 20))
+    assert (result.published_headline.estimate, result.corrected_headline.estimate) == (
+        1.0,
+        pytest.approx(16 / 20),
+    )
 
 
 def test_failures_that_are_left_out_come_back_as_misses(tmp_path):
@@ -107,7 +110,7 @@ def test_failures_that_are_left_out_come_back_as_misses(tmp_path):
     result, flaws = audited(tmp_path, rows)
     assert flaws["dropped-failures"].status == "present"
     assert len(flaws["dropped-failures"].rows) == 4
-    assert (result.published.estimate, result.corrected.estimate) == (1.0, 0.8)
+    assert (result.published_headline.estimate, result.corrected_headline.estimate) == (1.0, 0.8)
     _, flaws = audited(tmp_path, rows, PublishedFigures(concordance=0.8))
     assert flaws["dropped-failures"].status == "absent"
 
@@ -133,7 +136,7 @@ def test_a_run_of_ours_is_audited_pair_by_pair(tmp_path, capsys):
     assert flaws["baselines"] == flaws["slot-ties"] == flaws["retries"] == "absent"
     # Four candidates an item: its pairs share it, and its label is one person's.
     assert flaws["pseudo-replication"] == "present"
-    assert result["corrected"]["n"] > 25
+    assert result["corrected_headline"]["n"] > 25
 
 
 @pytest.mark.skipif(not AGENT_CLASH.is_dir(), reason="the published results are not beside us")
@@ -144,7 +147,10 @@ def test_the_first_papers_results():
     assert len(flaws["repeats"].rows) == 5
     assert "mtbench-033 = mtbench-077" in flaws["repeats"].rows
     assert flaws["kappa"].status == "present"
-    assert (mt_bench.corrected.n, round(mt_bench.corrected.estimate * 95)) == (95, 84)
+    assert (mt_bench.corrected_headline.n, round(mt_bench.corrected_headline.estimate * 95)) == (
+        95,
+        84,
+    )
     longer = next(line for line in mt_bench.baselines if line.name == "the longer response")
     assert longer.rate.estimate == pytest.approx(0.705, abs=0.01)
 

@@ -27,7 +27,7 @@ _BASELINE_WORDS = ("baseline", "heuristic", "length", "longest", "random", "firs
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class PairEvaluation:
     """One evaluation of one pair, as its makers recorded it; sides are in the frame of the label.
 
     Attributes:
@@ -41,7 +41,7 @@ class Evaluation:
         votes: by voting judge; null for one that failed.
         first: the side in the first slot of the page.
         longer: the side with the longer text; null where not known or equal.
-        superseded: the makers' own result rests on a later evaluation of the pair.
+        is_earlier: the makers' own result rests on a later evaluation of the pair.
     """
 
     row: str
@@ -54,7 +54,7 @@ class Evaluation:
     copy: str = ""
     first: str = "A"
     longer: str | None = None
-    superseded: bool = False
+    is_earlier: bool = False
 
     @property
     def tally(self) -> str | None:
@@ -68,8 +68,8 @@ class Evaluation:
     @property
     def is_split(self) -> bool:
         """Whether as many judges say A as B, and some do."""
-        said = Counter(self.votes.values())
-        return said["A"] == said["B"] > 0
+        tally = Counter(self.votes.values())
+        return tally["A"] == tally["B"] > 0
 
 
 @dataclass(frozen=True)
@@ -82,14 +82,14 @@ class Flaw:
         status: whether it is there, or the records cannot tell.
         sentence: what was counted, for people.
         rows: the records that show it.
-        corrected: the headline with this alone put right; null where that is not its subject.
+        headline: the headline with this alone put right; null where that is not its subject.
     """
 
     name: str
     status: Status
     sentence: str
     rows: tuple[str, ...] = ()
-    corrected: Interval | None = None
+    headline: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -121,8 +121,8 @@ class PublishedAudit:
     Attributes:
         name: of the evaluation.
         basis: where the published headline comes from.
-        published: agreement with the labels as its makers count it, as if all were independent.
-        corrected: each pair once, its last evaluation, a split panel worth half, a failure a miss,
+        published_headline: agreement with the labels as its makers count it, as if all were independent.
+        corrected_headline: each pair once, its last evaluation, a split panel worth half, a failure a miss,
             clustered.
         kappa: of the corrected verdicts with the labels, over sides.
         n_records: evaluations, with and without a label.
@@ -132,8 +132,8 @@ class PublishedAudit:
 
     name: str
     basis: str
-    published: Interval
-    corrected: Interval
+    published_headline: Interval
+    corrected_headline: Interval
     kappa: Kappa
     published_kappa: float | None
     n_records: int
@@ -148,7 +148,7 @@ class PublishedAudit:
 
 def audit_evaluations(
     name: str,
-    evaluations: Sequence[Evaluation],
+    evaluations: Sequence[PairEvaluation],
     figures: PublishedFigures,
     *,
     has_baselines: bool = False,
@@ -165,38 +165,38 @@ def audit_evaluations(
         StatisticsError: no evaluation has a label.
     """
     rows = [e for e in evaluations if e.label is not None]
-    counted = [e for e in rows if not e.superseded]
-    if not counted:
+    records = [e for e in rows if not e.is_earlier]
+    if not records:
         raise StatisticsError("no record has a label, so there is no headline to correct")
-    published, basis = _as_published(counted, figures)
-    fixed = _unique(_newest(counted))
-    corrected = _rate(fixed, _fair_credit)
+    published_headline, basis = _as_published(records, figures)
+    sound_records = _unique(_newest(records))
+    corrected_headline = _rate(sound_records, _fair_credit)
     flaws = (
-        _repeats(counted),
+        _repeats(records),
         _retries(rows),
-        _slot_ties(counted),
-        _pseudo_replication(counted),
-        _kappa_flaw(counted, fixed, figures),
-        _dropped_failures(counted, figures),
-        _baseline_flaw(counted, has_baselines=has_baselines),
+        _slot_ties(records),
+        _pseudo_replication(records),
+        _kappa_flaw(records, sound_records, figures),
+        _dropped_failures(records, figures),
+        _baseline_flaw(records, has_baselines=has_baselines),
     )
     return PublishedAudit(
         name,
         basis,
-        published,
-        corrected,
-        _kappa(fixed),
+        published_headline,
+        corrected_headline,
+        _kappa(sound_records),
         figures.kappa,
         len(evaluations),
         flaws,
-        tuple(_baselines(fixed)),
+        tuple(_baselines(sound_records)),
     )
 
 
 # -- headlines ------------------------------------------------------------------------------------
 
 
-def _outcome(evaluation: Evaluation) -> str | None:
+def _outcome(evaluation: PairEvaluation) -> str | None:
     """The published outcome; where only votes are, a majority that gives ties to the first slot."""
     if evaluation.verdict is not None or not evaluation.votes:
         return evaluation.verdict
@@ -204,22 +204,24 @@ def _outcome(evaluation: Evaluation) -> str | None:
     return evaluation.first if tally == TIE and evaluation.is_split else tally
 
 
-def _as_published(rows: Sequence[Evaluation], figures: PublishedFigures) -> tuple[Interval, str]:
-    judged = [row for row in rows if _outcome(row) is not None]
+def _as_published(
+    rows: Sequence[PairEvaluation], figures: PublishedFigures
+) -> tuple[Interval, str]:
+    with_outcome = [row for row in rows if _outcome(row) is not None]
     has_verdicts = any(row.verdict is not None for row in rows)
     if figures.concordance is not None:
         n = figures.n or len(rows)
         return wilson(round(figures.concordance * n), n), "as published"
-    right = sum(_outcome(row) == row.label for row in judged)
+    right = sum(_outcome(row) == row.label for row in with_outcome)
     basis = "the verdicts in the records" if has_verdicts else "a majority, ties to the first slot"
-    return wilson(right, len(judged)), basis
+    return wilson(right, len(with_outcome)), basis
 
 
-def _naive_credit(row: Evaluation) -> float:
+def _naive_credit(row: PairEvaluation) -> float:
     return float(_outcome(row) == row.label)
 
 
-def _fair_credit(row: Evaluation) -> float:
+def _fair_credit(row: PairEvaluation) -> float:
     """1 where right, half where the judges are split and the label is a side, 0 without a vote."""
     outcome = row.tally if any(row.votes.values()) else row.verdict
     if outcome == row.label:
@@ -227,21 +229,21 @@ def _fair_credit(row: Evaluation) -> float:
     return 0.5 if outcome == TIE and row.label != TIE else 0.0
 
 
-def _rate(rows: Sequence[Evaluation], credit: Callable[[Evaluation], float]) -> Interval:
+def _rate(rows: Sequence[PairEvaluation], credit: Callable[[PairEvaluation], float]) -> Interval:
     return wilson_clustered([credit(row) for row in rows], _clusters(rows))
 
 
-def _clusters(rows: Sequence[Evaluation]) -> list[int]:
+def _clusters(rows: Sequence[PairEvaluation]) -> list[int]:
     codes: dict[str, int] = {}
     return [codes.setdefault(row.cluster, len(codes)) for row in rows]
 
 
-def _newest(rows: Sequence[Evaluation]) -> list[Evaluation]:
+def _newest(rows: Sequence[PairEvaluation]) -> list[PairEvaluation]:
     """The last evaluation of each pair and declared copy."""
     return list({(row.item, row.copy): row for row in rows}.values())
 
 
-def _unique(rows: Sequence[Evaluation]) -> list[Evaluation]:
+def _unique(rows: Sequence[PairEvaluation]) -> list[PairEvaluation]:
     """Pairs whose prompt and responses are those of an earlier one are left out."""
     first = {(row.content or row.item, row.copy): row for row in reversed(rows)}
     return [row for row in rows if first[row.content or row.item, row.copy] is row]
@@ -250,8 +252,8 @@ def _unique(rows: Sequence[Evaluation]) -> list[Evaluation]:
 # -- flaws ----------------------------------------------------------------------------------------
 
 
-def _repeats(rows: Sequence[Evaluation]) -> Flaw:
-    by_content: dict[tuple[str, str], dict[str, Evaluation]] = defaultdict(dict)
+def _repeats(rows: Sequence[PairEvaluation]) -> Flaw:
+    by_content: dict[tuple[str, str], dict[str, PairEvaluation]] = defaultdict(dict)
     for row in rows:
         if row.content:
             by_content[row.content, row.copy].setdefault(row.item, row)
@@ -259,7 +261,7 @@ def _repeats(rows: Sequence[Evaluation]) -> Flaw:
         return Flaw(
             "repeats", "unknown", "The records hold no texts, so equal pairs cannot be seen."
         )
-    groups = [list(same.values()) for same in by_content.values() if len(same) > 1]
+    groups = [list(group.values()) for group in by_content.values() if len(group) > 1]
     if not groups:
         return Flaw("repeats", "absent", "No pair occurs under two names.")
     extra = sum(len(group) - 1 for group in groups)
@@ -272,15 +274,16 @@ def _repeats(rows: Sequence[Evaluation]) -> Flaw:
     )
 
 
-def _retries(rows: Sequence[Evaluation]) -> Flaw:
-    newest = set(map(id, _newest([row for row in rows if not row.superseded])))
+def _retries(rows: Sequence[PairEvaluation]) -> Flaw:
+    newest = set(map(id, _newest([row for row in rows if not row.is_earlier])))
     again = [row for row in rows if id(row) not in newest]
     if not again:
         return Flaw("retries", "absent", "Every pair was evaluated once.")
-    counted = [row for row in again if not row.superseded]
-    every, last = _rate(rows, _naive_credit), _rate(_newest(rows), _naive_credit)
+    in_table = [row for row in again if not row.is_earlier]
+    every = _rate(rows, _naive_credit)
+    last = _rate([row for row in rows if id(row) in newest], _naive_credit)
     how = (
-        "are counted" if counted else "are in the log, where a table over every record counts them"
+        "are counted" if in_table else "are in the log, where a table over every record counts them"
     )
     return Flaw(
         "retries",
@@ -288,49 +291,47 @@ def _retries(rows: Sequence[Evaluation]) -> Flaw:
         f"{plural(len(again), 'earlier evaluation')} of pairs that were evaluated again {how}:"
         f" {every.estimate:.1%} of {every.n:.0f} records, {last.estimate:.1%} of {last.n:.0f} pairs.",
         tuple(row.row for row in again),
-        _rate([row for row in rows if id(row) in newest], _naive_credit),
+        last,
     )
 
 
-def _slot_ties(rows: Sequence[Evaluation]) -> Flaw:
+def _slot_ties(rows: Sequence[PairEvaluation]) -> Flaw:
     split = [row for row in rows if row.is_split]
     if not split:
         return Flaw("slot-ties", "absent", "No panel is split evenly.")
-    decided = [row for row in split if row.verdict in ("A", "B")]
-    corrected = _rate(rows, lambda row: 0.5 if row.is_split else _naive_credit(row))
+    with_winner = [row for row in split if row.verdict in ("A", "B")]
+    rate_of_halves = _rate(rows, lambda row: (_fair_credit if row.is_split else _naive_credit)(row))
     names = tuple(row.row for row in split)
     if all(row.verdict == TIE for row in split):
         return Flaw("slot-ties", "absent", "Evenly split panels stay ties.", names)
-    if not decided:
-        text = (
-            f"{len(split)} panels are split evenly; the records do not say how they were decided."
-        )
-        return Flaw("slot-ties", "unknown", text, names, corrected)
-    first = sum(row.verdict == row.first for row in decided)
-    by_slot = sign_test(first, len(decided) - first)
-    is_rule = first in (0, len(decided)) and len(decided) >= _FEWEST_TIES
+    if not with_winner:
+        text = f"{plural(len(split), 'evenly split panel')}; the records do not say who won there."
+        return Flaw("slot-ties", "unknown", text, names, rate_of_halves)
+    first = sum(row.verdict == row.first for row in with_winner)
+    by_slot = sign_test(first, len(with_winner) - first)
+    is_rule = first in (0, len(with_winner)) and len(with_winner) >= _FEWEST_TIES
     text = (
-        f"{plural(len(decided), 'evenly split panel')} with a winner, {first} of them the response in"
+        f"{plural(len(with_winner), 'evenly split panel')} with a winner, {first} of them the response in"
         f" the first slot (sign test p = {by_slot.p:.3f})."
     )
     status: Status = "present" if is_rule or by_slot.p < 0.05 else "absent"
-    return Flaw("slot-ties", status, text, tuple(row.row for row in decided), corrected)
+    return Flaw("slot-ties", status, text, tuple(row.row for row in with_winner), rate_of_halves)
 
 
-def _pseudo_replication(rows: Sequence[Evaluation]) -> Flaw:
+def _pseudo_replication(rows: Sequence[PairEvaluation]) -> Flaw:
     sizes = Counter(row.cluster for row in rows)
-    clustered = _rate(rows, _naive_credit)
+    by_question = _rate(rows, _naive_credit)
     if len(sizes) == len(rows):
         return Flaw("pseudo-replication", "absent", "Every record has a question of its own.")
     text = (
         f"{plural(len(rows), 'record')} share {plural(len(sizes), 'question')}, and are worth"
-        f" {clustered.n_effective:.0f} independent ones."
+        f" {by_question.n_effective:.0f} independent ones."
     )
     names = tuple(f"{name}: {n} records" for name, n in sizes.most_common() if n > 1)
-    return Flaw("pseudo-replication", "present", text, names, clustered)
+    return Flaw("pseudo-replication", "present", text, names, by_question)
 
 
-def _kappa(rows: Sequence[Evaluation]) -> Kappa:
+def _kappa(rows: Sequence[PairEvaluation]) -> Kappa:
     outcomes = [row.tally if any(row.votes.values()) else row.verdict for row in rows]
     return cohen_kappa(
         [_SIDES.get(outcome or "", -1) for outcome in outcomes],
@@ -341,9 +342,11 @@ def _kappa(rows: Sequence[Evaluation]) -> Kappa:
 
 
 def _kappa_flaw(
-    counted: Sequence[Evaluation], fixed: Sequence[Evaluation], figures: PublishedFigures
+    records: Sequence[PairEvaluation],
+    sound_records: Sequence[PairEvaluation],
+    figures: PublishedFigures,
 ) -> Flaw:
-    kappa = _kappa(fixed).interval
+    kappa = _kappa(sound_records).interval
     beside = f"Cohen's kappa of the corrected verdicts is {kappa.estimate:.3f}"
     if figures.kappa is None:
         return Flaw(
@@ -351,10 +354,10 @@ def _kappa_flaw(
         )
     rate = figures.concordance
     if rate is None:
-        rate = _as_published(counted, figures)[0].estimate
+        rate = _as_published(records, figures)[0].estimate
     is_linear = math.isclose(figures.kappa, 2 * rate - 1, abs_tol=0.0055)
-    own = _kappa(counted).interval.estimate
-    if is_linear and math.isclose(own, figures.kappa, abs_tol=0.0005):
+    cohens = _kappa(records).interval.estimate
+    if is_linear and math.isclose(cohens, figures.kappa, abs_tol=0.0005):
         text = f"{figures.kappa:.3f} is 2p - 1 and Cohen's kappa at once: the sides are even."
         return Flaw("kappa", "absent", text)
     if not is_linear:
@@ -362,23 +365,23 @@ def _kappa_flaw(
     text = (
         f"The published kappa {figures.kappa:.3f} is 2p - 1 = {2 * rate - 1:.3f}: the share of"
         f" agreement again, with no correction for chance; over the published verdicts Cohen's is"
-        f" {own:.3f}. {beside}."
+        f" {cohens:.3f}. {beside}."
     )
     return Flaw("kappa", "present", text)
 
 
-def _dropped_failures(rows: Sequence[Evaluation], figures: PublishedFigures) -> Flaw:
+def _dropped_failures(rows: Sequence[PairEvaluation], figures: PublishedFigures) -> Flaw:
     failures = [row for row in rows if _outcome(row) is None]
     absent_votes = sum(vote is None for row in rows for vote in row.votes.values())
-    lost = f" Votes of judges that are missing: {absent_votes}." if absent_votes else ""
+    gap_note = f" Votes of judges that are missing: {absent_votes}." if absent_votes else ""
     if not failures:
-        return Flaw("dropped-failures", "absent", f"Every labelled pair has an outcome.{lost}")
+        return Flaw("dropped-failures", "absent", f"Every labelled pair has an outcome.{gap_note}")
     names = tuple(row.row for row in failures)
     all_rows = _rate(rows, _naive_credit)
-    text = f"{part(len(failures), len(rows), 'labelled pair')} no outcome.{lost}"
-    if figures.concordance is not None:
-        judged = all_rows.estimate * len(rows) / (len(rows) - len(failures))
-        gaps = [abs(figures.concordance - rate) for rate in (judged, all_rows.estimate)]
+    text = f"{part(len(failures), len(rows), 'labelled pair')} no outcome.{gap_note}"
+    if figures.concordance is not None and len(failures) < len(rows):
+        rate_of_judged = all_rows.estimate * len(rows) / (len(rows) - len(failures))
+        gaps = [abs(figures.concordance - rate) for rate in (rate_of_judged, all_rows.estimate)]
         if gaps[1] < gaps[0]:
             return Flaw("dropped-failures", "absent", f"{text} They count as misses.", names)
     return Flaw(
@@ -386,7 +389,7 @@ def _dropped_failures(rows: Sequence[Evaluation], figures: PublishedFigures) -> 
     )
 
 
-def _baseline_flaw(rows: Sequence[Evaluation], *, has_baselines: bool) -> Flaw:
+def _baseline_flaw(rows: Sequence[PairEvaluation], *, has_baselines: bool) -> Flaw:
     judges = {judge for row in rows for judge in row.votes}
     names = sorted(j for j in judges if any(word in j.lower() for word in _BASELINE_WORDS))
     if has_baselines or names:
@@ -396,10 +399,10 @@ def _baseline_flaw(rows: Sequence[Evaluation], *, has_baselines: bool) -> Flaw:
     )
 
 
-def _baselines(rows: Sequence[Evaluation]) -> list[BaselineRate]:
+def _baselines(rows: Sequence[PairEvaluation]) -> list[BaselineRate]:
     sides = Counter(row.label for row in rows if row.label != TIE)
     commonest = sides.most_common(1)[0][0] if sides else "A"
-    rules: dict[str, Callable[[Evaluation], str | None]] = {
+    rules: dict[str, Callable[[PairEvaluation], str | None]] = {
         "the first slot": lambda row: row.first,
         f"always {commonest}": lambda _: commonest,
     }
@@ -411,7 +414,7 @@ def _baselines(rows: Sequence[Evaluation]) -> list[BaselineRate]:
             sorted(judges), key=lambda judge: sum(row.votes.get(judge) == row.label for row in rows)
         )
         rules[f"the best single judge ({best})"] = lambda row: row.votes.get(best)
-    clusters, own = _clusters(rows), np.array([_fair_credit(row) for row in rows])
+    clusters, credit = _clusters(rows), np.array([_fair_credit(row) for row in rows])
     rates = []
     for name, rule in rules.items():
         guesses = np.array([_guess(rule(row), row.label) for row in rows])
@@ -419,7 +422,7 @@ def _baselines(rows: Sequence[Evaluation]) -> list[BaselineRate]:
             BaselineRate(
                 name,
                 wilson_clustered(guesses, clusters),
-                paired_difference(own, guesses, clusters),
+                paired_difference(credit, guesses, clusters),
             )
         )
     return rates

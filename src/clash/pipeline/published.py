@@ -6,7 +6,7 @@ import hashlib
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clash.analysis.published import Evaluation, PublishedFigures, audit_evaluations
+from clash.analysis.published import PairEvaluation, PublishedFigures, audit_evaluations
 from clash.analysis.rundata import RunData
 from clash.errors import ConfigError, InputError, StatisticsError
 from clash.files import run_files
@@ -63,9 +63,9 @@ def audit_published(path: Path, figures: PublishedFigures) -> list[PublishedAudi
     """
     if run_files.is_file(path / layout.MANIFEST):
         folder = RunFolder.open(path)
-        published = _figures(folder.manifest().dataset.get("figures", []), figures)
+        claims = _figures(folder.manifest().dataset.get("figures", []), figures)
         rows = list(_of_run(folder))
-        return [audit_evaluations(path.name, rows, published, has_baselines=True)]
+        return [audit_evaluations(path.name, rows, claims, has_baselines=True)]
     if path.is_dir() or path.suffix == ".json":
         return _audit_results(path, figures)
     if not path.is_file():
@@ -129,9 +129,9 @@ def _audit_results(path: Path, figures: PublishedFigures) -> list[PublishedAudit
         if name.endswith((_RETRIES, _LOG)):
             continue
         rows = list(_of_foreign(run))
-        for other in (f"{name}{_RETRIES}", f"{name}{_LOG}{_RETRIES}"):
-            if other in runs:
-                rows += [*_of_foreign(runs[other], superseded=True)]
+        for earlier_name in (f"{name}{_RETRIES}", f"{name}{_LOG}{_RETRIES}"):
+            if earlier_name in runs:
+                rows += [*_of_foreign(runs[earlier_name], is_earlier=True)]
         try:
             audits.append(audit_evaluations(name, rows, _figures(run.claims, figures)))
         except StatisticsError:
@@ -141,7 +141,7 @@ def _audit_results(path: Path, figures: PublishedFigures) -> list[PublishedAudit
     return audits
 
 
-def _of_foreign(run: ForeignRun, *, superseded: bool = False) -> Iterator[Evaluation]:
+def _of_foreign(run: ForeignRun, *, is_earlier: bool = False) -> Iterator[PairEvaluation]:
     pages = {page.item_id: page.labels for page in run.blinding}
     outcomes: dict[str, Groups] = {}
     for verdict in run.verdicts:
@@ -149,15 +149,15 @@ def _of_foreign(run: ForeignRun, *, superseded: bool = False) -> Iterator[Evalua
         if names := verdict.ranking or winners:
             outcomes[verdict.item_id] = [[name] for name in names]
     records = (run.items, run.responses, run.judgments, run.labels)
-    yield from _evaluations(*records, pages, outcomes, superseded=superseded)
+    yield from _evaluations(*records, pages, outcomes, is_earlier=is_earlier)
 
 
-def _of_run(folder: RunFolder) -> Iterator[Evaluation]:
+def _of_run(folder: RunFolder) -> Iterator[PairEvaluation]:
     run = RunData.load(folder)
     pages = {page.item_id: page.labels for page in reversed(run.blinds.records)}
     outcomes = {v.item_id: v.ranking for v in run.verdicts if v.ranking is not None}
     records = (run.items, run.responses, run.judgments, run.labels)
-    yield from _evaluations(*records, pages, outcomes, superseded=False)
+    yield from _evaluations(*records, pages, outcomes, is_earlier=False)
 
 
 def _evaluations(
@@ -168,8 +168,8 @@ def _evaluations(
     pages: Mapping[str, Mapping[str, str]],
     outcomes: Mapping[str, Groups],
     *,
-    superseded: bool,
-) -> Iterator[Evaluation]:
+    is_earlier: bool,
+) -> Iterator[PairEvaluation]:
     """The pairs of a run: of an item of K candidates each two of them, which share its question."""
     texts: dict[str, dict[str, str | None]] = {item.item_id: {} for item in items}
     for response in responses:
@@ -183,22 +183,22 @@ def _evaluations(
     people = truths(items, labels)
     for item in items:
         names = sorted(texts[item.item_id])
-        places = {name: place for place, name in enumerate(_in_order(pages.get(item.item_id, {})))}
+        slots = {name: slot for slot, name in enumerate(_in_order(pages.get(item.item_id, {})))}
         for pair in combinations(names, 2):
             truth = people.get(item.item_id)
-            shown = {name: texts[item.item_id][name] for name in pair}
+            pair_texts = {name: texts[item.item_id][name] for name in pair}
             key = pair_item(item.item_id, *pair, len(names))
-            yield Evaluation(
+            yield PairEvaluation(
                 row=key,
                 item=key,
                 cluster=_question(item),
                 label=None if truth is None else truth.side(*pair),
                 verdict=_published_side(outcomes.get(item.item_id), pair),
                 votes={j: side(ranks, *pair) for j, ranks in votes[item.item_id].items()},
-                content=_content(item, shown),
-                first=side(places, *pair) or "A",
-                longer=_longer(list(shown.values())),
-                superseded=superseded,
+                content=_content(item, pair_texts),
+                first=side(slots, *pair) or "A",
+                longer=_longer(list(pair_texts.values())),
+                is_earlier=is_earlier,
             )
 
 
@@ -241,7 +241,7 @@ def _longer(texts: Sequence[str | None]) -> str | None:
 # -- votes ----------------------------------------------------------------------------------------
 
 
-def _of_votes(path: Path) -> list[Evaluation]:
+def _of_votes(path: Path) -> list[PairEvaluation]:
     """Votes by pair; a judge that votes twice on a pair, undeclared, begins a new evaluation."""
     drafts: dict[tuple[str, str, int], list[tuple[int, EvaluationLine]]] = {}
     attempts: dict[tuple[str, str, str], int] = {}
@@ -249,9 +249,9 @@ def _of_votes(path: Path) -> list[Evaluation]:
     for chunk in read_lines(path, EvaluationLine):
         for line in chunk:
             copy = "/".join(str(x) for x in (line.presentation, line.repeat) if x is not None)
-            who = (str(line.item), copy, str(line.judge))
-            attempts[who] = attempts.get(who, -1) + 1
-            drafts.setdefault((str(line.item), copy, attempts[who]), []).append((number, line))
+            key = (str(line.item), copy, str(line.judge))
+            attempts[key] = attempts.get(key, -1) + 1
+            drafts.setdefault((str(line.item), copy, attempts[key]), []).append((number, line))
             number += 1
     exact = number <= _MOST_LINES
     return [_of_lines(path, key, lines, exact=exact) for key, lines in drafts.items()]
@@ -263,13 +263,13 @@ def _of_lines(
     lines: Sequence[tuple[int, EvaluationLine]],
     *,
     exact: bool,
-) -> Evaluation:
+) -> PairEvaluation:
     at, head = lines[0]
     item, copy, _ = key
     row = f"{path.name}:{line_number(path, at)} ({item})" if exact else f"record {at + 1} ({item})"
     texts = (head.prompt, head.response_a, head.response_b)
     has_texts = None not in texts
-    return Evaluation(
+    return PairEvaluation(
         row=row,
         item=item,
         cluster=str(head.group) if head.group is not None else item,

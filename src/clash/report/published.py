@@ -28,7 +28,7 @@ def headline(audit: PublishedAudit) -> str:
     """The answer in one sentence."""
     return (
         f"{audit.name}: {plural(audit.n_present, 'flaw')};"
-        f" {percent(audit.published, digits=1)} as published, {percent(audit.corrected, digits=1)} corrected."
+        f" {percent(audit.published_headline, digits=1)} as published, {percent(audit.corrected_headline, digits=1)} corrected."
     )
 
 
@@ -43,15 +43,15 @@ def _flaws(audit: PublishedAudit) -> Table:
         [
             NAMES[flaw.name],
             {"present": "yes", "absent": "no", "unknown": "cannot tell"}[flaw.status],
-            percent(flaw.corrected, digits=1) if flaw.status != "absent" else DASH,
+            percent(flaw.headline, digits=1) if flaw.status != "absent" else DASH,
             flaw.sentence,
         ]
         for flaw in audit.flaws
     ]
     notes = [
-        f"published: {audit.basis}, {audit.published.n:.0f} records as if independent; corrected: each"
+        f"published: {audit.basis}, {audit.published_headline.n:.0f} records as if independent; corrected: each"
         f" pair once, its last evaluation, a split panel worth half, a failure a miss,"
-        f" {audit.corrected.n:.0f} pairs, 95% interval clustered by question",
+        f" {audit.corrected_headline.n:.0f} pairs, 95% interval clustered by question",
         f"kappa of the corrected verdicts {estimate(audit.kappa.interval)}"
         + ("" if audit.published_kappa is None else f", published {audit.published_kappa:.3f}"),
     ]
