@@ -21,8 +21,10 @@ from clash.votes import read_votes
 NAMES = (
     "three-judges",
     "independent",
+    "zero-field",
     "curie-weiss",
     "latent-factor",
+    "sweep",
     "weak-factor",
     "calibration-growth",
     "aggregator-regimes",

@@ -8,9 +8,10 @@ import yaml
 
 from clash import assets
 from clash.cli.app import run
+from clash.config import Config
 from clash.datasets import catalogue, loaders, pull, record_files
 from clash.datasets.paper_sets import PAPER_SETS, prepare_set
-from clash.documents import read_yaml
+from clash.documents import read_yaml, validate
 from clash.errors import DownloadError, InputError
 
 LONG = "x" * 100
@@ -36,7 +37,7 @@ def wikiqa(question, *answers):
 
 
 def comment(n, toxicity, annotators=5, text=LONG):
-    return {"id": n, "comment_text": text, "toxicity": toxicity,
+    return {"id": n, "comment_text": text if text == "short" else f"{text}{n}", "toxicity": toxicity,
             "toxicity_annotator_count": annotators}  # fmt: skip
 
 
@@ -93,7 +94,26 @@ def test_jigsaw_keeps_long_comments_of_five_annotators_a_thousand_a_bucket(tmp_p
 def test_a_comment_is_the_text_itself(tmp_path):
     convert(write(tmp_path / "c.jsonl", [comment(1, 0.9)]), "--from", "jigsaw", "--out", tmp_path)
     (row,) = lines(tmp_path, "jigsaw.jsonl")
-    assert row == {"id": "1", "prompt": LONG, "tags": ["0.75-1"], "label": "toxic"}
+    assert row == {"id": "1", "prompt": f"{LONG}1", "tags": ["0.75-1"], "label": "toxic"}
+
+
+def test_a_comment_can_be_judged_and_measured(tmp_path, capsys):
+    """The whole way, without a key: four baselines label three comments, against people's labels."""
+    rows = [comment(n, share) for n, share in enumerate((0.1, 0.6, 0.9))]
+    convert(write(tmp_path / "c.jsonl", rows), "--from", "jigsaw", "--out", tmp_path)
+    capsys.readouterr()
+    words = ["validate", tmp_path / "jigsaw.jsonl", "-c", tmp_path / "jigsaw.yaml", "--json"]
+    words += ["--panel", "baseline", "--out", tmp_path / "runs", "--yes"]
+    assert run(list(map(str, words))) in (0, 3)
+    assert json.loads(capsys.readouterr().out)["coverage"]["items"] == 3
+
+
+def test_the_same_text_twice_is_one_item(tmp_path):
+    rows = [comment(1, 0.1), {**comment(1, 0.2), "id": 2}]
+    ready = prepare_set("jigsaw", write(tmp_path / "c.jsonl", rows), 0)
+    assert [item.item_id for item in ready.dataset.items] == ["1"]
+    (left_out,) = ready.dataset.exclusions
+    assert (left_out.item_id, left_out.reason) == ("2", "same prompt and responses as another item")
 
 
 def test_phoenix_is_read_from_its_archive(tmp_path):
@@ -137,7 +157,7 @@ def test_llmbar_is_a_folder_of_five_subsets(tmp_path):
     for subset in subsets:
         path = tmp_path / subset / "dataset.json"
         path.parent.mkdir(parents=True)
-        path.write_text(json.dumps([row]))
+        path.write_text(json.dumps([{**row, "input": subset}]))
     items = prepare_set("llmbar", tmp_path, 0).dataset.items
     assert {item.tags[0] for item in items} == {s.rpartition("/")[2] for s in subsets}
 
@@ -226,6 +246,8 @@ def test_a_text_data_set_is_recognised_by_its_fields(tmp_path):
 @pytest.mark.parametrize("name", sorted(PAPER_SETS))
 def test_every_set_has_its_entry_and_its_question(name):
     assert catalogue.find(name)
-    config = read_yaml(assets.path("configs", "tasks", f"{PAPER_SETS[name].config}.yaml")).value
+    task = PAPER_SETS[name].config
+    config = read_yaml(assets.path("configs", "tasks", f"{task}.yaml")).value
     assert config["panel"] in assets.panels()
     assert config["criteria"] == {"mode": "none"}
+    assert validate(Config, read_yaml(assets.path("configs", "tasks", f"{task}.yaml")))

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash import assets
+from clash.config import PROMPT
 from clash.datasets import catalogue, pull, record_files
-from clash.datasets.dataset import Dataset, DatasetBuilder, Exclusion
+from clash.datasets.dataset import Dataset, DatasetBuilder, Exclusion, exact_repeats
 from clash.datasets.loaders import arena, benchmarks, single_texts
 from clash.errors import InputError, one_of
 from clash.labels import TIE
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 PER_BUCKET, FIRST_PAIRS, BATTLES = 1000, 1000, 800
 MOST_TOKENS, CHARS_PER_TOKEN = 5000, 4
+REPEATED = "same prompt and responses as another item"
+"""A run judges what is the same once; a published set may hold it several times."""
 _PATTERNS = ("*.parquet", "*.jsonl", "*.jsonl.zip", "*.csv", "dataset.json")
 
 
@@ -179,10 +182,17 @@ def prepare_set(name: str, path: Path | None, seed: int, cache: Path | None = No
     rows = chain.from_iterable(record_files.rows(file) for file in files)
     builder = DatasetBuilder(name, source, entry.licence)
     dataset = paper_set.read(islice(rows, paper_set.first), builder)
+    dataset = _only(dataset, _distinct(dataset), REPEATED)
     dataset = paper_set.prepare(dataset, np.random.default_rng(seed))
     if not dataset.items:
         raise InputError("holds no item that the paper's rules admit", path=path or source)
     return PreparedSet(name, dataset, _config(name, paper_set), _account(dataset, paper_set, seed))
+
+
+def _distinct(dataset: Dataset) -> set[str]:
+    """Items that no earlier one equals; one without a response is its prompt alone."""
+    texts = {item_id: responses or {PROMPT: ""} for item_id, responses in dataset.texts().items()}
+    return {item.item_id for item in dataset.items} - exact_repeats(dataset.items, texts).keys()
 
 
 def _files(entry: catalogue.CatalogueEntry, path: Path | None, cache: Path | None) -> list[Path]:

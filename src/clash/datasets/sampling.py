@@ -206,7 +206,10 @@ def _fails(
         return f"not in {rules.language}"
     if rules.turns and facts.turns not in (None, rules.turns):
         return "not single-turn" if rules.turns == 1 else f"not of {rules.turns} turns"
-    if min(len(text or "") for text in texts.values()) < rules.min_chars:
+    if (
+        min((len(text or "") for text in texts.values()), default=len(item.prompt or ""))
+        < rules.min_chars
+    ):
         return f"a response is shorter than {rules.min_chars} characters"
     return None
 
