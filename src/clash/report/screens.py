@@ -216,7 +216,7 @@ def _text_chart(screen: Screen, findings: Findings, texts: TextFindings) -> None
     """The chart of a run on single texts: shares of labels, or agreement with people."""
     caption, rows = single_text.chart_rows(findings, texts)
     intervals = [IntervalRow(name, rate, note) for name, rate, note in rows]
-    if len(intervals) > 1:
+    if len(intervals) > 1 and texts.n_decided:
         screen.lines += interval_chart(intervals, screen.width, caption, reference=None)
 
 
