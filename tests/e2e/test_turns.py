@@ -63,6 +63,7 @@ def test_each_turn_is_sent_after_the_answer_to_the_one_before_by_every_vendor(la
         {"role": "user", "content": "An example?"},
         {"role": "assistant", "content": "A recorded answer."},
         {"role": "user", "content": "First?"},
+        {"role": "system", "content": "Mind the tone."},
         {"role": "user", "content": "Second?"},
     ]
     lab.write("prompts.yaml", [{"id": "q", "messages": messages, "system": "Be brief."}])
@@ -107,8 +108,28 @@ def test_a_conversation_is_resumed_in_its_middle_and_its_failure_is_counted(lab:
     run = lab.resumed()
     assert lab.server.count(model="two") == n_asked + 2
     assert lab.server.paid_twice() == []
+    journal = run.path / "responses.jsonl"
+    lines = journal.read_text(encoding="utf-8")
+    journal.write_text("".join(lines.splitlines(keepends=True)[:-1]), encoding="utf-8")
+    run = lab.resumed()
+    assert journal.read_text(encoding="utf-8") == lines
+    assert lab.server.count(model="two") == n_asked + 2
     last = run.lines("responses")[-1]
     assert [turn["text"][-6:] for turn in last["turns"]] == ["First?", "econd?", "Third?"]
+    assert lab.here("verify", run.path).code == 0
+
+
+def test_a_model_that_refuses_in_a_later_turn_fails_the_response_and_the_run_verifies(
+    lab: Lab,
+) -> None:
+    lab.server.answer = answers()
+    lay(lab, "openrouter/one", "openrouter/two", "openrouter/key")
+    lab.write("prompts.yaml", [{"id": "q", "turns": ["First?", "Second?"]}])
+    lab.server.misbehave(faults.unauthorized(), model="key", nth=2)
+    run = lab.judged(*WORDS, code=4)
+    failure = next(r for r in run.lines("responses") if r["candidate"] == "key")
+    assert failure["error"].startswith("auth: ")
+    assert (failure["text"], len(failure["turns"])) == (None, 1)
     assert lab.here("verify", run.path).code == 0
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from clash.collect.calling import ModelStopError
+
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
@@ -24,9 +26,14 @@ class OtherQuestionError(Exception):
 
 @dataclass(frozen=True)
 class RecordedCalls:
-    """The last attempt of each call, by id."""
+    """The last attempt of each call, by id.
+
+    Attributes:
+        stop_reasons: why models refused for good, as their calls say it.
+    """
 
     calls: Mapping[str, Call]
+    stop_reasons: frozenset[str] = frozenset()
 
     async def ask(self, ask: Ask) -> Call:
         """The last attempt on record.
@@ -34,12 +41,16 @@ class RecordedCalls:
         Raises:
             MissingCallError: there is none.
             OtherQuestionError: it asked a different question.
+            ModelStopError: in this call the model refused for good.
         """
         call = self.calls.get(ask.call_id)
         if call is None:
             raise MissingCallError(ask.call_id)
         if call.request_hash != ask.request.hash(ask.ref.model) or call.model != ask.ref.model:
             raise OtherQuestionError(ask.call_id)
+        reason = f"{call.error_class}: {call.error}"
+        if call.outcome == "error" and reason in self.stop_reasons:
+            raise ModelStopError(reason, call.call_id)
         return call
 
 

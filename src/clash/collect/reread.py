@@ -115,7 +115,10 @@ class _Repetition:
     def record(self) -> RecordedCalls:
         """The last attempt of each call; the raw answers are the bulk, and nothing needs them."""
         bare = {"request": None, "response": None}
-        return RecordedCalls({c.call_id: c.model_copy(update=bare) for c in self.folder.calls()})
+        return RecordedCalls(
+            {c.call_id: c.model_copy(update=bare) for c in self.folder.calls()},
+            frozenset(self.manifest.stopped.values()),
+        )
 
     def settings(self) -> Iterator[str]:
         """What the manifest lists beside the configuration that it follows from."""

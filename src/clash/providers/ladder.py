@@ -156,6 +156,13 @@ def system_of(request: Request, level: JsonMode | None) -> str | None:
     return f"{request.system}\n\n{words}" if request.system else words
 
 
+def one_system_text(request: Request, level: JsonMode | None) -> str:
+    """The system messages as one text, for APIs that take none among the turns."""
+    texts = [turn.content for turn in request.turns if turn.role == "system"]
+    system = system_of(request, level)
+    return "\n\n".join([system, *texts] if system else texts)
+
+
 def merge_fields(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
     """``body`` with the user's own fields; where both hold an object, the two become one."""
     fields = dict(body)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.providers.dialects.protocol import Answer, bad_answer, outcome_of, unfinished_answer
 from clash.providers.failures import Failure, from_answer
-from clash.providers.ladder import Feature, WireRequest, omissions_of, system_of
+from clash.providers.ladder import Feature, WireRequest, omissions_of, one_system_text
 from clash.providers.payload import count, part, parts, total_of, word
 from clash.records import Tokens
 
@@ -52,7 +52,7 @@ class Gemini:
         level = ladder.level(request)
         features: dict[Feature, tuple[str, ...]] = {}
         config: dict[str, Any] = {"max_output_tokens": request.max_tokens}
-        if system := system_of(request, level):
+        if system := one_system_text(request, level):
             config["system_instruction"] = system
         if level in ("schema", "json"):
             config["response_mime_type"] = "application/json"
@@ -134,8 +134,12 @@ class Gemini:
 
 
 def _contents(request: Request) -> list[dict[str, Any]]:
-    roles = {"user": "user", "assistant": "model", "system": "user"}
-    return [{"role": roles[turn.role], "parts": [{"text": turn.content}]} for turn in request.turns]
+    roles = {"user": "user", "assistant": "model"}
+    return [
+        {"role": roles[turn.role], "parts": [{"text": turn.content}]}
+        for turn in request.turns
+        if turn.role != "system"
+    ]
 
 
 def _thinking(effort: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.providers.dialects.protocol import Answer, bad_answer, outcome_of, unfinished_answer
 from clash.providers.failures import Failure, from_answer
-from clash.providers.ladder import Feature, WireRequest, merge_fields, omissions_of, system_of
+from clash.providers.ladder import Feature, WireRequest, merge_fields, omissions_of, one_system_text
 from clash.providers.payload import count, part, total_of, word
 from clash.records import Tokens
 
@@ -46,7 +46,7 @@ class Messages:
                 if turn.role != "system"
             ],
         }
-        if system := _system(request, system_of(request, level)):
+        if system := one_system_text(request, level):
             body["system"] = system
         if level == "schema":
             body["output_config"] = {"format": {"type": "json_schema", "schema": request.schema}}
@@ -105,12 +105,6 @@ class Messages:
     def stream(self) -> MessagesStream:
         """An empty answer."""
         return MessagesStream()
-
-
-def _system(request: Request, system: str | None) -> str:
-    """One system text: the API takes none among the turns."""
-    texts = [turn.content for turn in request.turns if turn.role == "system"]
-    return "\n\n".join([system, *texts] if system else texts)
 
 
 def _forced_tool(schema: Mapping[str, Any]) -> dict[str, Any]:
