@@ -404,9 +404,9 @@ def test_the_published_runs_are_reported_and_judged_again_by_a_panel_of_ones_own
     assert silent.code == 2
     assert "no response text" in silent.err
     shown = here("rerun", "--compare", "arena-1", "arena-2", "arena-3", "-v")
-    assert "Published figures (28 of 33 the same)" in shown.out
+    assert "Published figures (30 of 40 the same)" in shown.out
     report = here("report", "mt-bench", "-v")
-    assert "Published figures (51 of 58 the same)" in report.out
+    assert "Published figures (67 of 74 the same)" in report.out
     assert here("verify", "mt-bench").code == 5  # published without its calls
     assert here("verify", "mt-bench", "--allow-unchecked").code == 0
     both = here("compare", "mt-bench", "arena-1-log", "-v")

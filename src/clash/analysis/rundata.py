@@ -262,14 +262,6 @@ class RunData:
         return texts
 
     @cached_property
-    def all_texts(self) -> dict[str, dict[str, str | None]]:
-        """Response by item and candidate, null where there is none."""
-        texts: dict[str, dict[str, str | None]] = {item.item_id: {} for item in self.items}
-        for response in self.responses:
-            texts[response.item_id][response.candidate] = response.text
-        return texts
-
-    @cached_property
     def n_excluded(self) -> int:
         """Voting judgments that ``exclude_self`` rules out: one candidate is left besides the judge."""
         if not self.rules.exclusions:

@@ -67,7 +67,7 @@ def report(
     from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_findings
     from clash.cli.sources import open_runs
-    from clash.datasets.dataset import exact_repeats
+    from clash.datasets.dataset import exact_repeats, texts_by_item
     from clash.errors import ConfigError
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
@@ -100,7 +100,7 @@ def report(
             hint="leave --write and --open out",
         )
     if drop_repeats:
-        repeats = exact_repeats(data.items, data.all_texts)
+        repeats = exact_repeats(data.items, texts_by_item(data.items, data.responses))
         data = data.only({i.item_id for i in data.items if i.item_id not in repeats})
         write = False
     findings = compute_findings(data)

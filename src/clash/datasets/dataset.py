@@ -79,10 +79,7 @@ class Dataset:
 
     def texts(self) -> dict[str, dict[str, str | None]]:
         """Response by item and candidate."""
-        texts: dict[str, dict[str, str | None]] = {item.item_id: {} for item in self.items}
-        for response in self.responses:
-            texts[response.item_id][response.candidate] = response.text
-        return texts
+        return texts_by_item(self.items, self.responses)
 
     def only(self, keep: Collection[str], exclusions: Sequence[Exclusion] = ()) -> Dataset:
         """The items in ``keep``, with what belongs to them, in their order here."""
@@ -258,6 +255,16 @@ def _with_groups(items: Collection[Item]) -> Iterator[Item]:
         group = first.setdefault(_turns_of(item), item.item_id)
         is_repeated = item.group is None and uses[_turns_of(item)] > 1
         yield item.model_copy(update={"group": group}) if is_repeated else item
+
+
+def texts_by_item(
+    items: Iterable[Item], responses: Iterable[Response]
+) -> dict[str, dict[str, str | None]]:
+    """Response by item and candidate, null where there is none."""
+    texts: dict[str, dict[str, str | None]] = {item.item_id: {} for item in items}
+    for response in responses:
+        texts[response.item_id][response.candidate] = response.text
+    return texts
 
 
 def repeats(dataset: Dataset) -> dict[str, str]:

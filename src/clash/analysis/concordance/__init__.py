@@ -38,7 +38,7 @@ from clash.analysis.concordance.label_noise import Ceiling, label_ceiling
 from clash.analysis.concordance.method_table import Method, methods
 from clash.analysis.concordance.unanimity import ConcordanceBySplit, split
 from clash.analysis.subpanels import SubPanels, subpanels
-from clash.datasets.dataset import exact_repeats
+from clash.datasets.dataset import exact_repeats, texts_by_item
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,7 +124,7 @@ def concordance(run: RunData) -> Concordance | None:
     crowd = people(cases, rng)
     labelled = {case.item_id for case in cases}
     items = [i for i in run.items if i.item_id in labelled and i.control is None]
-    repeats = exact_repeats(items, run.all_texts)
+    repeats = exact_repeats(items, texts_by_item(run.items, run.responses))
     return Concordance(
         headline=headline(cases),
         kappas=kappas(cases),
