@@ -15,6 +15,7 @@ EXTRAS = {
     "pyarrow": "parquet",
     "pandas": "notebook",
     "mcp": "mcp",
+    "duckdb": "query",
     "openpyxl": "xlsx",
     "sentence_transformers": "semantic",
     "opentelemetry.sdk": "monitoring",

@@ -41,6 +41,7 @@ COMMANDS: dict[str, list[tuple[str, ...]]] = {
     "demo": [("-q",)],
     "init": [(), ("--force",)],
     "doctor": [(), ("--ping",), ("--panel", "panel.yaml", "--ping"), ("--torture", "panel.yaml")],
+    "query": [*on_runs("RUN", "select * from calls"), *on_runs("RUN", "select 1", "--json")],
     "schema": [
         ("panel",),
         ("--check", "bomb.yaml"),

@@ -17,6 +17,7 @@ COMMANDS = {
     "diagnose": [],
     "dependence": [],
     "export": ["--csv", "--to", "-"],
+    "query": ["select * from judgments", "--csv"],
 }
 
 

@@ -30,6 +30,7 @@ from clash.cli import (
     merge,
     power,
     prereg,
+    query,
     redteam,
     report,
     rerun,
@@ -118,6 +119,7 @@ app.command("view", rich_help_panel=_RUNS)(view.view)
 app.command("verify", rich_help_panel=_RUNS)(verify.verify)
 app.command("seal", rich_help_panel=_RUNS)(seal.seal)
 app.command("export", rich_help_panel=_RUNS)(export.export)
+app.command("query", rich_help_panel=_RUNS)(query.query)
 app.command("mcp", rich_help_panel=_RUNS)(mcp.mcp)
 app.command("aggregate", rich_help_panel=_STATISTICS)(aggregate.aggregate)
 app.command("dependence", rich_help_panel=_STATISTICS)(dependence.dependence)

@@ -1,0 +1,88 @@
+"""A run in SQL: what the files say, and nothing beside them."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from clash.cli.app import run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs")
+    assert run(["demo", "--out", str(out), "-q"]) == 0
+    return next(out.glob("*quickstart*"))
+
+
+def rows(capsys, folder, sql):
+    capsys.readouterr()
+    assert run(["query", str(folder), sql, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)["rows"]
+
+
+def lines(folder, name):
+    file = folder / f"{name}.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+@pytest.mark.parametrize("name", ["items", "responses", "calls", "judgments", "verdicts", "labels"])
+def test_a_table_holds_each_line_of_its_file(capsys, folder, name):
+    assert rows(capsys, folder, f"select count(*) from {name}") == [[len(lines(folder, name))]]
+
+
+def test_fields_are_columns_and_keep_their_types(capsys, folder):
+    sql = "select item_id, judge, ranking, weight from judgments order by item_id, judge"
+    expected = sorted(
+        [j["item_id"], j["judge"], j["ranking"], j["weight"]] for j in lines(folder, "judgments")
+    )
+    assert rows(capsys, folder, sql) == expected
+    tokens = sum(call["tokens"]["output"] or 0 for call in lines(folder, "calls"))
+    assert rows(capsys, folder, "select sum(tokens.output) from calls") == [[tokens]]
+    assert rows(capsys, folder, "select 'nan'::double, 1.5::decimal(3, 1)") == [[None, "1.5"]]
+
+
+def test_csv_has_every_row_and_no_formula(capsys, folder):
+    capsys.readouterr()
+    sql = "select item_id, '=cmd' as x, ranking from judgments"
+    assert run(["query", str(folder), sql, "--csv"]) == 0
+    head, *table = csv.reader(io.StringIO(capsys.readouterr().out))
+    assert head == ["item_id", "x", "ranking"]
+    assert len(table) == len(lines(folder, "judgments"))
+    assert not any(row[1].startswith("=") for row in table)
+    assert [json.loads(row[2]) for row in table] == [
+        j["ranking"] for j in lines(folder, "judgments")
+    ]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "copy (select 1) to '{file}'",
+        "select 1; select 2",
+        "select * from read_text('/etc/passwd')",
+        "select * from read_text('{folder}/manifest.json')",
+        "attach '{folder}/x.db'",
+        "install httpfs",
+        "set enable_external_access = true",
+        "selec 1",
+        "select nothing from judgments",
+        "",
+    ],
+)
+def test_what_is_no_question_to_the_run_is_refused(capsys, folder, sql):
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    assert run(["query", str(folder), sql.format(folder=folder, file=folder / "items.jsonl")]) == 2
+    assert "Traceback" not in capsys.readouterr().err
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("text", ['{"item_id": "x"', '{"item_id": }\n', "no json\n"])
+def test_a_broken_line_is_an_error(capsys, folder, tmp_path, text):
+    (tmp_path / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
+    (tmp_path / "items.jsonl").write_text(text)
+    assert run(["query", str(tmp_path), "select * from items"]) == 2
+    error = capsys.readouterr().err
+    assert "items.jsonl" in error or "JSON" in error
+    assert "Traceback" not in error
