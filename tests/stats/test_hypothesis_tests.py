@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from clash.errors import StatisticsError
 from clash.stats import hypothesis_tests as tests
+from clash.stats.intervals import wilson
 
 counts = st.integers(0, 40)
 
@@ -154,7 +155,12 @@ def test_copies_do_not_make_a_paired_difference_significant():
 @pytest.mark.parametrize("gap", [0.0, 1.0])
 def test_paired_differences_that_are_all_alike(gap):
     found = tests.paired_difference(np.full(5, gap), np.zeros(5))
-    assert found.test.p == (1.0 if gap == 0 else 0.0)
+    # No spread to test by, but five differences of one sign; and others may come.
+    assert found.test.p == (1.0 if gap == 0 else 2 / 2**5)
+    assert -1 <= found.difference.low < gap <= found.difference.high <= 1
+    # At the end of the range the bound is Wilson's at 5 of 5.
+    if gap == 1:
+        assert found.difference.low == pytest.approx(2 * wilson(5, 5).low - 1)
 
 
 def test_one_cluster_proves_nothing():
@@ -255,7 +261,7 @@ def test_a_paired_difference_is_at_the_level_that_was_asked_for():
     assert (found.low, found.high) == pytest.approx((1, 3))  # t with 1 df: the quartile is 1
     assert found.level == 0.5
     alike = tests.paired_difference([1, 1, 1], [3, 3, 3], level=0.5)
-    assert alike.test == tests.Significance(0, -math.inf, "paired t test")
+    assert alike.test == tests.Significance(2 / 2**3, -math.inf, "paired t test")
     assert (alike.difference.low, alike.difference.high) == (-2, -2)
 
 

@@ -72,4 +72,4 @@ def _by_cell(data: RunData) -> dict[tuple[str, str], dict[str, list[int]]]:
 
 def _mean(data: RunData, by_item: Mapping[str, list[int]]) -> Interval:
     means = [sum(item_scores) / len(item_scores) for item_scores in by_item.values()]
-    return mean_clustered(means, [data.clusters[item] for item in by_item])
+    return mean_clustered(means, [data.clusters[item] for item in by_item]).within(1.0, 5.0)

@@ -247,7 +247,7 @@ def _spread(column: Floats, clusters: NDArray[np.intp], replicates: Floats) -> I
         int(has_points.sum()),
         float(len(np.unique(clusters[has_points]))),
         "bootstrap over clusters, percentile",
-    )
+    ).within(0.0, 1.0)
 
 
 def _chances(replicates: Floats) -> Floats | None:

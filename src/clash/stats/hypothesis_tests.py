@@ -238,9 +238,10 @@ def paired_difference(
         level: confidence level.
 
     Returns:
-        With fewer than two clusters p = 1 and nothing is ruled out. Where all differences
-        are the same and not 0, the error is 0 and p too: look at n. Of credits between 0 and 1 the
-        interval ends at -1 and 1, where the t interval of few items would go beyond.
+        With fewer than two clusters p = 1 and nothing is ruled out. Where all differences are the
+        same and not 0, p is that of all signs alike, 2 / 2^G. Of credits between 0 and 1 the interval
+        ends at -1 and 1, and has a length also where all differences are the same
+        (:meth:`~clash.stats.intervals.Interval.within`).
 
     Raises:
         StatisticsError: NaN among the values, or shapes that differ.
@@ -261,7 +262,9 @@ def paired_difference(
     if groups < 2 or gap.estimate == 0:
         return PairedDifference(interval, Significance(1.0, 0.0, name))
     if gap.half_width == 0:
-        return PairedDifference(gap, Significance(0.0, math.copysign(math.inf, gap.estimate), name))
+        # No t, but G differences of one sign, which equal methods have with this probability.
+        p, t = min(1.0, 2 * 0.5**groups), math.copysign(math.inf, gap.estimate)
+        return PairedDifference(interval, Significance(p, t, name))
     t = gap.estimate / (gap.half_width / t_quantile(level, groups - 1))
     return PairedDifference(interval, Significance(2 * float(stdtr(groups - 1, -abs(t))), t, name))
 

@@ -46,7 +46,18 @@ class Interval:
         return (self.high - self.low) / 2
 
     def within(self, least: float, most: float) -> Interval:
-        """The same interval where the quantity lies between ``least`` and ``most``."""
+        """The same interval where every observation lies between ``least`` and ``most``.
+
+        Observations that are all the same have no spread to show, which is no proof that the next
+        ones are the same too: another value has a probability of at most z² / (n + z²), the upper
+        end of Wilson's interval at 0 of n, and moves the mean no further than the range.
+        """
+        if self.low == self.high and math.isfinite(least) and math.isfinite(most):
+            square = normal_quantile(self.level) ** 2
+            share = square / (max(self.n_effective, 0.0) + square)
+            low = self.estimate - share * (self.estimate - least)
+            high = self.estimate + share * (most - self.estimate)
+            return replace(self, low=low, high=high)
         return replace(self, low=max(least, self.low), high=min(most, self.high))
 
     def excludes(self, value: float) -> bool:

@@ -196,6 +196,10 @@ def _scale(data: RunData, judges: Sequence[str], judge: str) -> ScoreScale | Non
     )
 
 
+_WIDEST = 4.0
+"""Points between the ends of the scale of scores, 1 to 5."""
+
+
 def _anchor(
     data: RunData,
     cells: Mapping[tuple[str, int, str, str], Mapping[str, int]],
@@ -208,7 +212,7 @@ def _anchor(
         if other_scores:
             gaps.append(score - float(np.mean(other_scores)))
             clusters.append(data.clusters[key[0]])
-    return mean_clustered(gaps, clusters) if gaps else None
+    return mean_clustered(gaps, clusters).within(-_WIDEST, _WIDEST) if gaps else None
 
 
 def _effects(data: RunData, pairs: _Pairs, n_judges: int) -> tuple[CandidateEffect, ...]:

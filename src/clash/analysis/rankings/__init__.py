@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +17,6 @@ from clash.analysis.rankings.candidate_rankings import (
 )
 from clash.analysis.rankings.weights import judge_weights
 from clash.errors import ConfigError, StatisticsError, one_of
-from clash.stats.intervals import normal_quantile, t_quantile
 from clash.stats.voting.bootstrap import TWINS, RuleReplicates, draw, replicate
 from clash.stats.voting.bradley_terry import linked_sets
 from clash.stats.voting.condorcet import condorcet_winner, majority_cycle, places, smith_set
@@ -210,9 +210,13 @@ class _Study:
 
     def _better(self, scores: Floats, rule_replicates: RuleReplicates) -> Bools:
         """Who is better than whom by a rule, all statements at once, (K, K)."""
-        few = t_quantile(LEVEL, self.n_own - 1) / normal_quantile(LEVEL)
         return rank_intervals(
-            scores, rule_replicates.scores, LEVEL, inflation=few, comparable=self.sure
+            scores,
+            rule_replicates.scores,
+            LEVEL,
+            freedom=self.n_own - 1,
+            inflation=math.sqrt(self.n_own / (self.n_own - 1)),
+            comparable=self.sure,
         ).better
 
     @cached_property

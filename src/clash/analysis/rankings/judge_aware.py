@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from clash.errors import ConfigError, StatisticsError, one_of
-from clash.stats.intervals import Interval, normal_quantile, t_quantile
 from clash.stats.voting.judge_aware import JudgeAware, JudgedPairs, judge_aware, judged_pairs
 from clash.stats.voting.rank_intervals import rank_intervals, ranks_of
 from clash.stats.voting.rankings import pairwise_outcomes
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from clash.analysis.rundata import RunData
+    from clash.stats.intervals import Interval
     from clash.stats.typing import Floats, Index
     from clash.votes.named_rankings import NamedRankings
 
@@ -313,8 +313,7 @@ def _places(fit: JudgeAware, seed: int) -> list[Strength]:
         values, vectors = np.linalg.eigh(fit.covariance[:k, :k])
         root = vectors * np.sqrt(np.maximum(0.0, values))
         noise = np.random.default_rng(seed).standard_normal((_DRAWS, k))
-        few = t_quantile(LEVEL, fit.n_clusters - 1) / normal_quantile(LEVEL)
-        ranks = rank_intervals(theta, theta + noise @ root.T, LEVEL, inflation=few)
+        ranks = rank_intervals(theta, theta + noise @ root.T, LEVEL, freedom=fit.n_clusters - 1)
     columns = (rank.tolist(), ranks.low.tolist(), ranks.high.tolist())
     return [Strength(*entry) for entry in zip(fit.strengths(LEVEL), *columns, strict=True)]
 

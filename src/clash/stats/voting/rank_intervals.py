@@ -40,6 +40,7 @@ def rank_intervals(
     draws: Floats,
     level: float = 0.95,
     *,
+    freedom: float | None = None,
     inflation: float = 1.0,
     comparable: Bools | None = None,
 ) -> RankIntervals:
@@ -53,7 +54,10 @@ def rank_intervals(
         scores: (K,), larger is better; NaN has no rank.
         draws: (B, K), replicates of the scores; NaN where a candidate is not in a replicate.
         level: probability that all intervals hold.
-        inflation: of the quantile; t over z for the degrees of freedom of few clusters.
+        freedom: degrees of freedom of the draws' covariance, whose quantile is then Student's at the
+            same tail; null where it is known.
+        inflation: of the errors: sqrt(G / (G - 1)) where draws are a bootstrap of G clusters, whose
+            variance is that much too small.
         comparable: (K,), candidates whose error the draws show; the others are apart from nobody.
     """
     k = len(scores)
@@ -62,13 +66,24 @@ def rank_intervals(
     open_pairs = np.triu(usable[:, None] & usable[None, :], 1)
     better = np.zeros((k, k), dtype=bool)
     while open_pairs.any():
-        limit = inflation * _quantile_of_largest(draws, errors, centres, open_pairs, level)
+        limit = _quantile_of_largest(draws, errors, centres, open_pairs, level)
+        limit = inflation * (limit if freedom is None else _students(limit, freedom))
         apart = open_pairs & (np.abs(ratio) > limit)
         if not apart.any():
             break
         better |= (apart & (ratio > 0)) | (apart & (ratio < 0)).T
         open_pairs &= ~apart
     return ranks_of(better)
+
+
+def _students(limit: float, freedom: float) -> float:
+    """The value that Student's t exceeds as rarely as a normal one exceeds ``limit``.
+
+    The largest of many ratios lies further out than a single one, where t and z differ more.
+    """
+    from scipy.special import ndtr, stdtrit
+
+    return -float(stdtrit(freedom, ndtr(-limit)))
 
 
 def ranks_of(better: Bools) -> RankIntervals:
