@@ -83,7 +83,7 @@ def _students(limit: float, freedom: float) -> float:
     """
     from scipy.special import ndtr, stdtrit
 
-    return -float(stdtrit(freedom, ndtr(-limit)))
+    return -float(stdtrit(freedom, float(ndtr(-limit))))
 
 
 def ranks_of(better: Bools) -> RankIntervals:
