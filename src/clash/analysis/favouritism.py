@@ -206,7 +206,7 @@ def _candidates(
 
 def _without_kin(run: RunData, name: str, families: Mapping[str, str]) -> RunData:
     """The items on which a candidate meets nobody of its own family."""
-    kin = {other for other, family in families.items() if family == families[name]} - {name}
+    kin = {relative for relative, family in families.items() if family == families[name]} - {name}
     ids = {
         item for item, names in run.responders.items() if name in names and kin.isdisjoint(names)
     }

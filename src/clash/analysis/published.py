@@ -23,7 +23,7 @@ TIE = "tie"
 _SIDES = {"A": 0, "B": 1, TIE: 2}
 _FEWEST_TIES = 3
 _BASELINE_WORDS = ("baseline", "heuristic", "length", "longest", "random", "first")
-"""What the name of a judge holds that is no model."""
+"""Words in the names of judges that are rules instead of models."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Flaw:
 
 @dataclass(frozen=True)
 class BaselineRate:
-    """A rule that is no judge, on the same pairs.
+    """A simple rule in place of the judges, on the same pairs.
 
     Attributes:
         difference: corrected headline less this, on the same pairs.
@@ -395,7 +395,7 @@ def _baseline_flaw(rows: Sequence[PairEvaluation], *, has_baselines: bool) -> Fl
     if has_baselines or names:
         return Flaw("baselines", "absent", "Baselines stand beside the judges.", tuple(names))
     return Flaw(
-        "baselines", "present", "No rule that is no judge stands beside them; see the baselines."
+        "baselines", "present", "The judges are compared with no simple rule; see the baselines."
     )
 
 

@@ -419,7 +419,9 @@ def _component(effect: Effect, weights: Floats, basis: _Basis, n: int) -> Compon
     estimate, low, high = basis.combine(weights)
     rest_weights = -weights.copy()
     rest_weights[-1] += 1.0
-    rest, rest_low, rest_high = (max(0.0, end) for end in basis.combine(rest_weights))
+    remainder, remainder_low, remainder_high = (
+        max(0.0, end) for end in basis.combine(rest_weights)
+    )
     total = basis.total
     variance = Interval(
         max(0.0, estimate),
@@ -432,9 +434,9 @@ def _component(effect: Effect, weights: Floats, basis: _Basis, n: int) -> Compon
     )
     # The least over itself and the most of the rest, and the other way round: never outside [0, 1].
     share = Interval(
-        _part(variance.estimate, rest),
-        _part(variance.low, rest_high, otherwise=0.0),
-        _part(variance.high, rest_low, otherwise=1.0),
+        _part(variance.estimate, remainder),
+        _part(variance.low, remainder_high, otherwise=0.0),
+        _part(variance.high, remainder_low, otherwise=1.0),
         total.level,
         n,
         basis.clusters,
@@ -443,5 +445,5 @@ def _component(effect: Effect, weights: Floats, basis: _Basis, n: int) -> Compon
     return Component(effect, variance, share, math.sqrt(variance.estimate / n))
 
 
-def _part(amount: float, rest: float, otherwise: float = math.nan) -> float:
-    return amount / (amount + rest) if amount + rest > 0 else otherwise
+def _part(amount: float, remainder: float, otherwise: float = math.nan) -> float:
+    return amount / (amount + remainder) if amount + remainder > 0 else otherwise
