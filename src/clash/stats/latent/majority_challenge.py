@@ -25,7 +25,7 @@ from clash.stats.latent.cross_validation import (
     paired_z,
     score_by_refits,
 )
-from clash.stats.latent.fit import share_decided_apart
+from clash.stats.latent.fit import AMBIGUOUS, share_decided_apart
 from clash.stats.latent.marginal_likelihood import CLEARLY
 from clash.stats.latent.vote_correlations import (
     are_near_copies,
@@ -33,6 +33,8 @@ from clash.stats.latent.vote_correlations import (
     vote_correlations,
 )
 from clash.stats.latent.witnesses import (
+    REFITS,
+    STABLE,
     RefittedOneCoin,
     WitnessGuard,
     contested_items,
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
     from clash.stats.latent.candidate_models import ModelFitter
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.patterns import Patterns
-    from clash.stats.typing import Index
+    from clash.stats.typing import Floats, Index
 
 LEAST_CROSSED_SHARE = 0.5
 """Share of the items with three votes or more below which a model is known from a minority of the
@@ -71,7 +73,7 @@ AHEAD = 3.0
 ABREAST, NOT_BEHIND = -0.5, -1.0
 """Standard errors by which one coin, or Dawid-Skene, may be behind a model of dependence, and one
 coin behind equal weights."""
-MOSTLY = 0.55
+MOSTLY = AMBIGUOUS
 """Share of the items on which a model of judges that err alone must side with majority: an expert or
 an inverted minority is overruled on many."""
 AS_GOOD, BETTER = -1.0, 0.0
@@ -214,12 +216,23 @@ class MajorityChallenge:
         dependent = [score for name, score in scores.items() if name not in (*ALONE, EQUAL, CHANCE)]
         return any(paired_z(model, score) < ABREAST for score in dependent)
 
-    def has_contrary_judge(self) -> bool:
-        """Whether one of three judges votes against both others, who agree with each other."""
+    def has_contrary_judge(self, rng: np.random.Generator) -> bool:
+        """Whether one of three judges votes against both others, who agree with each other.
+
+        The signs of the three correlations have to be the same in nearly all bootstrap resamples.
+        """
         if self.patterns.n_judges != FEW or any(name not in self.fits for name in ALONE):
             return False
-        correlations = vote_correlations(self.patterns)[np.triu_indices(FEW, 1)]
-        return int((correlations < 0).sum()) == FEW - 1 and int((correlations > 0).sum()) == 1
+        signs = self._correlation_signs(self.patterns.counts)
+        if sorted(signs) != [-1, -1, 1]:
+            return False
+        resamples = self.patterns.resample(REFITS, rng)
+        same = [np.array_equal(self._correlation_signs(counts), signs) for counts in resamples]
+        return float(np.mean(same)) >= STABLE
+
+    def _correlation_signs(self, counts: Floats) -> Floats:
+        pairs = np.triu_indices(self.patterns.n_judges, 1)
+        return np.sign(vote_correlations(self.patterns, counts)[pairs])
 
     def contrary_judge_guard(self, rng: np.random.Generator) -> WitnessGuard:
         """Dawid-Skene and nearly all refits of one coin must share what overrules three judges."""

@@ -213,7 +213,7 @@ def _by_rule(
     rows = _considered_models(challenge, refusals, doubts)
     simplest = _simplest({n: challenge.scores[n] for n in fits if n == EQUAL or not doubts[n]})
     is_doubted = simplest is None or bool(doubts[simplest])
-    if (is_doubted or simplest == EQUAL) and challenge.has_contrary_judge():
+    if (is_doubted or simplest == EQUAL) and challenge.has_contrary_judge(rng):
         return _contrary_judge_selection(challenge, rows, rng)
     if simplest is None or is_doubted:
         models = challenge.models
