@@ -16,7 +16,7 @@ from clash.extras import require
 from clash.files import run_files
 from clash.store import layout
 from clash.votes.from_run import unblind, vote_rows
-from clash.votes.text_votes import text_truth
+from clash.votes.text_labels import text_truth
 from clash.votes.write import pack_votes
 
 if TYPE_CHECKING:

@@ -25,7 +25,8 @@ from clash.votes.from_run import (
     unblind_rankings,
     without_controls,
 )
-from clash.votes.text_votes import TextVotes, people_votes, text_truth
+from clash.votes.text_labels import people_votes, text_truth
+from clash.votes.text_votes import TextVotes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
-    from clash.votes.text_votes import TextKey
+    from clash.votes.text_labels import TextKey
 
 
 @dataclass

@@ -265,13 +265,13 @@ def _judge_pairs(texts: TextFindings) -> Table:
         [f"{p.first} : {p.second}", str(p.n), percent(p.agreement), estimate(p.kappa, 2)]
         for p in texts.pairs
     ]
-    same = "same label" if texts.mode == "label" else "same score"
+    heading = "same label" if texts.mode == "label" else "same score"
     notes = [f"Krippendorff's alpha of the voting judges: {estimate(texts.alpha, 2)}"]
     if texts.mode == "score":
         notes.append("kappa with quadratic weights, over scores as whole numbers")
     return Table(
         "Judges among themselves",
-        ["pair", "texts", same, "kappa"],
+        ["pair", "texts", heading, "kappa"],
         rows,
         frozenset({1, 2, 3}),
         notes,

@@ -22,11 +22,11 @@ def headline(comparison: TextComparison) -> str:
     first, second = comparison.runs
     if comparison.texts is not None:
         texts = comparison.texts
-        return f"{first} and {second} say the same of {percent(texts.same)} of {plural(texts.n, 'text')}."
+        return f"{first} and {second} say the same of {percent(texts.agreement)} of {plural(texts.n, 'text')}."
     if comparison.winners is not None:
         winners = comparison.winners
         pairs = plural(winners.n, "pair")
-        return f"{first} and {second} order {percent(winners.same)} of {pairs} of responses alike."
+        return f"{first} and {second} order {percent(winners.agreement)} of {pairs} of responses alike."
     return f"{first} and {second} share no text that both judge."
 
 
@@ -69,7 +69,7 @@ def _changes(comparison: TextComparison) -> Table:
         for c in (texts.changes if texts is not None else ())
     ]
     notes = [] if texts is None else [
-        f"the same verdict on {percent(texts.same)} of {plural(texts.n, 'text')};"
+        f"the same verdict on {percent(texts.agreement)} of {plural(texts.n, 'text')};"
         f" kappa {estimate(texts.kappa, 2)}",
         "paired by text, clustered by prompt; no correction for the number of figures",
     ]  # fmt: skip
@@ -96,7 +96,7 @@ def _winners(comparison: TextComparison) -> Table:
 def _winner_rows(winners: WinnerAgreement, runs: tuple[str, str]) -> list[tuple[str, str]]:
     rows = [
         ("pairs of responses", str(winners.n)),
-        ("the same order", percent(winners.same)),
+        ("the same order", percent(winners.agreement)),
         ("of pairs that both decide", f"{percent(winners.decisive)} of {winners.n_decisive}"),
         ("kappa", estimate(winners.kappa, 2)),
         (

@@ -26,7 +26,7 @@ from clash.stats.voting.borda import borda_points
 from clash.store import layout
 from clash.votes.matrix import VoteRow, pair_item
 from clash.votes.read import encode
-from clash.votes.text_votes import people_votes, text_names, text_truth
+from clash.votes.text_labels import people_votes, text_names, text_truth
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -325,7 +325,7 @@ def _judge(
     panelist = run.panelist(votes.seats[column])
     says, clusters = votes.says[:, column], votes.clusters
     has_vote = votes.has_vote[:, column]
-    both = ~np.isnan(outcomes) & has_vote
+    has_both = ~np.isnan(outcomes) & has_vote
     shares: dict[str, Interval] = {}
     score = None
     if judging.mode == "label":
@@ -344,7 +344,7 @@ def _judge(
         n_judged=int(has_vote.sum()),
         shares=shares,
         score=score,
-        agreement=_rate(_same(says, outcomes, judging), clusters, both),
+        agreement=_rate(_matches(says, outcomes, judging), clusters, has_both),
         first_listed=_first_listed(votes, column),
         first_expected=1 / len(judging.labels) if judging.labels else None,
         flips=_flips(votes, column),
@@ -355,12 +355,12 @@ def _rate(values: Floats, clusters: Index, rows: Bools) -> Interval | None:
     return wilson_clustered(values[rows], clusters[rows]) if rows.any() else None
 
 
-def _same(first: Floats, second: Floats, judging: JudgingConfig) -> Floats:
+def _matches(first: Floats, second: Floats, judging: JudgingConfig) -> Floats:
     """1 where two say the same; scores as whole numbers."""
     if judging.mode == "score":
         first, second = to_whole(first), to_whole(second)
-    same: Floats = (first == second).astype(float)
-    return same
+    matches: Floats = (first == second).astype(float)
+    return matches
 
 
 def _first_listed(votes: TextVotes, column: int) -> Interval | None:
@@ -376,21 +376,21 @@ def _flips(votes: TextVotes, column: int) -> Interval | None:
     if votes.votes.shape[2] < 2:
         return None
     pages = votes.votes[:, column, :2]
-    both = np.asarray(~np.isnan(pages).any(axis=1))
-    return _rate((pages[:, 0] != pages[:, 1]).astype(float), votes.clusters, both)
+    has_both = np.asarray(~np.isnan(pages).any(axis=1))
+    return _rate((pages[:, 0] != pages[:, 1]).astype(float), votes.clusters, has_both)
 
 
 def _pairs(votes: TextVotes, judging: JudgingConfig) -> Iterator[TextJudgePair]:
     says = votes.says
     for a, b in combinations(range(len(votes.seats)), 2):
-        both = ~np.isnan(says[:, a]) & ~np.isnan(says[:, b])
-        rate = _rate(_same(says[:, a], says[:, b], judging), votes.clusters, both)
+        has_both = ~np.isnan(says[:, a]) & ~np.isnan(says[:, b])
+        rate = _rate(_matches(says[:, a], says[:, b], judging), votes.clusters, has_both)
         if rate is not None:
             kappa = agreement_beyond_chance(
-                says[both, a], says[both, b], votes.clusters[both], judging
+                says[has_both, a], says[has_both, b], votes.clusters[has_both], judging
             )
             yield TextJudgePair(
-                votes.seats[a], votes.seats[b], int(both.sum()), rate, kappa.interval
+                votes.seats[a], votes.seats[b], int(has_both.sum()), rate, kappa.interval
             )
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
     from clash.config import JudgingConfig
     from clash.stats.typing import Floats, Index
-    from clash.votes.text_votes import TextKey
+    from clash.votes.text_labels import TextKey
 
     PairKey = tuple[str, str, str]
 
@@ -58,7 +58,7 @@ class TextAgreement:
     """
 
     n: int
-    same: Interval
+    agreement: Interval
     kappa: Interval
     changes: list[TextChange]
 
@@ -68,7 +68,7 @@ class WinnerAgreement:
     """How often two runs order two responses alike, over every pair of responses to an item.
 
     Attributes:
-        same: the same side, or a tie by both; no verdict by either is no agreement.
+        agreement: the same side, or a tie by both; no verdict by either is no agreement.
         decisive: of the pairs that both decide, those with the same side.
         kappa: over first, second and tie.
         tied: share of the pairs that each run leaves level.
@@ -79,7 +79,7 @@ class WinnerAgreement:
     json_keys: ClassVar[Mapping[str, str]] = {"n_labelled": "labelled"}
 
     n: int
-    same: Interval
+    agreement: Interval
     n_decisive: int
     decisive: Interval | None
     kappa: Interval
@@ -141,8 +141,8 @@ def _text_agreement(first: RunData, second: RunData) -> TextAgreement | None:
     a, b = (np.array([by_text[key] for key in keys]) for by_text in values)
     groups = np.array([first.clusters[item_id] for item_id, _ in keys], dtype=np.intp)
     codes = (to_whole(a), to_whole(b)) if judging.mode == "score" else (a, b)
-    both = ~np.isnan(a) & ~np.isnan(b)
-    kappa = agreement_beyond_chance(a[both], b[both], groups[both], judging)
+    has_values = ~np.isnan(a) & ~np.isnan(b)
+    kappa = agreement_beyond_chance(a[has_values], b[has_values], groups[has_values], judging)
     return TextAgreement(
         len(keys),
         wilson_clustered((codes[0] == codes[1]).astype(float), groups),
@@ -222,8 +222,8 @@ def _winner_agreement(first: RunData, second: RunData) -> WinnerAgreement | None
         return None
     a, b = (np.array([order[key] for key in keys], dtype=np.intp) for order in orders)
     groups = np.array([first.clusters[key[0]] for key in keys], dtype=np.intp)
-    same = ((a == b) & (a >= 0)).astype(float)
-    decided = (a >= 0) & (a < 2) & (b >= 0) & (b < 2)
+    equal_order = ((a == b) & (a >= 0)).astype(float)
+    has_sides = (a >= 0) & (a < 2) & (b >= 0) & (b < 2)
     people = _people_sides(first, second, keys)
     has_label = people >= 0
     rates, gap, p = None, None, None
@@ -233,9 +233,11 @@ def _winner_agreement(first: RunData, second: RunData) -> WinnerAgreement | None
         gap, p = paired_gap(right[1], right[0], groups[has_label], widest=1.0)
     return WinnerAgreement(
         n=len(keys),
-        same=wilson_clustered(same, groups),
-        n_decisive=int(decided.sum()),
-        decisive=wilson_clustered(same[decided], groups[decided]) if decided.any() else None,
+        agreement=wilson_clustered(equal_order, groups),
+        n_decisive=int(has_sides.sum()),
+        decisive=wilson_clustered(equal_order[has_sides], groups[has_sides])
+        if has_sides.any()
+        else None,
         kappa=cohen_kappa(a, b, 3, clusters=groups).interval,
         tied=(float((a == 2).mean()), float((b == 2).mean())),
         n_labelled=int(has_label.sum()),

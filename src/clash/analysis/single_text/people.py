@@ -219,18 +219,18 @@ def corrected_mean(
         groups: (N,), clusters.
         bounds: the ends of the scale; null for shares.
     """
-    labelled = ~np.isnan(people)
-    if len(np.unique(groups[labelled])) < FEWEST_LABELS or np.isnan(verdicts).all():
+    has_label = ~np.isnan(people)
+    if len(np.unique(groups[has_label])) < FEWEST_LABELS or np.isnan(verdicts).all():
         return None
     scores = np.where(np.isnan(verdicts), np.nanmean(verdicts), verdicts)
     mean = powered_proportion if bounds is None else powered_mean
     try:
         estimate = mean(
-            people[labelled],
-            scores[labelled],
-            scores[~labelled],
-            groups[labelled],
-            groups[~labelled],
+            people[has_label],
+            scores[has_label],
+            scores[~has_label],
+            groups[has_label],
+            groups[~has_label],
         )
         least, most = bounds or (0, 1)
         return estimate.interval.within(least, most)

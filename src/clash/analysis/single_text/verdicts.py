@@ -21,7 +21,7 @@ from clash.records import Verdict
 from clash.stats.latent.multiclass import collapse_classes, dawid_skene_classes
 from clash.stats.latent.patterns import MISSING, TIE
 from clash.votes.binary import MethodTable
-from clash.votes.text_votes import text_names
+from clash.votes.text_labels import text_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -87,15 +87,15 @@ def _panel(votes: TextVotes, rules: VerdictRules, reasons: Mapping[tuple[str, st
         raise StatisticsError("these rules are of a run that ranks responses")
     weight_of = {seat.id: seat.weight for seat in rules.seats}
     weights = np.where(votes.has_vote, [weight_of[seat] for seat in votes.seats], 0.0)
-    answered, whys, complete = votes.answered, [], []
+    answer_shares, whys, complete = votes.answer_shares, [], []
     for row, key in enumerate(votes.texts):
         eligible = rules.may_judge(key[1])
         columns = [votes.seats.index(seat.id) for seat in eligible]
         weight = sum(
-            seat.weight * answered[row, column]
+            seat.weight * answer_shares[row, column]
             for seat, column in zip(eligible, columns, strict=True)
         )
-        complete.append(bool(columns) and bool((answered[row, columns] == 1).all()))
+        complete.append(bool(columns) and bool((answer_shares[row, columns] == 1).all()))
         if not eligible:
             whys.append("excluded: every voting judge wrote the text")
         elif not weights[row].any():

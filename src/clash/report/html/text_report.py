@@ -15,7 +15,7 @@ from clash.report.headline import run_headline
 from clash.report.html.answer import notices
 from clash.report.html.blocks import KeyFigure, PageAnswer
 from clash.report.html.words import share_row
-from clash.votes.text_votes import text_names, text_truth
+from clash.votes.text_labels import text_names, text_truth
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
