@@ -139,6 +139,18 @@ def test_a_run_of_ours_is_audited_pair_by_pair(tmp_path, capsys):
     assert result["corrected_headline"]["n"] > 25
 
 
+def test_pages_of_both_orders_and_of_each_judge_are_read_as_they_were_shown(tmp_path):
+    prompts = Path(__file__).resolve().parents[2] / "datasets/quickstart.yaml"
+    audits = []
+    for name, options in (("once", []), ("both", ["--both-orders"]), ("own", ["--per-judge"])):
+        argv = ["eval", str(prompts), "--panel", "baseline", "--out", str(tmp_path), "-q", "--yes"]
+        assert run([*argv, "--run-id", name, *options]) == 0
+        (audit,) = audit_published(tmp_path / name, NOTHING)
+        audits.append((audit.corrected_headline.estimate, audit.kappa.interval.estimate))
+    # These judges read texts, whatever their order, and say the same of each page.
+    assert audits[0] == audits[1] == audits[2]
+
+
 @pytest.mark.skipif(not AGENT_CLASH.is_dir(), reason="the published results are not beside us")
 def test_the_first_papers_results():
     audits = {audit.name: audit for audit in audit_published(AGENT_CLASH, NOTHING)}

@@ -413,3 +413,12 @@ def test_at_the_end_of_the_range_the_bound_is_the_end():
 def test_a_refusal_says_what_was_expected(call, words):
     with pytest.raises(StatisticsError, match=re.escape(words)):
         call()
+
+
+@pytest.mark.parametrize("value", [0.1, 1 / 3, 0.7, 0.1 + 0.2])
+def test_values_that_are_all_alike_rule_out_no_other_value(value):
+    for n in (3, 6, 7, 10):
+        interval = mean_clustered([value] * n, None).within(0.0, 1.0)
+        reach = 1.96**2 / (n + 1.96**2)
+        assert interval.low == pytest.approx(value * (1 - reach), abs=1e-4)
+        assert interval.high == pytest.approx(value + (1 - value) * reach, abs=1e-4)

@@ -127,6 +127,27 @@ def test_where_nothing_varies_nothing_is_ruled_out_that_could_be(value):
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        [[0, 0], [1, 1]],
+        [[0, 0], [1, 1], [0, 0], [1, 1]],
+        [[0, 1], [1, 0]],
+        [[0, 1], [1, 0], [1, 0]],
+        [[0.5, 0.5]] * 4,
+        [[0.1 + 0.2, 0.3]] * 7,
+        [[0, 0]] * 3,
+    ],
+)
+def test_few_items_that_balance_have_a_variance_that_exists_and_bounds_around_it(values):
+    result = variance_components(values, [[0], [1]])
+    assert 0 <= result.total.low <= result.total.estimate <= result.total.high <= 0.25
+    # Half of the items lose: leaving any one out says the same, which is no certainty.
+    assert result.total.low < result.total.high
+    for part in (result.items, *result.components):
+        assert 0 <= part.variance.low <= part.variance.estimate <= part.variance.high <= 0.25
+
+
+@pytest.mark.parametrize(
     ("values", "levels"),
     [
         ([[0.0, 1.0]], [[0], [1]]),

@@ -6,7 +6,7 @@ import hashlib
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from clash.analysis.published import PairEvaluation, PublishedFigures, audit_evaluations
+from clash.analysis.published import TIE, PairEvaluation, PublishedFigures, audit_evaluations
 from clash.analysis.rundata import RunData
 from clash.errors import ConfigError, InputError, StatisticsError
 from clash.files import run_files
@@ -14,7 +14,7 @@ from clash.labels import ranks_of, side, truths
 from clash.reproduction.conversion import convert
 from clash.store import layout
 from clash.store.folder import RunFolder
-from clash.votes.from_run import unblind
+from clash.votes.from_run import BlindingIndex, require_rankings, unblind
 from clash.votes.lines import NamedVoteLine, line_number, read_lines
 from clash.votes.matrix import pair_item
 
@@ -142,22 +142,23 @@ def _audit_results(path: Path, figures: PublishedFigures) -> list[PublishedAudit
 
 
 def _of_foreign(run: ForeignRun, *, is_earlier: bool = False) -> Iterator[PairEvaluation]:
-    pages = {page.item_id: page.labels for page in run.blinding}
     outcomes: dict[str, Groups] = {}
     for verdict in run.verdicts:
         winners = [] if verdict.winner is None else [verdict.winner]
         if names := verdict.ranking or winners:
             outcomes[verdict.item_id] = [[name] for name in names]
     records = (run.items, run.responses, run.judgments, run.labels)
-    yield from _evaluations(*records, pages, outcomes, is_earlier=is_earlier)
+    yield from _evaluations(
+        *records, BlindingIndex.of(run.blinding), outcomes, is_earlier=is_earlier
+    )
 
 
 def _of_run(folder: RunFolder) -> Iterator[PairEvaluation]:
     run = RunData.load(folder)
-    pages = {page.item_id: page.labels for page in reversed(run.blinds.records)}
+    require_rankings(run.manifest, "clash audit")
     outcomes = {v.item_id: v.ranking for v in run.verdicts if v.ranking is not None}
     records = (run.items, run.responses, run.judgments, run.labels)
-    yield from _evaluations(*records, pages, outcomes, is_earlier=False)
+    yield from _evaluations(*records, run.blinds, outcomes, is_earlier=False)
 
 
 def _evaluations(
@@ -165,7 +166,7 @@ def _evaluations(
     responses: Iterable[Response],
     judgments: Iterable[Judgment],
     labels: Iterable[Label],
-    pages: Mapping[str, Mapping[str, str]],
+    blinds: BlindingIndex,
     outcomes: Mapping[str, Groups],
     *,
     is_earlier: bool,
@@ -174,12 +175,13 @@ def _evaluations(
     texts: dict[str, dict[str, str | None]] = {item.item_id: {} for item in items}
     for response in responses:
         texts[response.item_id][response.candidate] = response.text
-    votes: dict[str, dict[str, dict[str, int]]] = {item.item_id: {} for item in items}
+    pages = {page.item_id: page.labels for page in reversed(blinds.records)}
+    rankings: dict[str, dict[str, list[dict[str, int]]]] = {item.item_id: {} for item in items}
     for judgment in judgments:
         if judgment.role == "voting":
-            page = pages.get(judgment.item_id, {})
-            ranking = unblind(judgment, page) or []
-            votes[judgment.item_id][judgment.seat] = ranks_of(ranking)
+            ranking = unblind(judgment, blinds.labels(judgment)) or []
+            of_judges = rankings[judgment.item_id]
+            of_judges.setdefault(judgment.seat, []).append(ranks_of(ranking))
     people = truths(items, labels)
     for item in items:
         names = sorted(texts[item.item_id])
@@ -194,12 +196,19 @@ def _evaluations(
                 cluster=_question(item),
                 label=None if truth is None else truth.side(*pair),
                 verdict=_published_side(outcomes.get(item.item_id), pair),
-                votes={j: side(ranks, *pair) for j, ranks in votes[item.item_id].items()},
+                votes={j: _one_say(rs, pair) for j, rs in rankings[item.item_id].items()},
                 content=_content(item, pair_texts),
                 first=side(slots, *pair) or "A",
                 longer=_longer(list(pair_texts.values())),
                 is_earlier=is_earlier,
             )
+
+
+def _one_say(rankings: Iterable[Mapping[str, int]], pair: tuple[str, str]) -> str | None:
+    """What a judge says of a pair over all pages that it saw; a tie where they contradict."""
+    sides = [say for ranks in rankings if (say := side(ranks, *pair)) is not None]
+    lead = sides.count("A") - sides.count("B")
+    return None if not sides else TIE if lead == 0 else "A" if lead > 0 else "B"
 
 
 def _in_order(page: Mapping[str, str]) -> list[str]:

@@ -52,7 +52,9 @@ class Interval:
         ones are the same too: another value has a probability of at most z² / (n + z²), the upper
         end of Wilson's interval at 0 of n, and moves the mean no further than the range.
         """
-        if self.low == self.high and math.isfinite(least) and math.isfinite(most):
+        # Equal values whose mean is rounded differ from it by 1e-17.
+        is_alike = self.high - self.low <= 1e-12 * (most - least)
+        if is_alike and math.isfinite(least) and math.isfinite(most):
             square = normal_quantile(self.level) ** 2
             share = square / (max(self.n_effective, 0.0) + square)
             low = self.estimate - share * (self.estimate - least)

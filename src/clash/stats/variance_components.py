@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _MOST = 0.25
 """The greatest variance of a value in [0, 1]."""
+_ROUNDING = 1e-12
 _METHOD = "moments, square-and-add"
 
 Effect = frozenset[int]
@@ -56,7 +57,7 @@ class Component:
 
     Attributes:
         effect: its factors, as columns; empty is the noise that remains when none of them changes.
-        variance: what it adds to the variance of one outcome; at least 0, its interval in [0, 1/4].
+        variance: what it adds to the variance of one outcome; it and its interval in [0, 1/4].
         share: of the total variance, in [0, 1].
         error: its standard error in the mean over all items of one arm: sqrt(variance / items).
     """
@@ -384,7 +385,8 @@ def _total(table: Floats, codes: Codes, n_clusters: int, level: float) -> tuple[
         result: Floats = (gap - (within.sum() - inside)) / pairs
         return result
 
-    estimate = float(variance(np.zeros(5)))
+    # Of few items the unbiased estimate may lie beyond what any distribution has.
+    estimate = min(max(0.0, float(variance(np.zeros(5)))), _MOST)
     if n_clusters == 2:
         return Interval(estimate, 0.0, _MOST, level, len(table), 2, "jackknife"), np.zeros(2)
     left_out = variance(np.array([size, size**2, sums, second, within]))
@@ -392,27 +394,29 @@ def _total(table: Floats, codes: Codes, n_clusters: int, level: float) -> tuple[
     gaps = mean_clustered(pull * n_clusters, None, level)
     reach = gaps.half_width
     low, high = max(0.0, estimate - reach), min(_MOST, estimate + reach)
-    return (
-        Interval(
-            estimate,
-            low,
-            max(high, _most_variance(means, codes, level)),
-            level,
-            len(table),
-            n_clusters,
-            "jackknife over clusters",
-        ),
-        pull,
-    )
+    if reach <= _ROUNDING:
+        low, high = _without_spread(means, codes, level, estimate)
+    method = "jackknife over clusters"
+    return Interval(estimate, low, high, level, len(table), n_clusters, method), pull
 
 
-def _most_variance(means: Floats, codes: Codes, level: float) -> float:
-    """Where all outcomes are 0, or all are 1: the variance that their score interval allows."""
-    if np.ptp(means) > 0 or means[0] not in (0.0, 1.0):
-        return 0.0
-    rate = wilson_clustered(means, codes, level)
-    end = rate.high if means[0] == 0 else rate.low
-    return 0.25 if rate.low <= 0.5 <= rate.high else end * (1 - end)
+def _without_spread(
+    means: Floats, codes: Codes, level: float, estimate: float
+) -> tuple[float, float]:
+    """Bounds of a total variance that stays the same whichever cluster is left out.
+
+    Either all items are alike, and others may turn up as often as a score interval of none of them
+    allows; or half of the items lie as far above the mean as the others below it, and the shares of
+    the two halves have a score interval.
+    """
+    if np.ptp(means) <= _ROUNDING:
+        share = wilson_clustered(np.zeros(len(means)), codes, level).high
+        furthest = max(means[0], 1 - means[0])
+        is_at_end = furthest >= 1 - _ROUNDING
+        others = share if share >= 0.5 or not is_at_end else share * (1 - share)
+        return 0.0, min(_MOST, max(estimate, float(others * furthest**2)))
+    half = wilson_clustered((means > means.mean()).astype(float), codes, level)
+    return estimate * min(1.0, 4 * half.low * (1 - half.low)), _MOST
 
 
 def _component(effect: Effect, weights: Floats, basis: _Basis, n: int) -> Component:
@@ -424,7 +428,7 @@ def _component(effect: Effect, weights: Floats, basis: _Basis, n: int) -> Compon
     )
     total = basis.total
     variance = Interval(
-        max(0.0, estimate),
+        min(max(0.0, estimate), _MOST),
         min(max(0.0, low), _MOST),
         min(max(0.0, high), _MOST),
         total.level,
