@@ -6,9 +6,13 @@ import os
 import random
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
+import anyio
 import pytest
 
+from clash.config import Limits
+from clash.providers.workers import WorkerPool
 from e2e.lab import PRICE, Folder, Lab
 from wire import faults
 
@@ -82,6 +86,38 @@ def test_killed_workers_and_brokers_lose_nothing_and_pay_for_nothing_twice(lab, 
     assert lab.here("verify", "runs/run").code == 0
     lab.wait_for(lambda: not any(map(is_worker, workers)), process)
     assert not any(map(is_worker, workers))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds children by /proc")
+def test_a_signal_to_every_process_loses_no_answer_in_flight(lab):
+    """A cluster's time limit and a closed terminal tell workers too, and they go on answering."""
+    lay(lab)
+    lab.server.latency_s = 0.5
+    flags = ("--concurrency", 6, "--workers", 2)
+    process = lab.start("eval", *WORDS, "--run-id", "run", "--yes", *flags, preexec_fn=os.setpgrp)
+    lab.wait_for(lambda: len(lab.server.calls) > 8, process)
+    for pid in children(process.pid):
+        os.kill(pid, signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGHUP)
+    process.communicate()
+    assert process.returncode == 130
+    run = lab.folder()
+    assert len(run.answered()) == len(run.lines("calls")) == lab.server.count(paid=True) > 8
+
+
+def test_no_attempt_goes_to_a_worker_that_ended_while_another_started(monkeypatch):
+    pool = WorkerPool({}, Limits(workers=2), lambda _: None)
+    handles = []
+
+    async def start():
+        if len(handles) == 1:
+            handles[0].is_gone = True
+        handles.append(SimpleNamespace(pending={}, is_gone=False))
+        return handles[-1]
+
+    monkeypatch.setattr(pool, "_start_worker", start)
+    assert anyio.run(pool.worker) is handles[1]
+    assert len(handles) == 3
 
 
 def is_worker(pid: int) -> bool:

@@ -82,7 +82,13 @@ def test_calls_are_shared_evenly_and_name_their_server(pool):
 
 @pytest.mark.parametrize(
     ("error_class", "action"),
-    [("connection", "stop"), ("server", "retry"), ("auth", "stop"), ("rate_limit", "retry")],
+    [
+        ("connection", "stop"),
+        ("server", "retry"),
+        ("auth", "stop"),
+        ("rate_limit", "retry"),
+        ("bad_payload", "retry"),
+    ],
 )
 def test_a_server_that_fails_ends_no_call_while_others_answer(pool, error_class, action):
     pool.machines[0].error = lambda: failure(error_class, action)
@@ -123,6 +129,23 @@ def test_where_no_server_is_left_the_error_says_what_it_says(pool):
     ask(pool, 3)
     (error,) = ask(pool, 1)
     assert error.action == "stop"
+
+
+def test_a_server_that_refuses_ends_no_model_while_another_only_rests(pool):
+    """A wrong key at one address, while the other addresses are told to wait."""
+    wrong, *others = pool.machines
+    wrong.error = lambda: failure("auth", "stop")
+    for machine, seconds in zip(others, (40.0, 70.0), strict=True):
+        machine.error = lambda seconds=seconds: failure("rate_limit", "retry", retry_after=seconds)
+    ask(pool, 9)
+    pool.time[0] += 2.0
+    (error,) = ask(pool, 1)
+    assert (error.error_class, error.action, error.retry_after) == ("auth", "retry", 38.0)
+    pool.time[0] += 39.0
+    errors = [error for error in ask(pool, 9) if error.error_class == "rate_limit"]
+    assert errors
+    # Nobody waits for the slower of two servers.
+    assert max(error.retry_after for error in errors) <= 40.0
 
 
 def test_a_failure_of_the_question_rests_nobody(pool):

@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 FIRST_REST_S = 1.0
 LONGEST_REST_S = 60.0
 _UNWELL = frozenset(
-    {"connection", "timeout", "server", "overloaded", "incomplete_stream", "rate_limit"}
+    {
+        "connection",
+        "timeout",
+        "server",
+        "overloaded",
+        "incomplete_stream",
+        "bad_payload",
+        "rate_limit",
+    }
 )
 """Failures of a server, and not of the question."""
 
@@ -35,6 +43,7 @@ class Server:
         in_flight: calls that wait for its answer.
         failures: failed calls since the last answer.
         rests_until: by the clock of the pool; before it no call goes there.
+        refuses: its last failure was one that ends a model with a single server.
     """
 
     address: str
@@ -42,6 +51,7 @@ class Server:
     in_flight: int = 0
     failures: int = 0
     rests_until: float = 0.0
+    refuses: bool = False
 
     def is_ready(self, now: float) -> bool:
         """Whether a call may go there: after a failure one at a time, until one is answered."""
@@ -79,7 +89,7 @@ class Replicas:
 
         Raises:
             ProviderError: it has no usable answer. Where another server is ready, the error asks
-                for another attempt at once.
+                for another attempt at once; it ends the model only where every server refuses.
         """
         server = self.choose()
         server.in_flight += 1
@@ -87,12 +97,13 @@ class Replicas:
             reply = await server.provider.complete(request)
         except ProviderError as error:
             error.address = server.address
-            if error.action == "stop" or error.error_class in _UNWELL:
+            is_unwell = error.action == "retry" and error.error_class in _UNWELL
+            if is_unwell or error.action == "stop":
                 self._rest(server, error)
             raise
         finally:
             server.in_flight -= 1
-        server.failures = 0
+        server.failures, server.refuses = 0, False
         return replace(reply, address=server.address)
 
     def choose(self) -> Server:
@@ -116,10 +127,19 @@ class Replicas:
     def _rest(self, server: Server, error: ProviderError) -> None:
         """Send no call to the server for a while, and let this one be made elsewhere."""
         now = self._clock()
+        server.refuses = error.action == "stop"
         # Calls that were in flight together fail together: they count once.
         if now >= server.rests_until:
             server.failures += 1
             pause = min(LONGEST_REST_S, FIRST_REST_S * 2 ** (server.failures - 1))
             server.rests_until = now + max(pause, error.retry_after or 0.0)
-        if any(other.is_ready(now) for other in self._servers if other is not server):
+        others = [other for other in self._servers if other is not server]
+        willing = [other for other in others if not other.refuses]
+        if any(other.is_ready(now) for other in others):
             error.action, error.retry_after = "retry", 0.0
+        elif willing:
+            wait = max(0.0, min(other.rests_until for other in willing) - now)
+            if error.action == "stop":
+                error.action, error.retry_after = "retry", wait
+            elif error.retry_after is not None:
+                error.retry_after = min(error.retry_after, wait)

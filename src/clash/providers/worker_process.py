@@ -96,13 +96,17 @@ class _Worker:
     async def run(self, attempt: Attempt) -> None:
         """Make an attempt and send how it ended."""
         try:
-            reply = await self._provider(attempt).complete(attempt.request)
-            outcome = AttemptOutcome(attempt.number, reply)
-        except ProviderError as error:
-            outcome = AttemptOutcome(attempt.number, failure=(error.message, vars(error)))
+            message = pack(await self._outcome(attempt))
         except BaseException:  # noqa: BLE001 - the broker raises it where the run can end
-            outcome = AttemptOutcome(attempt.number, bug=traceback.format_exc())
-        self._writer.write(pack(outcome))
+            message = pack(AttemptOutcome(attempt.number, bug=traceback.format_exc()))
+        self._writer.write(message)
+
+    async def _outcome(self, attempt: Attempt) -> AttemptOutcome:
+        try:
+            reply = await self._provider(attempt).complete(attempt.request)
+        except ProviderError as error:
+            return AttemptOutcome(attempt.number, failure=(error.message, vars(error)))
+        return AttemptOutcome(attempt.number, reply)
 
     def _provider(self, attempt: Attempt) -> Provider:
         if attempt.model not in self._providers:
@@ -132,6 +136,8 @@ async def _serve(end: socket.socket) -> None:
 
 def main() -> None:
     """Work on the socket whose number is the first argument."""
-    # Ctrl-C reaches every process of a terminal; the broker says when to end.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A closed terminal and a cluster's time limit tell every process; the broker, which waits for
+    # the answers in flight, says when to end.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     asyncio.run(_serve(socket.socket(fileno=int(sys.argv[1]))))

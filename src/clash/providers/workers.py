@@ -121,10 +121,12 @@ class WorkerPool:
             WorkerError: workers end as soon as they are started.
         """
         async with self._starting:
-            self._workers = [worker for worker in self._workers if not worker.is_gone]
-            while len(self._workers) < self._settings.limits.workers:
+            while True:
+                # A worker may end while the next one starts: nobody would answer its attempts.
+                self._workers = [worker for worker in self._workers if not worker.is_gone]
+                if len(self._workers) >= self._settings.limits.workers:
+                    return min(self._workers, key=lambda worker: len(worker.pending))
                 self._workers.append(await self._start_worker())
-        return min(self._workers, key=lambda worker: len(worker.pending))
 
     async def attempt(
         self, worker: _WorkerHandle, model: int, ref: ModelRef, request: Request
@@ -150,6 +152,7 @@ class WorkerPool:
         """End every worker."""
         for worker in self._workers:
             worker.writer.close()
+        for worker in self._workers:
             await anyio.to_thread.run_sync(_wait_for, worker.process)
         self._workers.clear()
 
@@ -252,6 +255,7 @@ def _spawn(worker_end: socket.socket) -> subprocess.Popen[bytes]:
             pass_fds=[worker_end.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
+            process_group=0,  # Ctrl-C reaches every process of a group, before it can be ignored
         )
     except OSError as error:
         raise WorkerError(
