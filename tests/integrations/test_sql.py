@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 
 import pytest
 
@@ -76,6 +77,28 @@ def test_what_is_no_question_to_the_run_is_refused(capsys, folder, sql):
     assert run(["query", str(folder), sql.format(folder=folder, file=folder / "items.jsonl")]) == 2
     assert "Traceback" not in capsys.readouterr().err
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["r[1]", "r*", "r?", "r'q", "a\\b", "{a,b}"])
+def test_a_folder_of_any_name_can_be_asked(capsys, folder, tmp_path, name):
+    shutil.copytree(folder, tmp_path / name)
+    expected = [[len(lines(folder, "items"))]]
+    assert rows(capsys, tmp_path / name, "select count(*) from items") == expected
+
+
+def test_a_query_neither_reads_nor_writes_beneath_the_working_folder(
+    capsys, folder, tmp_path, monkeypatch
+):
+    """DuckDB would keep what does not fit into memory in ``.tmp``, where a query may read."""
+    (tmp_path / ".tmp").mkdir()
+    (tmp_path / ".tmp" / "note").write_text("private")
+    monkeypatch.chdir(tmp_path)
+    assert run(["query", str(folder), "select content from read_text('.tmp/note')"]) == 2
+    assert "private" not in capsys.readouterr().out
+    sql = "select repeat('x', 999) || i as t from range(9000000) r(i) order by t"
+    assert run(["query", str(folder), sql]) == 2
+    assert "needs more than 1GB of memory" in capsys.readouterr().err
+    assert [file.name for file in tmp_path.rglob("*")] == [".tmp", "note"]
 
 
 @pytest.mark.parametrize("text", ['{"item_id": "x"', '{"item_id": }\n', "no json\n"])

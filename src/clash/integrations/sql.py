@@ -75,13 +75,17 @@ def query(path: Path, sql: str) -> QueryResult:
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
             "memory_limit": _MEMORY,
+            # DuckDB writes what does not fit beneath the working folder, and lets queries read it.
+            "temp_directory": "",
             "threads": _THREADS,
         },
     )
     files = [path / name for name in layout.RECORDS if _is_readable(path / name)]
     for name, record in layout.RECORDS.items():
         _add_view(connection, path / name, _columns(record), is_empty=path / name not in files)
-    allowed = ", ".join(f"'{str(file).replace(chr(39), chr(39) * 2)}'" for file in files)
+    # Both the pattern and the file that it finds must be allowed.
+    paths = dict.fromkeys(text for file in files for text in (str(file), _literal(file)))
+    allowed = ", ".join("'" + text.replace("'", "''") + "'" for text in paths)
     connection.execute(f"SET allowed_paths = [{allowed}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -101,17 +105,27 @@ def query(path: Path, sql: str) -> QueryResult:
 def _add_view(
     connection: duckdb.DuckDBPyConnection, file: Path, columns: dict[str, str], *, is_empty: bool
 ) -> None:
-    """A view of a file by its name; a file that is missing or empty has no rows."""
+    """A view of a file by its name; a file that is missing or empty has no rows.
+
+    Raises:
+        RunFolderError: its path cannot be opened.
+    """
     if is_empty:
         nulls = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns.items())
         connection.execute(f'CREATE VIEW "{file.stem}" AS SELECT {nulls} WHERE false')
         return
-    connection.read_json(
-        _literal(file),
-        format="newline_delimited",
-        columns=columns,
-        maximum_object_size=_LONGEST_LINE,
-    ).create_view(file.stem)
+    try:
+        records = connection.read_json(
+            _literal(file),
+            format="newline_delimited",
+            columns=columns,
+            maximum_object_size=_LONGEST_LINE,
+        )
+    except duckdb.IOException:  # a backslash beside a bracket, which no pattern can spell
+        raise RunFolderError(
+            f"{file}: DuckDB cannot open this path\n  fix: give the folder another name"
+        ) from None
+    records.create_view(file.stem)
 
 
 def _is_readable(path: Path) -> bool:
@@ -167,5 +181,9 @@ def _decoded(row: tuple[Any, ...], nested: list[int]) -> tuple[Any, ...]:
 
 def _query_error(error: duckdb.Error) -> InputError:
     """DuckDB's message without the excerpt of the query, which people can see."""
-    message = str(error).partition("\n\nLINE")[0].replace("\n", " ").strip()
+    if isinstance(error, duckdb.OutOfMemoryException):
+        hint = "select fewer columns or rows, or count instead of sorting"
+        return InputError(f"needs more than {_MEMORY} of memory", field="query", hint=hint)
+    message = str(error).partition("\n\nLINE")[0].partition(", due to the following Python")[0]
+    message = message.replace("\n", " ").strip()
     return InputError(message, field="query")
