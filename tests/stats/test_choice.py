@@ -111,6 +111,13 @@ def test_the_front_is_that_of_brute_force():
     assert front == pytest.approx(hits / 200)
 
 
+def test_a_candidate_whose_price_nobody_knows_is_on_no_front():
+    quality, blank = np.full((10, 3), 0.5), np.full((10, 3), np.nan)
+    cost = np.tile([1.0, 2.0, np.nan], (10, 1))
+    front = Draws(np.zeros((10, 3, 3)), quality, cost, blank).front()
+    np.testing.assert_equal(front, [1, 0, np.nan])
+
+
 def test_one_scale_alone_has_no_front():
     assert drawn([1, 0, 1]).front() is None
 

@@ -152,15 +152,15 @@ def test_copies_do_not_make_a_paired_difference_significant():
     assert blind.test.p < aware.test.p
 
 
-@pytest.mark.parametrize("gap", [0.0, 1.0])
+@pytest.mark.parametrize("gap", [0.0, 0.1, 1.0])
 def test_paired_differences_that_are_all_alike(gap):
-    found = tests.paired_difference(np.full(5, gap), np.zeros(5))
-    # No spread to test by, but five differences of one sign; and others may come.
-    assert found.test.p == (1.0 if gap == 0 else 2 / 2**5)
+    found = tests.paired_difference(np.full(7, gap), np.zeros(7))
+    # No spread to test by, but seven differences of one sign, whose mean is rounded; others may come.
+    assert found.test.p == (1.0 if gap == 0 else 2 / 2**7)
     assert -1 <= found.difference.low < gap <= found.difference.high <= 1
-    # At the end of the range the bound is Wilson's at 5 of 5.
+    # At the end of the range the bound is Wilson's at 7 of 7.
     if gap == 1:
-        assert found.difference.low == pytest.approx(2 * wilson(5, 5).low - 1)
+        assert found.difference.low == pytest.approx(2 * wilson(7, 7).low - 1)
 
 
 def test_one_cluster_proves_nothing():

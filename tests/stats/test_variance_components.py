@@ -114,7 +114,7 @@ def test_a_nested_factor_is_told_from_what_it_is_nested_in():
     assert result.confounds == (frozenset({1}),)
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0, 0.5])
+@pytest.mark.parametrize("value", [0.0, 1.0, 0.5, 0.1 + 0.2, 1 / 3])
 def test_where_nothing_varies_nothing_is_ruled_out_that_could_be(value):
     result = variance_components(np.full((12, 4), value), np.array([[0], [0], [1], [1]]))
     assert result.total.estimate == 0

@@ -107,7 +107,8 @@ class ChoiceOption:
         p_cost: chance that its mean cost keeps the limit (Student's t, clustered); null without a
             limit, and where too few responses tell.
         p_latency: chance that its quantile keeps the limit (Jeffreys).
-        p_front: share of the draws in which it is on the Pareto front.
+        p_front: share of the draws in which it is on the Pareto front; null where no other candidate
+            has the cost or latency to compare it by.
         p_best: share of the draws in which it is the best of those within the limits.
         regret: what is lost on average by taking it where another is better: in win rate, or in US
             dollars a response where an answer has a worth.
@@ -426,7 +427,7 @@ class _Chooser:
             return option
         return replace(
             option,
-            p_front=None if front is None else float(front[k]),
+            p_front=None if front is None else _unless_nan(front[k]),
             p_best=_unless_nan(table.best[k]),
             regret=_unless_nan(table.mean[k]),
             regret_high=_unless_nan(table.high[k]),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clash.votes.from_run import ItemRankings
 
 EVERY_JUDGE = "all"
+_NO_KIN = "no judge of this run has a candidate of its own family beside another"
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,33 @@ def favouritism(blind: RunData, open_arm: RunData) -> Favouritism:
     Raises:
         StatisticsError: no judge has its own among the candidates of an item with others.
     """
-    families = candidate_families(blind)
-    judges = blind.rules.panelists
+    by_family, by_self = _kin(blind)
+    rows, missing = _rows(blind, open_arm, by_family)
+    own_rows, _ = _rows(blind, open_arm, by_self)
+    if not rows and not own_rows:
+        raise StatisticsError(_NO_KIN)
+    return Favouritism(
+        tuple(_lines(rows, "family", blind)),
+        tuple(_lines(own_rows, "itself", blind)),
+        tuple(_candidates(blind, open_arm, by_family, candidate_families(blind))),
+        missing,
+    )
+
+
+def require_kin(run: RunData) -> None:
+    """Refuse a run without a judge that has ranked its own beside others, before it is paid for twice.
+
+    Raises:
+        StatisticsError: there is none.
+    """
+    if not any(_rows(run, run, kin)[0] for kin in _kin(run)):
+        raise StatisticsError(_NO_KIN)
+
+
+def _kin(run: RunData) -> tuple[dict[str, frozenset[str]], dict[str, frozenset[str]]]:
+    """By judge, the candidates of its family, and itself where it is one."""
+    families = candidate_families(run)
+    judges = run.rules.panelists
     by_family = {
         judge.id: frozenset(name for name, family in families.items() if family == judge.family)
         for judge in judges
@@ -104,20 +130,9 @@ def favouritism(blind: RunData, open_arm: RunData) -> Favouritism:
     by_self = {
         judge.id: frozenset({name})
         for judge in judges
-        if (name := own_name(judge.id, blind.candidates)) is not None
+        if (name := own_name(judge.id, run.candidates)) is not None
     }
-    rows, missing = _rows(blind, open_arm, by_family)
-    own_rows, _ = _rows(blind, open_arm, by_self)
-    if not rows and not own_rows:
-        raise StatisticsError(
-            "no judge of this run has a candidate of its own family beside another"
-        )
-    return Favouritism(
-        tuple(_lines(rows, "family", blind)),
-        tuple(_lines(own_rows, "itself", blind)),
-        tuple(_candidates(blind, open_arm, by_family, families)),
-        missing,
-    )
+    return by_family, by_self
 
 
 def candidate_families(run: RunData) -> dict[str, str]:

@@ -347,7 +347,8 @@ def _kappa_flaw(
     figures: PublishedFigures,
 ) -> Flaw:
     kappa = _kappa(sound_records).interval
-    beside = f"Cohen's kappa of the corrected verdicts is {kappa.estimate:.3f}"
+    value = "not defined" if math.isnan(kappa.estimate) else f"{kappa.estimate:.3f}"
+    beside = f"Cohen's kappa of the corrected verdicts is {value}"
     if figures.kappa is None:
         return Flaw(
             "kappa", "unknown", f"No published kappa to check (--published kappa=…); {beside}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from clash.analysis.favouritism import favouritism
+from clash.analysis.favouritism import favouritism, require_kin
 from clash.analysis.rundata import RunData
 from clash.errors import ConfigError, RunFolderError
 from clash.files import run_files
@@ -46,7 +46,12 @@ def is_there(folder: RunFolder) -> bool:
 
 
 def plan_unblinded(parent: RunFolder, limits: Mapping[str, Any], options: RunOptions) -> Rerun:
-    """Plan the unblinded arm: criteria, shuffle and responses are those of the run."""
+    """Plan the unblinded arm: criteria, shuffle and responses are those of the run.
+
+    Raises:
+        StatisticsError: no judge has its own among the candidates, so that the arm would tell nothing.
+    """
+    require_kin(RunData.load(parent))
     rerun = keeping(
         parent, ("criteria", "shuffle", "responses"), RerunOptions(limits=limits, show_names=True)
     )

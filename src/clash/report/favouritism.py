@@ -47,9 +47,13 @@ def evidence(result: Favouritism) -> list[str]:
         f" {plural(line.n_items, 'prompt')}; t test p {_equals(p_value(line.effect.test))},"
         f" signed rank p {_equals(p_value(line.signed_rank))}."
     )
-    if line.people is None:
-        return [text]
-    return [text, f"People give it {percent(line.people)} on {line.n_labelled} of these judgments."]
+    lines = [text]
+    if line.people is not None:
+        share = percent(line.people)
+        lines.append(f"People give it {share} on {line.n_labelled} of these judgments.")
+    if result.missing:
+        lines.append(f"{plural(result.missing, 'judgment')} in one arm only, left out.")
+    return lines
 
 
 def _equals(p: str) -> str:

@@ -111,10 +111,11 @@ class Draws:
         """(K,), how often nobody is as good on every scale and better on one.
 
         A scale that one of two candidates lacks does not compare them, and one scale alone is a
-        ranking, not a trade-off. Null where no two candidates share two scales.
+        ranking, not a trade-off: NaN for a candidate that shares two scales with nobody. Null where
+        no two candidates do.
         """
         k = self.quality.shape[1]
-        beaten, is_compared = np.zeros(self.quality.shape, bool), False
+        beaten, is_compared = np.zeros(self.quality.shape, bool), np.zeros(k, bool)
         for a in range(k):
             for b in range(k):
                 leads = [self.quality[:, a] - self.quality[:, b]]
@@ -125,9 +126,10 @@ class Draws:
                 ]
                 if a == b or len(leads) < 2 or np.isnan(leads[0]).any():
                     continue
-                is_compared = True
+                is_compared[[a, b]] = True
                 beaten[:, b] |= (np.min(leads, axis=0) >= 0) & (np.max(leads, axis=0) > 0)
-        return (~beaten).mean(axis=0) if is_compared else None
+        share = np.where(is_compared, (~beaten).mean(axis=0), np.nan)
+        return share if is_compared.any() else None
 
 
 @dataclass(frozen=True)

@@ -261,7 +261,7 @@ def paired_difference(
     name = "paired t test" + ("" if clusters is None else ", clustered")
     if groups < 2 or gap.estimate == 0:
         return PairedDifference(interval, Significance(1.0, 0.0, name))
-    if gap.half_width == 0:
+    if gap.half_width <= 1e-12 * abs(gap.estimate):  # 0 but for rounding
         # No t, but G differences of one sign, which equal methods have with this probability.
         p, t = min(1.0, 2 * 0.5**groups), math.copysign(math.inf, gap.estimate)
         return PairedDifference(interval, Significance(p, t, name))

@@ -387,6 +387,7 @@ def _total(table: Floats, codes: Codes, n_clusters: int, level: float) -> tuple[
 
     # Of few items the unbiased estimate may lie beyond what any distribution has.
     estimate = min(max(0.0, float(variance(np.zeros(5)))), _MOST)
+    estimate = estimate if estimate > _ROUNDING else 0.0
     if n_clusters == 2:
         return Interval(estimate, 0.0, _MOST, level, len(table), 2, "jackknife"), np.zeros(2)
     left_out = variance(np.array([size, size**2, sums, second, within]))

@@ -374,9 +374,10 @@ def _pool(votes: Votes, plan: FcpsPlan, rng: np.random.Generator) -> tuple[Votes
     counts = (~np.isnan(with_labels.matrix)).sum(axis=0)
     if len(counts) < 2:
         raise InputError(
-            f"{len(counts)} judges are too few for a panel: 2 are needed",
+            f"too few judges for a panel: 2 are needed, and there are {len(counts)}",
             path=votes.source or None,
             field="judge",
+            hint="votes of more judges, or without --judges",
         )
     pool = np.sort(np.argsort(-counts, kind="stable")[: plan.judges])
     if len(pool) < len(counts):
@@ -403,6 +404,7 @@ def _budgets(plan: FcpsPlan, most: int) -> tuple[int, ...]:
             "too few labelled rows: after selection, validation and test"
             f" {max(most, 0)} are left to calibrate on, and {FEWEST_BUDGET} are needed",
             field="label",
+            hint="label more rows: clash review RUN, or a votes file with more labels",
         )
     if plan.budgets is None:
         last = min(most, max(BUDGETS))

@@ -166,9 +166,11 @@ def _read(
     pool = pool[counts[pool] > 0]
     if len(pool) < 3:
         raise InputError(
-            f"{len(pool)} judges are too few to compare ways of aggregating: 3 are needed",
+            "too few judges to compare ways of aggregating: 3 are needed, and there are"
+            f" {len(pool)}",
             path=where,
             field="judge",
+            hint="votes of more judges, or without --judges",
         )
     if len(pool) < len(votes.judges):
         notes.append(f"{len(pool)} of {len(votes.judges)} judges: those that voted most")
@@ -223,7 +225,9 @@ def _check(table: MethodTable, where: str | None) -> None:
     n_sources = len(np.unique(table.groups))
     if n_sources < FEWEST_SOURCES:
         raise InputError(
-            f"{n_sources} sources are too few to train and test on: {FEWEST_SOURCES} are needed",
+            f"too few sources to train and test on: {FEWEST_SOURCES} are needed, and there are"
+            f" {n_sources}",
             path=where,
             field="item",
+            hint="votes on more items, or without --most-items",
         )
