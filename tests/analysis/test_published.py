@@ -94,6 +94,10 @@ def test_a_split_panel_that_goes_to_the_first_slot_is_worth_half(tmp_path):
     assert flaws["slot-ties"].status == "present"
     assert len(flaws["slot-ties"].rows) == 8
     assert "8 of them the response in the first slot" in flaws["slot-ties"].sentence
+    # Three of three is one coin in four.
+    _, few = audited(tmp_path, [row for row in rows if int(row["item"][1:]) not in range(3, 8)])
+    assert few["slot-ties"].status == "unknown"
+    result, _ = audited(tmp_path, rows)
     # Of the eight, the label is A on four: 16 of 20 as published, and half of eight corrected.
     assert result.published_headline.estimate == pytest.approx(16 / 20)
     assert result.corrected_headline.estimate == pytest.approx(16 / 20)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 Status = Literal["present", "absent", "unknown"]
 TIE = "tie"
 _SIDES = {"A": 0, "B": 1, TIE: 2}
-_FEWEST_TIES = 3
 _BASELINE_WORDS = ("baseline", "heuristic", "length", "longest", "random", "first")
 """Words in the names of judges that are rules instead of models."""
 
@@ -309,12 +308,13 @@ def _slot_ties(rows: Sequence[PairEvaluation]) -> Flaw:
         return Flaw("slot-ties", "unknown", text, names, rate_of_halves)
     first = sum(row.verdict == row.first for row in with_winner)
     by_slot = sign_test(first, len(with_winner) - first)
-    is_rule = first in (0, len(with_winner)) and len(with_winner) >= _FEWEST_TIES
+    is_same_slot = first in (0, len(with_winner))
     text = (
         f"{plural(len(with_winner), 'evenly split panel')} with a winner, {first} of them the response in"
         f" the first slot (sign test p = {by_slot.p:.3f})."
     )
-    status: Status = "present" if is_rule or by_slot.p < 0.05 else "absent"
+    # A few ties that all go to one slot show no rule, and rule none out.
+    status: Status = "present" if by_slot.p < 0.05 else "unknown" if is_same_slot else "absent"
     return Flaw("slot-ties", status, text, tuple(row.row for row in with_winner), rate_of_halves)
 
 
