@@ -11,8 +11,10 @@ import pytest
 from clash.config import Limits, ModelRef
 from clash.errors import ConfigError, ProviderError
 from clash.providers import open_provider
-from clash.providers.base import Reply
+from clash.providers.base import Reply, Request
+from clash.providers.prices import worst_case
 from clash.providers.replicas import FIRST_REST_S, Replicas
+from clash.records import Turn
 from clash.secrets.destinations import Environ
 
 if TYPE_CHECKING:
@@ -154,6 +156,18 @@ def test_a_failure_of_the_question_rests_nobody(pool):
     errors = ask(pool, 6)
     assert {error.action for error in errors} == {"fail"}
     assert [machine.asked for machine in pool.machines] == [2, 2, 2]
+
+
+def test_servers_of_different_sellers_have_no_price_of_the_table():
+    groq, other = "https://api.groq.com/openai/v1", "https://api.fireworks.ai/inference/v1"
+    request = Request((Turn(role="user", content="x"),), max_tokens=100)
+    model = {"model": "compatible/llama-3.3-70b-versatile"}
+    alone = ModelRef.model_validate({**model, "base_url": groq})
+    assert worst_case(alone, request) is not None
+    twice = ModelRef.model_validate({**model, "base_urls": [groq, groq + "/"]})
+    assert worst_case(twice, request) == worst_case(alone, request)
+    mixed = ModelRef.model_validate({**model, "base_urls": [groq, other]})
+    assert worst_case(mixed, request) is None
 
 
 @pytest.mark.parametrize(

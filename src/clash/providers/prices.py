@@ -184,7 +184,7 @@ def _dearest(price: Decimal | TieredPrices | None, tokens: int) -> Decimal:
 
 def _prices(ref: ModelRef, batch: bool) -> Iterator[ModelPrice]:
     """The prices of now and of within the hour: some change on a date, some at an hour."""
-    entry = _entry(ref.name, *_where(ref))
+    entry = _listing(ref, ref.name)
     if entry is not None:
         now = datetime.now(UTC)
         context = _context(batch)
@@ -205,6 +205,16 @@ def _entry(
         return None
 
 
+def _listing(ref: ModelRef, name: str) -> tuple[Provider, ModelInfo] | None:
+    """The table's entry of a model; null where its servers belong to different sellers.
+
+    Nobody knows beforehand which of the servers will answer, and at whose price.
+    """
+    entries = [_entry(name, *_where(server)) for server in ref.servers]
+    sellers = {None if entry is None else entry[0].id for entry in entries}
+    return entries[0] if len(sellers) == 1 else None
+
+
 def _from_table(
     ref: ModelRef,
     name: str | None,
@@ -216,7 +226,7 @@ def _from_table(
 ) -> Decimal | None:
     from genai_prices import Usage
 
-    entry = None if name is None else _entry(name, *_where(ref))
+    entry = None if name is None else _listing(ref, name)
     if entry is None:
         return None
     provider, model = entry
