@@ -193,6 +193,20 @@ def test_a_model_plays_the_user_until_it_ends_the_conversation(lab: Lab) -> None
     assert "[user, turn 2] And in blue?" in shown
 
 
+def test_shards_with_simulated_users_are_merged_into_a_run_that_verifies(lab: Lab) -> None:
+    lab.server.answer = answers(lambda _: "Go on?")
+    lay(lab, "compatible/zeta", "compatible/yotta", user={"model": "openrouter/user", "turns": 2})
+    entries = [{"id": n, "prompt": f"{n} kettles?", "user": {"goal": GOAL}} for n in ("one", "two")]
+    lab.write("prompts.yaml", entries)
+    for number in (1, 2):
+        lab.judged(*WORDS, "--shard", f"{number}/2", run=f"s{number}")
+    assert lab.here("merge", "s1", "s2", "--run-id", "merged").code == 0
+    checked = lab.here("verify", "merged")
+    assert checked.code == 0, checked.out
+    lab.judged("--replay", "merged", run="again")
+    assert lab.here("verify", "again").code == 0
+
+
 def test_turns_are_played_in_batches_one_after_the_other(lab: Lab) -> None:
     lab.server.answer = answers()
     limits = {"batch_poll_s": 0.02}

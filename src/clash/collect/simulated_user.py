@@ -80,8 +80,8 @@ def _delimit(name: str, text: str, nonce: str) -> str:
     return f'<{name} nonce="{nonce}">\n{text}\n</{name} nonce="{nonce}">'
 
 
-def _nonce(plan: Plan, *parts: object) -> str:
+def _nonce(plan: Plan, item_id: str, *parts: object) -> str:
     """The code in the delimiters, which no candidate can know; the same on every resume."""
-    key = json.dumps(["user", *parts]).encode()
-    secret = (plan.secret or f"seed {plan.config.seed}").encode()
+    key = json.dumps(["user", item_id, *parts]).encode()
+    secret = (plan.secret_of(item_id) or f"seed {plan.config.seed}").encode()
     return hmac.new(secret, key, hashlib.sha256).hexdigest()[:12]
