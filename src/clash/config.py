@@ -7,6 +7,7 @@ models live in ``configs/``.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from operator import not_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeGuard, get_args
@@ -528,9 +529,11 @@ class JudgingConfig(Strict):
     def _check_labels(self) -> None:
         if not 2 <= len(self.labels) <= _MOST_LABELS:
             raise ValueError(f"mode: label needs 2 to {_MOST_LABELS} labels")
-        folded_labels = {name.strip().casefold() for name in self.labels}
-        if len(folded_labels) < len(self.labels) or "" in folded_labels:
-            raise ValueError("the labels have to differ in more than upper case and blanks")
+        looks = set(map(_look_of_label, self.labels))
+        if len(looks) < len(self.labels) or "" in looks:
+            raise ValueError(
+                "the labels have to differ in more than upper case, blanks and hidden characters"
+            )
         if self.passing is None:
             return
         names = self.passing if isinstance(self.passing, list) else [f"{self.passing:g}"]
@@ -584,6 +587,12 @@ class JudgingConfig(Strict):
             return None
         low, high = self.bounds
         return score if low <= score <= high else None
+
+
+def _look_of_label(label: str) -> str:
+    """What two labels that look alike have in common."""
+    words = unicodedata.normalize("NFKC", label).casefold().split()
+    return " ".join("".join(filter(str.isprintable, word)) for word in words)
 
 
 def label_name(value: object) -> str:
@@ -783,6 +792,8 @@ class Config(Strict):
             raise ValueError("a calibrator decides pairs; with judging.mode label or score: none")
         if judging.is_single and self.blinding.controls:
             raise ValueError("control items are pairs; with judging.mode label or score: none")
+        if judging.is_single and self.blinding.show_names:
+            raise ValueError("blinding.show_names is of runs that rank; leave it or judging out")
         return self
 
     @model_validator(mode="after")

@@ -87,6 +87,18 @@ def test_a_run_is_made_verified_repeated_and_gated(lab, judging):
     assert json.loads(gate.out)["rules"][-1]["rule"]["figure"] == "pass_rate"
 
 
+def test_what_compares_responses_refuses_the_run(lab):
+    write(lab, LABELS, TEXTS)
+    assert lab("eval", "texts.yaml", "--run-id", "one").code == 0
+    for words in ("explain", "review", "choose", "variance", "favouritism", "power --from"):
+        done = lab(*words.split(), "one")
+        assert (done.code, "judges each text by itself" in done.err) == (2, True), (words, done)
+    assert lab("eval", "texts.yaml", "--until", "ci<0.1", "--run-id", "two").code == 2
+    write(lab, LABELS, TEXTS, blinding={"show_names": True})
+    assert "show_names" in lab("eval", "texts.yaml", "--run-id", "two").err
+    assert [path.name for path in (lab.path / "runs").iterdir()] == ["one"]
+
+
 def test_validate_holds_the_panel_against_the_labels_and_counts_misses(lab):
     write(lab, LABELS, TEXTS)
     done = lab("validate", "texts.yaml", "--run-id", "held")
@@ -110,6 +122,7 @@ def test_a_prompt_without_a_response_is_the_text(lab):
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
+        ({"id": "q", "prompt": "Why?", "responses": {"prompt": "So."}}, "another name"),
         ({"prompt": "p", "response": "r", "label": "maybe"}, "which no judge can give"),
         ({"prompt": "p", "responses": {"a": "x", "b": "y"}, "label": "relevant"}, "and one label"),
         ({"prompt": "p", "responses": {"a": "x"}, "labels": {"b": "relevant"}}, "has no text"),

@@ -310,13 +310,17 @@ def _with_prompts_as_texts(prompts: Prompts) -> Prompts:
         Response(
             item_id=item.item_id,
             candidate=PROMPT,
-            text="\n\n".join(turn.content for turn in item.turns),
+            text=_prompt_text(item),
             source="injected",
         )
         for item in prompts.items
         if item.item_id not in item_ids
     ]
     return replace(prompts, responses=(*prompts.responses, *texts)) if texts else prompts
+
+
+def _prompt_text(item: Item) -> str:
+    return "\n\n".join(turn.content for turn in item.turns)
 
 
 def self_votes(plan: Plan) -> list[str]:
@@ -587,8 +591,11 @@ def _check(plan: Plan, prompts: Prompts) -> None:
     _check_fallbacks(plan)
     models = {candidate.id for candidate in plan.candidates}
     injected_candidates: dict[str, set[str]] = {item.item_id: set() for item in plan.items}
+    prompt_texts: dict[str, str | None] = {}
     for response in plan.responses:
         injected_candidates[response.item_id].add(response.candidate)
+        if response.candidate == PROMPT:
+            prompt_texts[response.item_id] = response.text
     generated_items = {item.item_id for item, _ in plan.missing()}
     for item in plan.items:
         if item.item_id in generated_items:
@@ -600,6 +607,15 @@ def _check(plan: Plan, prompts: Prompts) -> None:
                     "control items are pairs of responses, and this run judges each text by itself",
                     field="judging",
                     hint="leave judging out of the configuration of `clash redteam`",
+                )
+            prompt_text = _prompt_text(item)
+            if PROMPT in models or prompt_texts.get(item.item_id, prompt_text) != prompt_text:
+                raise InputError(
+                    f"item {item.item_id!r} has a candidate called {PROMPT!r}, which is the name of"
+                    " the prompt where that is the text to judge",
+                    path=prompts.path,
+                    field="responses",
+                    hint="give the candidate another name",
                 )
             _check_text_labels(item, candidates, plan.config.judging, prompts)
             continue

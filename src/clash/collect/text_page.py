@@ -194,12 +194,16 @@ def _label(value: Any, judging: JudgingConfig, repairs: list[str]) -> str:  # no
     if isinstance(value, str):
         if value in judging.labels:
             return value
-        spellings = {name.strip().casefold(): name for name in judging.labels}
-        name = spellings.get(value.strip().strip("`\"'").casefold())
-        if name is not None:
-            note(repairs, f"{value.strip()[:40]!r} read as {name}")
-            return name
+        bare = _bare(value)
+        names = [name for name in judging.labels if _bare(defuse_delimiters(name)) == bare]
+        if len(names) == 1:
+            note(repairs, f"{value.strip()[:40]!r} read as {names[0]}")
+            return names[0]
     raise Unreadable(f"the label is {json.dumps(value)[:40]}, which is not one of those listed")
+
+
+def _bare(label: str) -> str:
+    return label.strip().strip("`\"'").casefold()
 
 
 def _score(value: Any, judging: JudgingConfig, repairs: list[str]) -> int:  # noqa: ANN401 - any JSON

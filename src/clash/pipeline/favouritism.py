@@ -14,6 +14,7 @@ from clash.pipeline.rerun import Rerun, RerunOptions, keeping, plan_rerun
 from clash.pipeline.sequential_run import resume_run
 from clash.store import layout
 from clash.store.folder import RunFolder
+from clash.votes.from_run import require_rankings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,9 @@ def unblinded_arm(parent: RunFolder) -> RunFolder:
 
     Raises:
         ConfigError: the run is itself not blind.
+        InputError: the run judges each text by itself.
     """
+    require_rankings(parent.manifest(), "clash favouritism")
     if parent.manifest().config.get("blinding", {}).get("show_names"):
         raise ConfigError(
             f"the judges of {parent.path.name} were told the names",
