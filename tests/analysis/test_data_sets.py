@@ -92,6 +92,8 @@ def test_tags_take_one_run_apart():
     assert ComparisonView.of(comparison).rows == ()
     with pytest.raises(StatisticsError, match="is one data set"):
         of(data, rule=DataSetRule(("easy",)))
+    with pytest.raises(StatisticsError, match="fewer than two tags match"):
+        of(data, run(8, 10, prefix="b"), rule=DataSetRule(("none",)))
 
 
 def test_agreement_falls_along_the_gradient():

@@ -130,6 +130,14 @@ def test_generations_draw_responses_anew_for_all_arms_of_a_level(lab):
     assert parts["shuffle"]["change"]["estimate"] == 0
 
 
+def test_a_study_of_one_prompt_is_refused_before_it_is_paid_for(study):
+    sent = study.server.count()
+    done = study.here("variance", "run", "--items", "1", "--max-cost", "5", "--yes")
+    assert done.code == 2
+    assert "--items" in done.err
+    assert study.server.count() == sent
+
+
 def test_a_rerun_keeps_what_it_is_told_to(study):
     before = study.server.count(model="own")
     assert study.here("rerun", "run", "--keep", "criteria,shuffle", "--yes").code == 0

@@ -231,7 +231,21 @@ def open_study(source: str, out: Path, changes: Mapping[str, Any], options: RunO
             field="--rubrics, --shuffles, --samples",
             hint="2 levels of each factor that matters to you",
         )
-    return Study(parent, path, design)
+    study = Study(parent, path, design)
+    _check_items(study)
+    return study
+
+
+def _check_items(study: Study) -> None:
+    """Refuse a study of one prompt before it is paid for."""
+    ids = study.items
+    items = [item for item in study.parent.items() if not item.control]
+    if len({item.cluster for item in items if ids is None or item.item_id in ids}) < 2:
+        raise ConfigError(
+            "what differs between prompts takes two of them at least",
+            field="RUN" if ids is None else "--items",
+            hint="name a run of more prompts" if ids is None else "a larger number, or all",
+        )
 
 
 def _file(path: Path) -> Path:

@@ -49,9 +49,9 @@ def _flaws(audit: PublishedAudit) -> Table:
         for flaw in audit.flaws
     ]
     notes = [
-        f"published: {audit.basis}, {audit.published_headline.n:.0f} records as if independent; corrected: each"
-        f" pair once, its last evaluation, a split panel worth half, a failure a miss,"
-        f" {audit.corrected_headline.n:.0f} pairs, 95% interval clustered by question",
+        f"published: {audit.basis}, {plural(round(audit.published_headline.n), 'record')} as if"
+        " independent; corrected: each pair once, its last evaluation, a split panel worth half, a"
+        f" failure a miss, {plural(round(audit.corrected_headline.n), 'pair')}, 95% interval clustered by question",
         f"kappa of the corrected verdicts {estimate(audit.kappa.interval)}"
         + ("" if audit.published_kappa is None else f", published {audit.published_kappa:.3f}"),
     ]
@@ -75,7 +75,7 @@ def _baselines(audit: PublishedAudit) -> Table:
         ["rule", "agreement", "evaluation less this", "p"],
         rows,
         frozenset({1, 2, 3}),
-        ["on the corrected pairs; paired t, clustered"],
+        ["on the corrected pairs, where the best judge was chosen too; paired t, clustered"],
     )
 
 

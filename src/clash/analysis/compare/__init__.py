@@ -112,7 +112,7 @@ def compare(
         rule: how data sets are told apart; by default each run is one.
 
     Raises:
-        StatisticsError: fewer than two runs, or one run that is one data set.
+        StatisticsError: fewer than two runs, or tags that leave fewer than two data sets.
         InputError: a run judges each text by itself.
     """
     for run in runs:
@@ -124,9 +124,10 @@ def compare(
     names = [run.manifest.run for run in runs] if names is None else names
     named_runs = list(zip(names, runs, strict=True))
     across = across_data_sets(named_runs, rule)
-    if len(runs) < 2 and across is None:
+    if across is None and rule.tags:
+        subject = f"{names[0]} is" if len(runs) < 2 else "these runs are"
         raise StatisticsError(
-            f"{names[0]} is one data set: fewer than two tags match"
+            f"{subject} one data set: fewer than two tags match"
             "\n  fix: name another run, or see the tags of its items in items.jsonl"
         )
     comparison = RunComparison(

@@ -39,7 +39,8 @@ class DataSetLine:
         questions: clusters of the items.
         split: share of the verdicts that were not unanimous.
         concordance: null without labels.
-        difficulty: as it was stated; by default the estimate of ``split``, null for one judge.
+        difficulty: as it was stated; by default the estimate of ``split``, null for one judge and
+            where there is no verdict.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"n_items": "items"}
@@ -223,7 +224,7 @@ def _tag(item: Item, patterns: Sequence[str]) -> str | None:
 def _line(name: str, run: str, tag: str | None, part: RunData, rule: DataSetRule) -> DataSetLine:
     cases = labelled_cases(part)
     split = None
-    if len(part.rules.voting) > 1:
+    if len(part.rules.voting) > 1 and part.verdicts:
         rate = unanimity(part).rate
         split = replace(rate, estimate=1 - rate.estimate, low=1 - rate.high, high=1 - rate.low)
     difficulty = None if split is None else split.estimate
