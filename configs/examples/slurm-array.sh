@@ -11,7 +11,7 @@
 set -euo pipefail
 
 shard=$SLURM_ARRAY_TASK_ID
-shards=$SLURM_ARRAY_TASK_COUNT
+shards=${SHARDS:-8}  # as many as --array has; a task submitted again alone (--array=3) keeps them
 run=night-$shard-of-$shards
 
 if [ -e "runs/$run/manifest.json" ]; then

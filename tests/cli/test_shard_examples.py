@@ -73,7 +73,7 @@ def closing_line(text: str) -> str:
 
 def test_the_slurm_array_judges_and_merges(folder):
     text = (EXAMPLES / "slurm-array.sh").read_text()
-    tasks = [{"SLURM_ARRAY_TASK_ID": n, "SLURM_ARRAY_TASK_COUNT": 2} for n in (1, 2)]
+    tasks = [{"SLURM_ARRAY_TASK_ID": n, "SHARDS": 2} for n in (1, 2)]
     finish(folder, text, tasks, closing_line(text))
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from clash.store import chain
+from clash.store.chain import ChainedJournal
 from clash.store.manifest import digest, manifest_text, seal_file
 from e2e.lab import PRICE, Folder, Lab
 
@@ -164,6 +166,16 @@ def unfinished(lab: Lab) -> None:
     (folder / "manifest.json").write_text(manifest_text({**manifest, "seal": None}))
 
 
+def foreign_call(lab: Lab) -> None:
+    """A call that another shard made, beside those of this one."""
+    folder = copied(lab)
+    journal = ChainedJournal(folder / "calls.jsonl")
+    with (lab.folder("s1").path / "calls.jsonl").open("rb") as calls:
+        journal.append_line(chain.unlinked(calls.readline()))
+    journal.close()
+    reseal(folder, chain=chain.head(folder / "calls.jsonl"))
+
+
 def other_number(lab: Lab) -> None:
     folder = copied(lab)
     shard = json.loads((folder / "manifest.json").read_text())["shard"]
@@ -189,6 +201,7 @@ def countless(lab: Lab) -> None:
         (sealed_judgment, 5, r"copy: .* has another weight than follows.*\nfix: restore"),
         (unfinished, 2, r"copy: the run has not ended\nfix: clash resume runs/copy"),
         (countless, 2, r"copy/manifest.json: is not a manifest"),
+        (foreign_call, 5, r"copy: has a call about 'q0', which is no item of this shard\nfix: res"),
         (other_number, 2, r"manifest.json: shard: there is no shard 9 of 3"),
     ],
 )

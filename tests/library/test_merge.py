@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import clash
-from clash.errors import ConfigError
+from clash.errors import ConfigError, RunFolderError
 
 PROMPTS = [
     {"id": f"q{n}", "prompt": f"Say {n}.", "responses": {"a": f"It is {n}.", "b": "No." * n}}
@@ -22,6 +22,11 @@ def test_merged_shards_have_the_verdicts_of_the_whole(tmp_path):
     assert whole.folder.manifest().notes == []
     one = clash.evaluate(PROMPTS, **arguments)
     assert whole.verdicts.to_dict() == one.verdicts.to_dict()
+
+
+def test_no_shards_are_no_run(tmp_path):
+    with pytest.raises(RunFolderError, match="no shard was given"):
+        clash.merge([], out=tmp_path)
 
 
 def test_a_shard_has_no_stopping_rule(tmp_path):

@@ -52,6 +52,8 @@ def merge(
         RunFolderError: a shard is missing, given twice, of another run, or not finished.
         AuditFailed: a shard was changed after it was sealed.
     """
+    if not folders:
+        raise RunFolderError("no shard was given\n  fix: name the folder of every shard")
     _check_set(folders)
     group = RunGroup.of(folders)
     for folder in group.folders:
@@ -130,11 +132,27 @@ def _check_shard(folder: RunFolder) -> None:
                 "\n  fix: restore the shard from a copy, or make it again;"
                 f" `clash verify {folder.path}` shows every check"
             )
+    _check_calls(folder)
     n_open = sum(1 for _ in _open_work(folder))
     if n_open:
         raise RunFolderError(
             f"{folder.path}: {plural(n_open, 'answer')} missing\n  fix: clash resume {folder.path}"
         )
+
+
+def _check_calls(folder: RunFolder) -> None:
+    """Refuse calls about items of other shards: they would stand beside the calls of those.
+
+    Raises:
+        AuditFailed: names an item.
+    """
+    item_ids = {item.item_id for item in folder.items()}
+    for call in folder.call_summaries():
+        if call.item_id not in item_ids:
+            raise AuditFailed(
+                f"{folder.path}: has a call about {call.item_id!r}, which is no item of this shard"
+                "\n  fix: restore the shard from a copy, or make it again"
+            )
 
 
 def _open_work(folder: RunFolder) -> Iterator[object]:

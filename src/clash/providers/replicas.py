@@ -133,12 +133,12 @@ class Replicas:
             server.failures += 1
             pause = min(LONGEST_REST_S, FIRST_REST_S * 2 ** (server.failures - 1))
             server.rests_until = now + max(pause, error.retry_after or 0.0)
-        others = [other for other in self._servers if other is not server]
-        willing = [other for other in others if not other.refuses]
-        if any(other.is_ready(now) for other in others):
+        peers = [peer for peer in self._servers if peer is not server]
+        willing = [peer for peer in peers if not peer.refuses]
+        if any(peer.is_ready(now) for peer in peers):
             error.action, error.retry_after = "retry", 0.0
         elif willing:
-            wait = max(0.0, min(other.rests_until for other in willing) - now)
+            wait = max(0.0, min(peer.rests_until for peer in willing) - now)
             if error.action == "stop":
                 error.action, error.retry_after = "retry", wait
             elif error.retry_after is not None:

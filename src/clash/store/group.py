@@ -251,7 +251,7 @@ class RunGroup(RunFolder):
         """Refuse runs that share items.
 
         Raises:
-            RunFolderError: two do, or one has records of items that it lacks.
+            RunFolderError: two do; the message names the second and the item.
         """
         owners: dict[str, RunFolder] = {}
         for folder in self.folders:
