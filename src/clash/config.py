@@ -886,6 +886,8 @@ class PromptEntry(Strict):
             last_turn = self.messages and self.messages[-1]
             if not last_turn or last_turn.role != "user" or not last_turn.content.strip():
                 raise ValueError("messages must end with a user message that is not empty")
+            if not all(turn.content.strip() for turn in self.messages if turn.role == "user"):
+                raise ValueError("a user message is empty")
         if self.response is not None and self.responses:
             raise ValueError("expected either response or responses")
         if not (info.context or {}).get(SINGLE):

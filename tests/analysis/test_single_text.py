@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from clash.analysis.single_text import mean_score
+from clash.analysis.single_text import TextContrast, mean_score
+from clash.analysis.single_text.decision import decision_on_texts
 from clash.analysis.single_text.people import paired_gap
 from clash.analysis.single_text.verdicts import decide_texts, weighted_median
 from clash.analysis.verdicts import VerdictRules
 from clash.config import JudgingConfig
+from clash.stats.intervals import Interval
 from clash.votes.from_run import Panelist
 from clash.votes.text_votes import TextVotes
 
@@ -127,8 +130,35 @@ def test_intervals_stay_on_the_scale_and_never_have_no_width():
 
 
 def test_two_sources_with_the_same_difference_prove_nothing():
-    gap, p = paired_gap(np.ones(4), np.zeros(4), np.array([0, 0, 1, 1]), widest=1.0)
-    assert (gap.estimate, gap.low, gap.high, p) == (1.0, -1.0, 1.0, 0.5)
+    for worth, widest in ((1.0, 1.0), (3.0, 4.0)):
+        gap, p = paired_gap(np.full(4, worth), np.zeros(4), np.array([0, 0, 1, 1]), widest=widest)
+        assert (gap.estimate, p) == (worth, 0.5)
+        assert -widest <= gap.low < 0 < gap.high <= widest
+
+
+def test_a_leader_that_is_behind_on_shared_items_is_no_winner():
+    """``a`` has the best scores over all its texts and beats ``b``; where ``c`` answered too, it wins."""
+
+    def of(name, score):
+        return SimpleNamespace(
+            candidate=name, pass_rate=None, score=SimpleNamespace(estimate=score), shares={}
+        )
+
+    def pair(second, gap, p):
+        interval = Interval(gap, gap - 0.1, gap + 0.1, 0.95, 30, 30, "t")
+        return TextContrast("a", second, 30, "score", interval, p, p)
+
+    contrasts = [pair("b", 0.5, 0.04), pair("c", -0.5, 0.001)]
+    decision = decision_on_texts(
+        SimpleNamespace(
+            n_decided=90,
+            contrasts=contrasts,
+            candidates=[of("a", 4.0), of("b", 3.0), of("c", 3.5)],
+            labels=[],
+        )
+    )
+    assert (decision.status, decision.winner) == ("tied", None)
+    assert "c on the items that both have" in decision.sentence
 
 
 def test_the_mean_score_is_covered_as_often_as_it_says():

@@ -262,6 +262,7 @@ def test_imported_conversations_are_judged_turn_by_turn(lab: Lab) -> None:
     ("entry", "message"),
     [
         ({"turns": ["One?", " "]}, "turns must be user messages"),
+        ({"messages": [{"role": "user", "content": text} for text in ("", "Two?")]}, "is empty"),
         ({"turns": ["One?", "Two?"], "responses": {"a": ["x"], "b": ["x", "y"]}}, "1 answer to 2"),
         ({"prompt": "One?", "user": {"turns": 3}}, "without a goal"),
         ({"prompt": "One?", "user": {"goal": "g"}}, "without a model"),

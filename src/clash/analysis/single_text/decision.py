@@ -40,7 +40,10 @@ def decision_on_texts(findings: TextFindings) -> Decision:
         return Decision(
             "decided", None, None, None, None, None, _summary(findings, findings.groups[0])
         )
-    closest = max(against, key=lambda c: (c.p_holm, -c.difference.estimate))
+    # Over all its texts a candidate may lead one that is ahead on the items that both have.
+    closest = max(
+        against, key=lambda c: (c.difference.estimate <= 0, c.p_holm, -c.difference.estimate)
+    )
     status: Literal["decided", "leading", "tied"]
     is_ahead = closest.difference.estimate > 0
     verb = _MEASURES[closest.measure].format(f'"{findings.labels[0]}"' if findings.labels else "")
@@ -51,6 +54,12 @@ def decision_on_texts(findings: TextFindings) -> Decision:
     elif is_ahead:
         sentence = f"No clear difference: {closest.first} leads {closest.second}, {gap}."
         status = "leading"
+    elif closest.difference.estimate < 0 and closest.p_holm <= ALPHA:
+        sentence = (
+            f"No decision: {closest.first} leads over all its texts, {closest.second} on the items"
+            f" that both have ({gap})."
+        )
+        status = "tied"
     else:
         sentence = f"No clear difference between {closest.first} and {closest.second} ({gap})."
         status = "tied"

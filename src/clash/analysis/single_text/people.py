@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -13,7 +13,7 @@ from clash.analysis.concordance.cases import CaseRate, rate
 from clash.config import PROMPT
 from clash.errors import StatisticsError
 from clash.stats.agreement import Kappa, cohen_kappa
-from clash.stats.hypothesis_tests import paired_difference, sign_flip_test
+from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.intervals import Interval, mean_clustered, wilson_clustered
 from clash.stats.selection.ppi import powered_mean, powered_proportion
 
@@ -243,15 +243,11 @@ def paired_gap(
 ) -> tuple[Interval, float]:
     """The mean of first less second, and the p value of no difference, clustered by source.
 
-    Where every source has the same difference, the t test knows no error and would be certain of
-    two sources: then the interval is the widest there can be, and p that of the exact sign-flip test.
+    Where every source has the same difference, the interval still has a length, and p is that of all
+    signs alike.
     """
     gap = paired_difference(first, second, groups)
-    interval = gap.difference.within(-widest, widest)
-    if interval.estimate == 0 or interval.half_width > 0:
-        return interval, gap.test.p
-    test = sign_flip_test(first, second, groups, np.random.default_rng(0))
-    return replace(interval, low=-widest, high=widest), test.p
+    return gap.difference.within(-widest, widest), gap.test.p
 
 
 def to_whole(scores: Floats) -> Floats:
