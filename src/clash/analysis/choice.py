@@ -291,9 +291,9 @@ class _Economics:
         rows = np.flatnonzero(~np.isnan(self.latency[:, k]))
         if len(np.unique(self.clusters[rows])) < 2:
             return None
-        kept = wilson_clustered((self.latency[rows, k] <= limit).astype(float), self.clusters[rows])
-        n_kept = kept.estimate * kept.n_effective
-        return float(1 - betainc(n_kept + 0.5, kept.n_effective - n_kept + 0.5, quantile))
+        rate = wilson_clustered((self.latency[rows, k] <= limit).astype(float), self.clusters[rows])
+        n_kept = rate.estimate * rate.n_effective
+        return float(1 - betainc(n_kept + 0.5, rate.n_effective - n_kept + 0.5, quantile))
 
 
 @dataclass(frozen=True)
@@ -363,11 +363,11 @@ class _Chooser:
         table = regrets(worth, [self._column(option.candidate) for option in within])
         front = self.draws.front()
         options = [self._with_draws(option, table, front) for option in bare]
-        chosen = max(within, key=self._worth, default=None)
+        pick = max(within, key=self._worth, default=None)
         best = max(bare, key=self._worth)
-        elsewhere = chosen is not None and best.candidate != chosen.candidate
+        elsewhere = pick is not None and best.candidate != pick.candidate
         return Choice(
-            candidate=None if chosen is None else chosen.candidate,
+            candidate=None if pick is None else pick.candidate,
             limits=limits,
             by=self.quality.by,
             n_items=len(self.run.items),
@@ -375,7 +375,7 @@ class _Chooser:
             labels_unused=self.quality.labels_unused,
             options=options,
             unknown=unknown,
-            questions=[] if chosen is None else self._questions(chosen, bare),
+            questions=[] if pick is None else self._questions(pick, bare),
             without_limits=best.candidate if elsewhere else None,
             draws=DRAWS,
             seed=self.seed,
@@ -390,14 +390,14 @@ class _Chooser:
         cost = self.economics.mean_cost(k)
         latency = self.economics.latency_at(k, limits.quantile, self.draws.latency)
         given_price, given_time = name in limits.prices, name in limits.latencies
-        kept = [
+        answers = [
             (None if figure is None else figure.estimate <= limit)
             for figure, limit in ((cost, limits.cost_usd), (latency, limits.latency_s))
             if limit is not None
         ]
         if limits.worth_usd is not None and cost is None:
-            kept.append(None)
-        is_within = False if False in kept else None if None in kept else True
+            answers.append(None)
+        is_within = False if False in answers else None if None in answers else True
         return ChoiceOption(
             candidate=name,
             win_rate=self.quality.rates[name],
@@ -447,17 +447,17 @@ class _Chooser:
         return self.draws.quality if worth is None else worth * self.draws.quality - self.draws.cost
 
     def _questions(
-        self, chosen: ChoiceOption, options: Sequence[ChoiceOption]
+        self, pick: ChoiceOption, options: Sequence[ChoiceOption]
     ) -> list[PriceQuestion]:
         """The chosen candidate beside each other that it met and whose price is known."""
-        questions = [self._question(chosen, rival) for rival in options if rival is not chosen]
+        questions = [self._question(pick, rival) for rival in options if rival is not pick]
         return [question for question in questions if question is not None]
 
-    def _question(self, chosen: ChoiceOption, rival: ChoiceOption) -> PriceQuestion | None:
-        if chosen.cost_usd is None or rival.cost_usd is None:
+    def _question(self, pick: ChoiceOption, rival: ChoiceOption) -> PriceQuestion | None:
+        if pick.cost_usd is None or rival.cost_usd is None:
             return None
-        extra = chosen.cost_usd.estimate - rival.cost_usd.estimate
-        dearer, cheaper = (chosen, rival) if extra >= 0 else (rival, chosen)
+        extra = pick.cost_usd.estimate - rival.cost_usd.estimate
+        dearer, cheaper = (pick, rival) if extra >= 0 else (rival, pick)
         a, b = self._column(dearer.candidate), self._column(cheaper.candidate)
         share = self._preferred(a, b)
         if share is None or not abs(extra) > 0:

@@ -216,12 +216,12 @@ def _progress(unit: str, total: int, *, quiet: bool) -> Any:  # noqa: ANN401 - a
 
     @contextmanager
     def bar() -> Iterator[Callable[[int], None]]:
-        if quiet:
+        from clash.cli.common import stderr
+
+        if quiet or not stderr().is_terminal:
             yield lambda _n: None
             return
         from rich.progress import Progress
-
-        from clash.cli.common import stderr
 
         with Progress(console=stderr(), transient=True) as progress:
             task = progress.add_task(unit, total=total)

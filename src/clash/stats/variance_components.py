@@ -414,8 +414,8 @@ def _without_spread(
         share = wilson_clustered(np.zeros(len(means)), codes, level).high
         furthest = max(means[0], 1 - means[0])
         is_at_end = furthest >= 1 - _ROUNDING
-        others = share if share >= 0.5 or not is_at_end else share * (1 - share)
-        return 0.0, min(_MOST, max(estimate, float(others * furthest**2)))
+        spread = share if share >= 0.5 or not is_at_end else share * (1 - share)
+        return 0.0, min(_MOST, max(estimate, float(spread * furthest**2)))
     half = wilson_clustered((means > means.mean()).astype(float), codes, level)
     return estimate * min(1.0, 4 * half.low * (1 - half.low)), _MOST
 

@@ -181,14 +181,14 @@ def across_data_sets(
     if len(parts) < 2:
         return None
     lines = [line for line, _ in parts]
-    labelled = [line for line in lines if line.concordance is not None]
+    with_labels = [line for line in lines if line.concordance is not None]
     return AcrossDataSets(
         lines,
         n_repeated,
         n_untagged,
-        _pooled([line.concordance.interval for line in labelled if line.concordance]),
+        _pooled([line.concordance.interval for line in with_labels if line.concordance]),
         _duels(parts),
-        _gradient(labelled, is_stated=bool(rule.difficulty)),
+        _gradient(with_labels, is_stated=bool(rule.difficulty)),
     )
 
 
@@ -294,10 +294,10 @@ def _complement(share: Interval) -> Interval:
     return replace(share, estimate=1 - share.estimate, low=1 - share.high, high=1 - share.low)
 
 
-def _gradient(labelled: Sequence[DataSetLine], *, is_stated: bool) -> Gradient | None:
+def _gradient(lines: Sequence[DataSetLine], *, is_stated: bool) -> Gradient | None:
     rows = [
         (line.name, line.difficulty, line.concordance.interval)
-        for line in labelled
+        for line in lines
         if line.difficulty is not None and line.concordance is not None
     ]
     rows.sort(key=lambda row: row[1])
@@ -312,8 +312,8 @@ def _gradient(labelled: Sequence[DataSetLine], *, is_stated: bool) -> Gradient |
     if fit.slope is None:
         return Gradient(measure, rows, [], None, None)
     grid = np.linspace(x[0], x[-1], _LINE)
-    fitted = sigmoid(fit.mean.estimate + fit.slope.estimate * (grid - x.mean()))
-    curve = list(zip(grid.tolist(), fitted.tolist(), strict=True))
+    agreement = sigmoid(fit.mean.estimate + fit.slope.estimate * (grid - x.mean()))
+    curve = list(zip(grid.tolist(), agreement.tolist(), strict=True))
     return Gradient(measure, rows, curve, fit.slope, fit.slope_test)
 
 
