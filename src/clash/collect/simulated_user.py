@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 END = "[END]"
 """What a simulated user says when it has no more to say."""
 USER_TOKENS = 1024
-_END_LINE = re.compile(r"[*_`\s]{0,9}\[END\][*_`.\s]{0,9}", re.IGNORECASE)
+_END_LINE = re.compile(r"[*_`\"'“”\s]{0,9}\[END\][*_`.\"'“”\s]{0,9}", re.IGNORECASE)
 
 
 def user_request(
