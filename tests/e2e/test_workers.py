@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import random
 import signal
 from pathlib import Path
@@ -11,7 +12,9 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from clash.config import Limits
+from clash.config import Limits, ModelRef
+from clash.providers import worker_process
+from clash.providers.base import Reply
 from clash.providers.workers import WorkerPool
 from e2e.lab import PRICE, Folder, Lab
 from wire import faults
@@ -118,6 +121,28 @@ def test_no_attempt_goes_to_a_worker_that_ended_while_another_started(monkeypatc
     monkeypatch.setattr(pool, "_start_worker", start)
     assert anyio.run(pool.worker) is handles[1]
     assert len(handles) == 3
+
+
+def test_an_answer_that_no_worker_can_send_on_is_a_failed_attempt(monkeypatch):
+    """A server nests its answer as deeply as a parser reads, and pickling reads less deeply."""
+    nested: list[object] = []
+    for _ in range(100_000):
+        nested = [nested]
+
+    async def complete(_):
+        return Reply(text="x", outcome="ok", request={}, response=nested)
+
+    provider = SimpleNamespace(complete=complete)
+    monkeypatch.setattr("clash.providers.open_provider", lambda *_, **__: provider)
+    sent: list[bytes] = []
+    worker = worker_process._Worker(
+        worker_process.Settings({}, Limits()), SimpleNamespace(write=sent.append)
+    )
+    attempt = worker_process.Attempt(7, 0, ModelRef(model="compatible/x"), None)
+    anyio.run(worker.run, attempt)
+    outcome = pickle.loads(sent[0][worker_process.HEAD.size :])
+    assert outcome.number == 7
+    assert outcome.failure[1]["error_class"] == "bad_payload"
 
 
 def is_worker(pid: int) -> bool:

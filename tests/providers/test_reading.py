@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import example, given, settings
@@ -301,3 +302,10 @@ def test_a_streamed_tool_call_that_names_a_key_twice_is_left_as_it_is():
     ):
         stream.feed(event)
     assert Messages().read(stream.result()).text == twice
+
+
+@pytest.mark.parametrize("depth", [600, 900, 5000])
+def test_a_deep_answer_with_a_lone_surrogate_is_read_or_no_payload(depth):
+    data = b'{"a":"\\ud800","x":' + b"[" * depth + b"]" * depth + b"}"
+    with suppress(NotPayload):
+        assert decode(data)["a"] == "\ufffd"

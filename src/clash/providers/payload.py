@@ -44,11 +44,12 @@ def decode(data: bytes) -> dict[str, Any]:
         raise NotPayload("the answer is empty")
     try:
         value = json.loads(data, parse_constant=_no_number, parse_float=_finite)
+        value = clean(value) if b"\\ud" in data.lower() else value
     except (ValueError, RecursionError):
         raise NotPayload(f"the answer is not JSON: {preview(data)!r}") from None
     if not isinstance(value, dict):
         raise NotPayload(f"the answer is not a JSON object: {preview(data)!r}")
-    return clean(value) if b"\\ud" in data.lower() else value
+    return value
 
 
 def preview(data: bytes, size: int = 200) -> str:

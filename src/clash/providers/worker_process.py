@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from clash.config import Limits, ModelRef
     from clash.providers.base import Provider, Reply, Request
 
+_TOO_DEEP: tuple[str, dict[str, Any]] = (
+    "the answer is nested too deeply to be sent on",
+    {"error_class": "bad_payload", "action": "fail", "maybe_billed": True},
+)
 HEAD = struct.Struct(">I")
 """Before each message: its length in bytes."""
 
@@ -97,6 +101,8 @@ class _Worker:
         """Make an attempt and send how it ended."""
         try:
             message = pack(await self._outcome(attempt))
+        except RecursionError:
+            message = pack(AttemptOutcome(attempt.number, failure=_TOO_DEEP))
         except BaseException:  # noqa: BLE001 - the broker raises it where the run can end
             message = pack(AttemptOutcome(attempt.number, bug=traceback.format_exc()))
         self._writer.write(message)
