@@ -18,7 +18,7 @@ from clash.errors import ConfigError
 from clash.records import Item, Verdict
 from clash.votes.from_run import BlindingIndex, unblind_rankings
 
-METHODS = tuple(name for name in get_args(VerdictMethod) if name != "borda")
+METHODS = tuple(name for name in get_args(VerdictMethod) if name not in ("borda", "mean", "median"))
 JUDGES = {"a": 0.92, "b": 0.75, "c": 0.7, "d": 0.65, "e": 0.65}
 SWAP = {"ada": "bob", "bob": "ada"}
 

@@ -55,7 +55,8 @@ def test_what_is_written_works_with_the_keys_that_are_there(
     assert bool(told["missing_keys"]) == (not keys)
     assert run(["eval", "--dry-run"]) == 0
     shown = capsys.readouterr()
-    assert "3 answers" in shown.out  # of each: the fourth prompt has their responses
+    # Of each: two prompts, one of two turns, and one more; the last has their responses.
+    assert "5 answers" in shown.out
     assert "has responses to" not in shown.err  # no candidate that nobody writes for
     assert "votes on its own" not in shown.err
     assert "price unknown" not in shown.out or words

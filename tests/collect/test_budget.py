@@ -122,7 +122,8 @@ def test_every_attempt_that_a_kill_cut_short_counts_as_spent_and_keeps_its_numbe
             )
         )
         writer.append(Reservation(call_id="d", attempt=1, usd=0.5))
-        plan = SimpleNamespace(config=Config.model_validate({"limits": {"max_cost": 2}}))
+        config = Config.model_validate({"limits": {"max_cost": 2}})
+        plan = SimpleNamespace(config=config, max_cost=Decimal(2))
         past = _read_history(plan, writer)
     assert past.budget.limit == 2
     assert past.budget.spent_usd == Decimal("0.25") * 2 + Decimal("0.125") + Decimal("0.5")
@@ -169,7 +170,8 @@ def test_what_is_in_a_batch_that_goes_on_is_set_aside_and_not_lost(tmp_path):
             writer.append(Reservation(call_id=call, attempt=1, usd=0.5))
         for call in "cf":
             writer.append(answered(call))
-        plan = SimpleNamespace(config=Config.model_validate({"limits": {"max_cost": 2}}))
+        config = Config.model_validate({"limits": {"max_cost": 2}})
+        plan = SimpleNamespace(config=config, max_cost=Decimal(2))
         past = _read_history(plan, writer)
         states = {batch.batch: batch.state for batch in writer.batches()}
     assert past.budget.reserved_usd == Decimal("0.5") * 2

@@ -128,16 +128,24 @@ def _paired_changes(
     if truth == baseline.truth and truth.keys() == set(item_ids):
         scores["concordance"] = lambda verdict: float(matches(verdict, truth[verdict.item_id]))
     return {
-        name: Figure.of(
-            paired_difference(
-                [score(now[item]) for item in item_ids],
-                [score(before[item]) for item in item_ids],
-                groups,
-            ).difference
+        name: _difference(
+            [score(now[item]) for item in item_ids],
+            [score(before[item]) for item in item_ids],
+            groups,
         )
         for name, score in scores.items()
         if name in changes
     }
+
+
+def _difference(now: Sequence[float], before: Sequence[float], groups: Sequence[object]) -> Figure:
+    """The mean change on the same items.
+
+    Exactly 0 where no item has changed: a run that was replayed has not dropped, on however few.
+    """
+    if now == before:
+        return Figure(0.0, 0.0, 0.0)
+    return Figure.of(paired_difference(now, before, groups).difference)
 
 
 def _is_winner(candidate: str, verdict: Verdict) -> float:

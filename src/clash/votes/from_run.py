@@ -186,7 +186,7 @@ class BlindingIndex:
 
 def count_presentations(manifest: Manifest) -> int:
     """How often each judge was asked about an item: twice where it saw both orders."""
-    return 2 if manifest.config["blinding"]["both_orders"] else 1
+    return 2 if manifest.config.get("blinding", {}).get("both_orders") else 1
 
 
 def read_judging(manifest: Manifest) -> JudgingConfig | None:
