@@ -16,11 +16,11 @@ def serve(server: LocalServer, url: str, *, browse: bool) -> None:
     from clash.cli.common import say
 
     with server:
-        say(url, style="bold")
-        say("Ctrl-C ends it")
-        if browse:
-            webbrowser.open(url)
         try:
+            say(url, style="bold")
+            say("Ctrl-C ends it")
+            if browse:
+                webbrowser.open(url)
             threading.Event().wait()
         except KeyboardInterrupt:
             say("")
