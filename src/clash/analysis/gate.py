@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.records import Verdict
+    from clash.stats.typing import Index
 
 Way = Literal["min", "max", "max-drop", "max-rise"]
 On = Literal["bound", "point"]
@@ -138,7 +139,7 @@ def _paired_changes(
     }
 
 
-def _difference(now: Sequence[float], before: Sequence[float], groups: Sequence[object]) -> Figure:
+def _difference(now: Sequence[float], before: Sequence[float], groups: Index) -> Figure:
     """The mean change on the same items.
 
     Exactly 0 where no item has changed: a run that was replayed has not dropped, on however few.
