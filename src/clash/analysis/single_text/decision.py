@@ -93,7 +93,9 @@ def _seen_from(name: str, contrast: TextContrast) -> TextContrast | None:
 def _gap(contrast: TextContrast) -> str:
     gap = contrast.difference
     if contrast.measure == "score":
-        return f"{gap.estimate:+.2f} points [{gap.low:+.2f}, {gap.high:+.2f}]"
+        # Rounded, and 0 added: a difference of -0.001 is no "-0.00".
+        middle, low, high = (round(end, 2) + 0.0 for end in (gap.estimate, gap.low, gap.high))
+        return f"{middle:+.2f} points [{low:+.2f}, {high:+.2f}]"
     return f"{round(100 * gap.estimate):+d} points [{100 * gap.low:+.0f}, {100 * gap.high:+.0f}]"
 
 
