@@ -11,20 +11,19 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from calibration import PANELS
 from clash.errors import ClashError
 from clash.report.formats import number
 from clash.report.markdown import render_table
 from clash.report.studies import checks_table
-from clash.reproduction.studies.fcps_study import (
-    FcpsPlan,
-    FcpsStudy,
-    PressureChecks,
-    fcps_study,
-    pressure_checks,
-)
+from clash.reproduction.studies.fcps_study import FcpsPlan, fcps_study
+from clash.reproduction.studies.pressure import pressure_checks
 from clash.votes import read_votes
+
+if TYPE_CHECKING:
+    from clash.reproduction.studies.fcps_records import FcpsStudy, PressureChecks
 
 HERE = Path(__file__).resolve().parent
 MOST = 1500

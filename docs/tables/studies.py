@@ -34,7 +34,7 @@ from clash.votes import read_votes
 
 if TYPE_CHECKING:
     from clash.report.tables import Table
-    from clash.reproduction.studies.fcps_study import FcpsStudy
+    from clash.reproduction.studies.fcps_records import FcpsStudy
     from clash.reproduction.studies.ising_study import IsingStudy
 
 HERE = Path(__file__).resolve().parent

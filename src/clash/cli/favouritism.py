@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -11,10 +11,12 @@ from clash.cli.options import (
     DryRun,
     EnvFile,
     MaxCost,
+    OnlyReport,
     Out,
     Quiet,
     ReportFile,
     RunArgument,
+    RunConcurrency,
     TrustHost,
     Verbose,
     Yes,
@@ -28,14 +30,9 @@ if TYPE_CHECKING:
 def favouritism(
     run: RunArgument,
     out: Out = Path("runs"),
-    only_report: Annotated[
-        bool, typer.Option("--report", help="Report on the arms that are there; make no call.")
-    ] = False,
+    only_report: OnlyReport = False,
     max_cost: MaxCost = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option("--concurrency", "-j", min=1, help="Maximum number of concurrent calls."),
-    ] = None,
+    concurrency: RunConcurrency = None,
     batch: Batch = None,
     dry_run: DryRun = False,
     yes: Yes = False,

@@ -201,6 +201,14 @@ Concurrency = Annotated[
         help="Maximum number of concurrent calls.",
     ),
 ]
+RunConcurrency = Annotated[
+    int | None,
+    typer.Option("--concurrency", "-j", min=1, help="Maximum number of concurrent calls."),
+]
+"""Of commands that repeat a run: its own setting holds, and no variable changes it."""
+OnlyReport = Annotated[
+    bool, typer.Option("--report", help="Report on the arms that are there; make no call.")
+]
 Workers = Annotated[
     int | None,
     typer.Option(

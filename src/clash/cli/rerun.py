@@ -16,6 +16,7 @@ from clash.cli.options import (
     Prereg,
     Quiet,
     ReportFile,
+    RunConcurrency,
     TrustHost,
     Verbose,
     Watch,
@@ -80,10 +81,7 @@ def rerun(
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", min=0, help="US dollars, for each rerun.")
     ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option("--concurrency", "-j", min=1, help="Maximum number of concurrent calls."),
-    ] = None,
+    concurrency: RunConcurrency = None,
     batch: Batch = None,
     dry_run: Annotated[
         bool,

@@ -14,6 +14,7 @@ from clash.cli.options import (
     Out,
     Quiet,
     RunArgument,
+    RunConcurrency,
     TrustHost,
     Verbose,
     Watch,
@@ -27,10 +28,7 @@ def resume(
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", min=0, help="New spending cap for the whole run.")
     ] = None,
-    concurrency: Annotated[
-        int | None,
-        typer.Option("--concurrency", "-j", min=1, help="Maximum number of concurrent calls."),
-    ] = None,
+    concurrency: RunConcurrency = None,
     workers: Workers = None,
     batch: Batch = None,
     cancel_batches: Annotated[

@@ -9,9 +9,11 @@ from clash.cli.options import (
     AsJson,
     Batch,
     EnvFile,
+    OnlyReport,
     Out,
     Quiet,
     ReportFile,
+    RunConcurrency,
     TrustHost,
     UnknownPrice,
     Verbose,
@@ -59,9 +61,7 @@ def variance(
     items: Annotated[
         int | None, typer.Option("--items", min=2, help="Only so many of the run's items, drawn.")
     ] = None,
-    only_report: Annotated[
-        bool, typer.Option("--report", help="Report on the arms that are there; make no call.")
-    ] = False,
+    only_report: OnlyReport = False,
     out: Out = Path("runs"),
     max_cost: Annotated[
         float | None,
@@ -72,10 +72,7 @@ def variance(
         ),
     ] = None,
     allow_unknown_price: UnknownPrice = False,
-    concurrency: Annotated[
-        int | None,
-        typer.Option("--concurrency", "-j", min=1, help="Maximum number of concurrent calls."),
-    ] = None,
+    concurrency: RunConcurrency = None,
     batch: Batch = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the arms and their price; make no call.")

@@ -171,7 +171,8 @@ def _zip(path: Path) -> Iterator[SourceRow]:
                         yield SourceRow(
                             path, number, documents.parse_record(line, path, number), number
                         )
-    except (BadZipFile, RuntimeError, NotImplementedError, EOFError, zlib.error) as error:
+    # RuntimeError: encrypted, or packed in a way that zipfile does not know.
+    except (BadZipFile, RuntimeError, EOFError, zlib.error) as error:
         raise InputError(
             f"is no archive that can be read: {error}", path=path, hint="unpack it yourself"
         ) from None

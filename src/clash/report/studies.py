@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from clash.reproduction.studies.fcps_study import (
+    from clash.reproduction.studies.fcps_records import (
         FcpsStudy,
         MethodRisk,
         PathPoint,
