@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import random
@@ -13,9 +14,11 @@ import anyio
 import pytest
 
 from clash.config import Limits, ModelRef
-from clash.providers import worker_process
-from clash.providers.base import Reply
+from clash.providers import worker_process, workers
+from clash.providers.base import Reply, Request
+from clash.providers.retry import attempts
 from clash.providers.workers import WorkerPool
+from clash.records import Turn
 from e2e.lab import PRICE, Folder, Lab
 from wire import faults
 
@@ -76,7 +79,7 @@ def test_killed_workers_and_brokers_lose_nothing_and_pay_for_nothing_twice(lab, 
         lab.wait_for(lambda moment=moment: len(lab.server.calls) > moment, process)
         os.kill(rng.choice(children(process.pid)), signal.SIGKILL)
     lab.wait_for(lambda: len(lab.server.calls) > 36, process)
-    workers = children(process.pid)
+    orphans = children(process.pid)
     process.kill()
     process.communicate()
     lab.server.latency_s = 0.0
@@ -87,8 +90,8 @@ def test_killed_workers_and_brokers_lose_nothing_and_pay_for_nothing_twice(lab, 
     assert lab.server.count(paid=True) <= CALLS + 3 * 6
     assert run.manifest["status"] == "complete"
     assert lab.here("verify", "runs/run").code == 0
-    lab.wait_for(lambda: not any(map(is_worker, workers)), process)
-    assert not any(map(is_worker, workers))
+    lab.wait_for(lambda: not any(map(is_worker, orphans)), process)
+    assert not any(map(is_worker, orphans))
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds children by /proc")
@@ -121,6 +124,61 @@ def test_no_attempt_goes_to_a_worker_that_ended_while_another_started(monkeypatc
     monkeypatch.setattr(pool, "_start_worker", start)
     assert anyio.run(pool.worker) is handles[1]
     assert len(handles) == 3
+
+
+@pytest.mark.parametrize("late", ["never", "before the next attempt", "during the next attempt"])
+def test_a_worker_that_hangs_hands_its_attempts_over(server, monkeypatch, late):
+    """What it was asked is asked again; what it answers after all is taken once, and not paid again."""
+    monkeypatch.setattr(workers, "BEAT_S", 0.02)
+    monkeypatch.setattr(workers, "_SILENT_BEATS", 10**9)
+    server.clear()
+    server.latency_s = 0.0
+
+    async def until(condition):
+        while not condition():
+            await anyio.sleep(0.01)
+
+    async def main():
+        pool = WorkerPool(server.environ(), Limits(workers=2), lambda _: None)
+        may_repeat = anyio.Event()
+
+        async def call(number):
+            request = Request((Turn(role="user", content=f"{number}"),), 10, item_id=f"{number}")
+            async for attempt in attempts(sleep=lambda _: may_repeat.wait()):
+                with attempt:
+                    return await provider.complete(request)
+
+        async with anyio.create_task_group() as tasks:
+            pool.start(tasks)
+            provider = pool.open(ModelRef(model="compatible/ada"))
+            await asyncio.gather(call(0), call(1))
+            server.latency_s = 0.5
+            calls = asyncio.gather(*map(call, range(2, 6)))
+            await until(lambda: server.count() == 6)
+            hung = pool._workers[0]
+            hung.process.send_signal(signal.SIGSTOP)
+            monkeypatch.setattr(workers, "_SILENT_BEATS", 50)
+            await until(lambda: hung.is_gone)
+            monkeypatch.setattr(workers, "_SILENT_BEATS", 10**9)
+            server.latency_s = 0.0
+            if late == "before the next attempt":
+                hung.process.send_signal(signal.SIGCONT)
+                await until(lambda: not hung.overdue)
+            if late == "during the next attempt":
+                server.latency_s = 10_000.0
+                may_repeat.set()
+                await until(lambda: server.count() == 8)
+                hung.process.send_signal(signal.SIGCONT)
+            may_repeat.set()
+            replies = await calls
+            await pool.aclose()
+            assert hung.process.poll() is not None
+            tasks.cancel_scope.cancel()
+        return replies
+
+    replies = anyio.run(main)
+    assert len(replies) == 4
+    assert server.count() == (6 if late == "before the next attempt" else 8)
 
 
 def test_an_answer_that_no_worker_can_send_on_is_a_failed_attempt(monkeypatch):

@@ -35,10 +35,15 @@ HEAD = struct.Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The first message to a worker: what it needs to open a model."""
+    """The first message to a worker: what it needs to open a model.
+
+    Attributes:
+        beat_s: seconds between two signs of life.
+    """
 
     environ: Mapping[str, str]
     limits: Limits
+    beat_s: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class AttemptOutcome:
-    """A message from a worker: how an attempt ended.
+    """A message from a worker: how an attempt ended. A null in its place is a sign of life.
 
     Attributes:
         reply: the answer; null where there is none.
@@ -126,11 +131,20 @@ class _Worker:
         return self._providers[attempt.model]
 
 
+async def _beat(writer: asyncio.StreamWriter, seconds: float) -> None:
+    """Tell the broker time and again that this process works."""
+    sign = pack(None)
+    while True:
+        writer.write(sign)
+        await asyncio.sleep(seconds)
+
+
 async def _serve(end: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=end)
-    tasks = set[asyncio.Task[None]]()
     try:
-        worker = _Worker(await receive(reader), writer)
+        settings = await receive(reader)
+        worker = _Worker(settings, writer)
+        tasks = {asyncio.create_task(_beat(writer, settings.beat_s))}
         while True:
             task = asyncio.create_task(worker.run(await receive(reader)))
             tasks.add(task)

@@ -6,8 +6,10 @@ money by account, writes the run folder, and reads the answers. A worker makes o
 for each request that it is handed, through the providers as they are.
 
 A worker that is killed loses the attempts that it was making; they count as possibly billed and are
-made again, by another worker. Workers end with the broker, however it ends: their end of the socket
-pair is then closed.
+made again, by another worker. So are those of a worker that hangs: each says once a second that it
+is alive, and one that has been silent for long gets no more work. Where it goes on after all, a late
+answer is taken for a call that still waits for one, and never twice. Workers end with the broker,
+however it ends: their end of the socket pair is then closed.
 """
 
 from __future__ import annotations
@@ -36,12 +38,17 @@ if TYPE_CHECKING:
 
     from clash.config import Limits, ModelRef
     from clash.providers.base import Provider, Reply, Request
+    from clash.providers.worker_process import AttemptOutcome
 
 _VAIN_STARTS = 3
 """Workers in a row that end before their first answer: after them no further one is started."""
 _PROGRAM = "from clash.providers import worker_process; worker_process.main()"
 _PATIENCE_S = 5.0
 """Seconds that a worker has to end before it is killed."""
+BEAT_S = 1.0
+"""Seconds between two signs of life of a worker."""
+_SILENT_BEATS = 30
+"""So many beats in a row that a worker missed, and it hangs. An import takes seconds."""
 
 
 class WorkerError(ClashError):
@@ -54,17 +61,45 @@ class _WorkerHandle:
 
     Attributes:
         pending: the attempts that it is making, by number.
+        overdue: those that it was making when it was found to hang, by number.
         models: the models that it knows.
         has_answered: it has ended an attempt.
+        n_silent_beats: beats of the broker since its last message.
+        is_gone: it has ended, or hangs: it gets no further attempt.
     """
 
     process: subprocess.Popen[bytes]
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    pending: dict[int, asyncio.Future[Reply]] = field(default_factory=dict)
+    pending: dict[int, _Pending] = field(default_factory=dict)
+    overdue: dict[int, _Pending] = field(default_factory=dict)
     models: set[int] = field(default_factory=set)
     has_answered: bool = False
+    n_silent_beats: int = 0
     is_gone: bool = False
+
+
+@dataclass(eq=False)
+class _Pending:
+    """An attempt that a worker is making, and who waits for its answer.
+
+    Attributes:
+        late_reply: the answer, where it came after the attempt had been given up and nobody waited.
+    """
+
+    model: int
+    request: Request
+    future: asyncio.Future[Reply]
+    late_reply: Reply | None = None
+
+    def fail(self, message: str) -> None:
+        """Tell who waits that the attempt is lost, and may have been billed."""
+        if not self.future.done():
+            self.future.set_exception(
+                ProviderError(
+                    message, error_class="connection", action="retry", maybe_billed=True
+                )
+            )
 
 
 class WorkerPool:
@@ -89,9 +124,11 @@ class WorkerPool:
             raise ConfigError(
                 "worker processes need Linux or macOS", field="--workers", hint="leave it out"
             )
-        self._settings = Settings(environ, limits)
+        self._settings = Settings(environ, limits, BEAT_S)
         self._open_here = open_here
         self._workers: list[_WorkerHandle] = []
+        self._hung_workers: list[_WorkerHandle] = []
+        self._overdue: list[_Pending] = []
         self._numbers = itertools.count()
         self._models = itertools.count()
         self._starting = anyio.Lock()
@@ -113,6 +150,7 @@ class WorkerPool:
     def start(self, tasks: TaskGroup) -> None:
         """Listen to workers within ``tasks``; each is started when it is first needed."""
         self._tasks = tasks
+        tasks.start_soon(self._count_beats)
 
     async def worker(self) -> _WorkerHandle:
         """The worker with the fewest attempts, started first where there are too few.
@@ -136,25 +174,47 @@ class WorkerPool:
         Raises:
             ProviderError: it failed, or its worker ended before it did.
         """
-        number = next(self._numbers)
+        # The task behind a prompt is for judges that read no prompt; no worker has one.
+        request = replace(request, task=None)
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        worker.pending[number] = future
+        if (reply := self._late_reply(model, request, future)) is not None:
+            return reply
+        number = next(self._numbers)
+        worker.pending[number] = _Pending(model, request, future)
         known_ref = None if model in worker.models else ref
         worker.models.add(model)
-        # The task behind a prompt is for judges that read no prompt; no worker has one.
-        worker.writer.write(pack(Attempt(number, model, known_ref, replace(request, task=None))))
+        worker.writer.write(pack(Attempt(number, model, known_ref, request)))
         try:
             return await future
         finally:
             worker.pending.pop(number, None)
 
+    def _late_reply(
+        self, model: int, request: Request, future: asyncio.Future[Reply]
+    ) -> Reply | None:
+        """The answer to an attempt at the same question that was given up; it is handed out once.
+
+        Where it may yet come, ``future`` waits for it too: the first of two answers counts.
+        """
+        for given_up in self._overdue:
+            if given_up.future.done() and (given_up.model, given_up.request) == (model, request):
+                if given_up.late_reply is None:
+                    given_up.future = future
+                else:
+                    self._overdue.remove(given_up)
+                return given_up.late_reply
+        return None
+
     async def aclose(self) -> None:
         """End every worker."""
-        for worker in self._workers:
+        for worker in self._hung_workers:
+            worker.process.kill()
+        for worker in (*self._workers, *self._hung_workers):
             worker.writer.close()
-        for worker in self._workers:
+        for worker in (*self._workers, *self._hung_workers):
             await anyio.to_thread.run_sync(_wait_for, worker.process)
         self._workers.clear()
+        self._hung_workers.clear()
 
     async def _start_worker(self) -> _WorkerHandle:
         if self._tasks is None:
@@ -178,35 +238,81 @@ class WorkerPool:
         try:
             while True:
                 outcome = await receive(worker.reader)
+                worker.n_silent_beats = 0
+                if outcome is None:
+                    continue  # a sign of life
                 worker.has_answered = True
                 self._n_vain_starts = 0
-                future = worker.pending.get(outcome.number)
-                if future is None or future.done():
-                    continue  # nobody waits any more
-                if outcome.reply is not None:
-                    future.set_result(outcome.reply)
-                elif outcome.failure is not None:
-                    future.set_exception(_failure(*outcome.failure))
-                else:
-                    future.set_exception(RuntimeError(f"in a worker process:\n{outcome.bug}"))
+                if outcome.number in worker.overdue:
+                    self._take_late(worker, outcome)
+                elif outcome.number in worker.pending:
+                    _settle(worker.pending[outcome.number].future, outcome)
         except EOFError:
             await self._bury(worker)
 
-    async def _bury(self, worker: _WorkerHandle) -> None:
+    def _take_late(self, worker: _WorkerHandle, outcome: AttemptOutcome) -> None:
+        """Hand a late answer to whoever asks the same by now, or keep it for who will."""
+        given_up = worker.overdue.pop(outcome.number)
+        if outcome.reply is None:
+            self._overdue.remove(given_up)
+        elif given_up.future.done():
+            given_up.late_reply = outcome.reply
+        else:
+            self._overdue.remove(given_up)
+            given_up.future.set_result(outcome.reply)
+        if not worker.overdue:
+            worker.writer.close()  # another has its place
+
+    async def _count_beats(self) -> None:
+        """Give up on workers that are silent for too long.
+
+        Beats of this loop are counted, not seconds: where the broker itself stood still, signs of
+        life wait to be read.
+        """
+        while True:
+            await anyio.sleep(BEAT_S)
+            for worker in self._workers:
+                worker.n_silent_beats += 1
+                if worker.n_silent_beats > _SILENT_BEATS and not worker.is_gone:
+                    self._give_up(worker)
+
+    def _give_up(self, worker: _WorkerHandle) -> None:
+        """Let others make the attempts of a worker that hangs."""
         worker.is_gone = True
         self._n_vain_starts += not worker.has_answered
+        self._hung_workers.append(worker)
+        worker.overdue = dict(worker.pending)
+        self._overdue += worker.overdue.values()
+        for attempt in worker.overdue.values():
+            attempt.fail("the worker process that made the call does not respond")
+        if not worker.overdue:
+            worker.process.kill()
+
+    async def _bury(self, worker: _WorkerHandle) -> None:
+        if not worker.is_gone:
+            self._n_vain_starts += not worker.has_answered
+        worker.is_gone = True
         worker.writer.close()
         await anyio.to_thread.run_sync(_wait_for, worker.process)
-        for future in list(worker.pending.values()):
-            if not future.done():
-                future.set_exception(
-                    ProviderError(
-                        f"the worker process that made the call ended ({worker.process.returncode})",
-                        error_class="connection",
-                        action="retry",
-                        maybe_billed=True,
-                    )
-                )
+        if worker in self._hung_workers:
+            self._hung_workers.remove(worker)
+        for given_up in worker.overdue.values():
+            self._overdue.remove(given_up)
+        code = worker.process.returncode
+        for attempt in list(worker.pending.values()):
+            attempt.fail(f"the worker process that made the call ended ({code})")
+
+
+def _settle(future: asyncio.Future[Reply], outcome: AttemptOutcome) -> None:
+    """Hand an outcome to whoever waits for it."""
+    if future.done():
+        return  # nobody waits any more
+    if outcome.reply is not None:
+        future.set_result(outcome.reply)
+    elif outcome.failure is not None:
+        future.set_exception(_failure(*outcome.failure))
+    else:
+        future.set_exception(RuntimeError(f"in a worker process:\n{outcome.bug}"))
 
 
 class RemoteProvider:
