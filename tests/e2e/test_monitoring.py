@@ -125,8 +125,24 @@ def test_a_collector_that_is_not_there_neither_ends_nor_changes_a_run(lab, words
     assert lab.here("verify", "runs/run").code == 0
 
 
-def test_a_metrics_file_that_cannot_be_written_costs_nothing(lab, words):
-    done = lab.here("eval", *words, "--run-id", "run", "--yes", "--metrics", "no/such/m.prom")
+@pytest.mark.parametrize(
+    ("flags", "environ", "message"),
+    [
+        (("--metrics", "no/such/m.prom"), {}, "no/such/m.prom: no/such is no folder"),
+        (("--metrics", "."), {}, ".: is a folder"),
+        (("--otel",), {"OTEL_BSP_SCHEDULE_DELAY": "soon"}, "DELAY is 'soon', not a number"),
+        (("--otel",), {"OTEL_EXPORTER_OTLP_TIMEOUT": "nan"}, "TIMEOUT is 'nan', not a number"),
+        (("--otel",), {"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "-1"}, "is '-1', not a whole number"),
+        (("--otel",), {"OTEL_BSP_MAX_QUEUE_SIZE": "3"}, "contradict each other"),
+    ],
+)
+def test_what_nobody_could_watch_with_is_refused_before_there_is_a_run(
+    lab, words, flags, environ, message
+):
+    done = lab.here("eval", *words, "--run-id", "run", "--yes", *flags, **environ)
     assert done.code == 2
-    assert "no/such/m.prom: cannot be written" in done.err
+    assert message in done.err
+    assert "fix: " in done.err
+    assert "Traceback" not in done.err
     assert not lab.server.calls
+    assert not (lab.path / "runs").exists()

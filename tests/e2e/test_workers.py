@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import pickle
 import random
@@ -135,25 +134,29 @@ def test_a_worker_that_hangs_hands_its_attempts_over(server, monkeypatch, late):
     server.latency_s = 0.0
 
     async def until(condition):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - of another process
             await anyio.sleep(0.01)
 
     async def main():
         pool = WorkerPool(server.environ(), Limits(workers=2), lambda _: None)
         may_repeat = anyio.Event()
+        replies = []
 
         async def call(number):
             request = Request((Turn(role="user", content=f"{number}"),), 10, item_id=f"{number}")
             async for attempt in attempts(sleep=lambda _: may_repeat.wait()):
                 with attempt:
-                    return await provider.complete(request)
+                    replies.append(await provider.complete(request))
 
         async with anyio.create_task_group() as tasks:
             pool.start(tasks)
             provider = pool.open(ModelRef(model="compatible/ada"))
-            await asyncio.gather(call(0), call(1))
+            for number in range(2):
+                tasks.start_soon(call, number)
+            await until(lambda: len(replies) == 2)
             server.latency_s = 0.5
-            calls = asyncio.gather(*map(call, range(2, 6)))
+            for number in range(2, 6):
+                tasks.start_soon(call, number)
             await until(lambda: server.count() == 6)
             hung = pool._workers[0]
             hung.process.send_signal(signal.SIGSTOP)
@@ -170,14 +173,13 @@ def test_a_worker_that_hangs_hands_its_attempts_over(server, monkeypatch, late):
                 await until(lambda: server.count() == 8)
                 hung.process.send_signal(signal.SIGCONT)
             may_repeat.set()
-            replies = await calls
+            await until(lambda: len(replies) == 6)
             await pool.aclose()
             assert hung.process.poll() is not None
             tasks.cancel_scope.cancel()
         return replies
 
-    replies = anyio.run(main)
-    assert len(replies) == 4
+    assert len(anyio.run(main)) == 6
     assert server.count() == (6 if late == "before the next attempt" else 8)
 
 

@@ -20,6 +20,7 @@ from clash.cli.options import (
     TrustHost,
     Verbose,
     Watch,
+    Workers,
     Yes,
 )
 
@@ -82,6 +83,7 @@ def rerun(
         float | None, typer.Option("--max-cost", min=0, help="US dollars, for each rerun.")
     ] = None,
     concurrency: RunConcurrency = None,
+    workers: Workers = None,
     batch: Batch = None,
     dry_run: Annotated[
         bool,
@@ -135,7 +137,12 @@ def rerun(
         regenerate=regenerate,
         panel=panel,
         registration=read_plan(prereg),
-        limits={"max_cost": max_cost, "concurrency": concurrency, "batch": batch},
+        limits={
+            "max_cost": max_cost,
+            "concurrency": concurrency,
+            "workers": workers,
+            "batch": batch,
+        },
     )
     parts = [part.strip() for part in (keep or "").split(",") if part.strip()]
     changes = keeping(parent, parts, changes)

@@ -17,6 +17,7 @@ from clash.cli.options import (
     TrustHost,
     UnknownPrice,
     Verbose,
+    Workers,
     Yes,
 )
 
@@ -73,6 +74,7 @@ def variance(
     ] = None,
     allow_unknown_price: UnknownPrice = False,
     concurrency: RunConcurrency = None,
+    workers: Workers = None,
     batch: Batch = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the arms and their price; make no call.")
@@ -108,6 +110,7 @@ def variance(
     study = open_study(run, out, changes, options)
     limits = {
         "concurrency": concurrency,
+        "workers": workers,
         "batch": batch,
         "allow_unknown_price": allow_unknown_price or None,
     }

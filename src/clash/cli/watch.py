@@ -35,6 +35,7 @@ class RunObserver(TerminalObserver):
 
     Raises:
         MissingPackageError: the packages that ``otel`` or ``metrics`` need are not installed.
+        ConfigError: the file cannot be written, or a variable of OpenTelemetry is wrong.
     """
 
     def __init__(
@@ -45,8 +46,14 @@ class RunObserver(TerminalObserver):
         super().__init__(quiet=quiet)
         if otel:
             require("opentelemetry.sdk", field="--otel")
+            from clash.integrations.telemetry import check_environment
+
+            check_environment()
         if metrics is not None:
             require("prometheus_client", field="--metrics")
+            from clash.integrations.metrics import check_file
+
+            check_file(metrics)
         self._watch, self._otel, self._metrics = watch, otel, metrics
         self._server: ViewServer | None = None
         self._path: Path | None = None

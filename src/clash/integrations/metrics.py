@@ -5,6 +5,7 @@ The file is what node_exporter's textfile collector reads; ``curl`` of a static 
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, Self
 
@@ -24,6 +25,24 @@ EVERY_S = 5.0
 """Seconds between two writes, at least."""
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
 """Upper ends of the bins of a call's duration, in seconds."""
+
+
+def check_file(path: Path) -> None:
+    """Refuse a file that cannot be written, before anything is made or spent.
+
+    Raises:
+        ConfigError: it is a folder, or its folder is missing or closed to us.
+    """
+    folder = path.parent
+    if path.is_dir():
+        problem, fix = "is a folder", "name a file in it"
+    elif not folder.is_dir():
+        problem, fix = f"{folder} is no folder", "create it first, or name another file"
+    elif not os.access(folder, os.W_OK):
+        problem, fix = f"{folder} cannot be written", "name a file in another folder"
+    else:
+        return
+    raise ConfigError(f"{path}: {problem}", field="--metrics", hint=fix)
 
 
 class MetricsFile(CostCounter):

@@ -24,6 +24,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import Span, SpanKind, Status, StatusCode, set_span_in_context
 
+from clash.errors import ConfigError
 from clash.pipeline.options import CostCounter
 from clash.providers.prices import OFFLINE
 from clash.store import layout
@@ -44,6 +45,47 @@ _PROVIDERS = {"google": "gcp.gemini"}
 _MOST_ATTEMPTS_KEPT = 100_000
 """Spans of responses that evaluations point to; beyond it evaluations belong to the run's span."""
 _FLUSH_MS = 10_000
+_NUMBERS = ("_TIMEOUT", "_DELAY", "_SIZE", "_LIMIT")
+"""Ends of the names of variables that hold a number."""
+
+
+def check_environment() -> None:
+    """Refuse settings that no span could be sent with, before anything is made or spent.
+
+    Raises:
+        ConfigError: a number in an ``OTEL_*`` variable is none, or is out of its range.
+    """
+    for name, text in os.environ.items():
+        if name.startswith("OTEL_") and name.endswith(_NUMBERS) and not _is_number(name, text):
+            wants = "a whole number" if name.endswith("_LIMIT") else "a number above 0"
+            raise ConfigError(f"{name} is {text[:40]!r}, not {wants}", hint=f"unset {name}")
+    try:
+        tracers, loggers = _exporters(Resource({}))
+    except ValueError as error:  # settings that contradict each other
+        raise ConfigError(
+            f"the OTEL_* variables contradict each other: {error}", hint="unset those for batches"
+        ) from None
+    tracers.shutdown()
+    loggers.shutdown()
+
+
+def _is_number(name: str, text: str) -> bool:
+    """Whether the value of a variable is a number in its range; an empty one is no setting."""
+    try:
+        if name.endswith("_LIMIT"):
+            return not text.strip() or int(text) >= 0
+        return not text.strip() or 0 < float(text) < float("inf")
+    except ValueError:
+        return False
+
+
+def _exporters(resource: Resource) -> tuple[TracerProvider, LoggerProvider]:
+    """Where spans and events go."""
+    tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+    tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    loggers = LoggerProvider(resource=resource, shutdown_on_exit=False)
+    loggers.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+    return tracers, loggers
 
 
 class Telemetry(CostCounter):
@@ -62,10 +104,7 @@ class Telemetry(CostCounter):
         self._has_content = os.environ.get(CONTENT_VARIABLE, "").strip().lower() == "true"
         resource = Resource({"service.name": "clash", "service.version": __version__})
         resource = resource.merge(OTELResourceDetector().detect())
-        self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
-        self._loggers = LoggerProvider(resource=resource, shutdown_on_exit=False)
-        self._loggers.add_log_record_processor(BatchLogRecordProcessor(OTLPLogExporter()))
+        self._tracers, self._loggers = _exporters(resource)
         self._tracer = self._tracers.get_tracer("clash", __version__)
         self._calls: dict[str, Span] = {}
         self._answers: dict[tuple[str, str], tuple[Span, str | None]] = {}

@@ -96,9 +96,7 @@ class _Pending:
         """Tell who waits that the attempt is lost, and may have been billed."""
         if not self.future.done():
             self.future.set_exception(
-                ProviderError(
-                    message, error_class="connection", action="retry", maybe_billed=True
-                )
+                ProviderError(message, error_class="connection", action="retry", maybe_billed=True)
             )
 
 
