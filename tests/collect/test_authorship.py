@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import labelled_texts
 from clash.collect.authorship import claims
 from clash.collect.blind import MASK, mask
+from clash.collect.sentences import LONGEST
 
 CLAIMS = list(labelled_texts.claims())
 INNOCENT = list(labelled_texts.innocent())
@@ -80,6 +81,10 @@ def test_a_name_alone_is_believed_where_the_response_says_that_an_ai_wrote_it():
 def test_a_candidate_of_a_common_name_is_not_masked_for_using_the_word():
     assert claims("I am fast, and the train is on time.", ["acme/fast"]) == []
     assert len(claims("I am Rocket-9, and the train is on time.", ["acme/rocket-9"])) == 1
+
+
+def test_a_name_that_is_torn_by_the_cut_of_a_long_sentence_ends_no_run():
+    assert claims("a " * (LONGEST // 2 - 2) + "Claude") == []
 
 
 PIECES = st.sampled_from(

@@ -83,6 +83,8 @@ def claims(text: str, candidates: Iterable[str] = ()) -> list[Span]:
     if next(names.find(looks), None) is None:
         return []
     sentences = list(_sentences(text, names))
+    if not sentences:
+        return []  # the only name is torn where a sentence was cut for its length
     spans = {span for sentence in sentences for span in _author_names(sentence)}
     spans.update(_label(sentences, looks), _signature(sentences, text))
     hints = {span for sentence in sentences for span in _author_names(sentence, hints=True)}
