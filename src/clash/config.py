@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from dataclasses import dataclass
 from operator import not_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeGuard, get_args
 
@@ -23,6 +24,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic.json_schema import SkipJsonSchema
 
 from clash.conversations import transcript
 from clash.records import Criterion, Role, Turn, UserGoal, weigh_names
@@ -674,6 +676,26 @@ class AggregateConfig(Strict):
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class RayCluster:
+    """The Ray cluster that makes the calls of a run, or computes.
+
+    Attributes:
+        address: ``HOST:PORT``, ``auto``, or ``local`` for one of this machine and command.
+        send_keys: send the keys to the nodes; else they are in the environment of each node.
+    """
+
+    address: str
+    send_keys: bool = False
+
+
+def _by_command_line(value: object) -> RayCluster | None:
+    """A cluster is trusted with prompts and keys, so no file names one."""
+    if value is None or isinstance(value, RayCluster):
+        return value
+    raise ValueError("a Ray cluster is named on the command line only: --ray ADDRESS")
+
+
 class Limits(Strict):
     """Limits of a run: cost, concurrency, time and failures.
 
@@ -682,6 +704,7 @@ class Limits(Strict):
             day.
         workers: processes that make the calls; 0 makes them in the process of the run. It is part of
             no run folder, for it changes no result.
+        ray: the cluster that makes the calls; in no file either.
         batch_poll_s: seconds until a batch is first polled; later polls are up to twenty times as
             far apart.
     """
@@ -696,6 +719,9 @@ class Limits(Strict):
     batch: bool = False
     batch_poll_s: float = Field(default=30, gt=0)
     workers: int = Field(default=0, ge=0, le=64, exclude=True)
+    ray: Annotated[SkipJsonSchema[RayCluster | None], BeforeValidator(_by_command_line)] = Field(
+        default=None, exclude=True
+    )
 
     def updated(self, changes: Mapping[str, Any]) -> Limits:
         """The limits with these changes; a null changes nothing."""

@@ -194,13 +194,10 @@ def test_an_answer_that_no_worker_can_send_on_is_a_failed_attempt(monkeypatch):
 
     provider = SimpleNamespace(complete=complete)
     monkeypatch.setattr("clash.providers.open_provider", lambda *_, **__: provider)
-    sent: list[bytes] = []
-    worker = worker_process._Worker(
-        worker_process.Settings({}, Limits()), SimpleNamespace(write=sent.append)
-    )
+    maker = worker_process.AttemptMaker(worker_process.Settings({}, Limits()))
     attempt = worker_process.Attempt(7, 0, ModelRef(model="compatible/x"), None)
-    anyio.run(worker.run, attempt)
-    outcome = pickle.loads(sent[0][worker_process.HEAD.size :])
+    message = anyio.run(maker.answer, attempt)
+    outcome = pickle.loads(message[worker_process.HEAD.size :])
     assert outcome.number == 7
     assert outcome.failure[1]["error_class"] == "bad_payload"
 

@@ -30,6 +30,8 @@ from clash.cli.options import (
     Prereg,
     QuestionOption,
     Quiet,
+    Ray,
+    RaySendKeys,
     RiskConfidence,
     RunId,
     Scale,
@@ -43,6 +45,7 @@ from clash.cli.options import (
     Workers,
     Yes,
     judging_settings,
+    ray_cluster,
 )
 
 
@@ -77,6 +80,8 @@ def evaluate(
     allow_unknown_price: UnknownPrice = False,
     concurrency: Concurrency = None,
     workers: Workers = None,
+    ray: Ray = None,
+    ray_send_keys: RaySendKeys = False,
     batch: Batch = None,
     criteria: CriteriaMode = None,
     criteria_from: CriteriaFrom = None,
@@ -147,7 +152,9 @@ def evaluate(
     from clash.pipeline.sequential_run import execute_until
     from clash.pipeline.sources import open_run
     from clash.pipeline.stopping import check_controls, parse_rule
+    from clash.providers.ray_cluster import connected
 
+    cluster = ray_cluster(ray, send_keys=ray_send_keys)
     settings = {
         "candidates": [m.strip() for m in models.split(",") if m.strip()] if models else None,
         "panel": panel,
@@ -160,6 +167,7 @@ def evaluate(
         "limits.allow_unknown_price": allow_unknown_price or None,
         "limits.concurrency": concurrency,
         "limits.workers": workers,
+        "limits.ray": cluster,
         "limits.batch": batch,
         "criteria.mode": criteria,
         "criteria.reuse": criteria_from,
@@ -194,7 +202,7 @@ def evaluate(
     if dry_run:
         print_dry_run(setup.plan, environ, setup.notes, as_json=as_json, verbose=verbose)
         return
-    with observer:
+    with observer, connected(cluster):
         result = execute_until(setup, rule, options) if rule else execute(setup, options)
     print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

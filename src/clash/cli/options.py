@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clash.cli.completion import complete_panels, complete_runs, complete_verdict_methods
+
+if TYPE_CHECKING:
+    from clash.config import RayCluster
 
 
 def _check_run_id(run_id: str | None) -> str | None:
@@ -219,6 +222,23 @@ Workers = Annotated[
         "money and the run folder stay with this one.",
     ),
 ]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS|local",
+        help="Work on this Ray cluster: HOST:PORT, `auto` on one of its machines, or `local` for one "
+        "on this machine. Needs the extra ray.",
+    ),
+]
+RaySendKeys = Annotated[
+    bool,
+    typer.Option(
+        "--ray-send-keys",
+        help="Send the API keys to the cluster, where others may read them; default: each node "
+        "has them in its own environment.",
+    ),
+]
 Batch = Annotated[
     bool | None,
     typer.Option(
@@ -316,3 +336,19 @@ def judging_settings(
         "judging.scale": scale,
         "judging.question": question,
     }
+
+
+def ray_cluster(address: str | None, *, send_keys: bool) -> RayCluster | None:
+    """The cluster that ``--ray`` names.
+
+    Raises:
+        ConfigError: keys are to be sent nowhere.
+    """
+    from clash.config import RayCluster
+    from clash.errors import ConfigError
+
+    if address is not None:
+        return RayCluster(address, send_keys)
+    if send_keys:
+        raise ConfigError("there is no cluster", field="--ray-send-keys", hint="add --ray ADDRESS")
+    return None

@@ -15,6 +15,8 @@ from clash.cli.options import (
     Out,
     Prereg,
     Quiet,
+    Ray,
+    RaySendKeys,
     ReportFile,
     RunConcurrency,
     TrustHost,
@@ -22,6 +24,7 @@ from clash.cli.options import (
     Watch,
     Workers,
     Yes,
+    ray_cluster,
 )
 
 if TYPE_CHECKING:
@@ -84,6 +87,8 @@ def rerun(
     ] = None,
     concurrency: RunConcurrency = None,
     workers: Workers = None,
+    ray: Ray = None,
+    ray_send_keys: RaySendKeys = False,
     batch: Batch = None,
     dry_run: Annotated[
         bool,
@@ -122,7 +127,9 @@ def rerun(
         targeted_items,
     )
     from clash.pipeline.sources import open_run
+    from clash.providers.ray_cluster import connected
 
+    cluster = ray_cluster(ray, send_keys=ray_send_keys)
     observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
     folders = [open_run(run, out, observer) for run in runs]
     parent = folders[0]
@@ -141,6 +148,7 @@ def rerun(
             "max_cost": max_cost,
             "concurrency": concurrency,
             "workers": workers,
+            "ray": cluster,
             "batch": batch,
         },
     )
@@ -154,7 +162,7 @@ def rerun(
         plan = plan_rerun(parent, next_number(parent), changes, options).setup.plan
         print_dry_run(plan, options.environ, as_json=as_json, verbose=verbose)
         return
-    with observer:
+    with observer, connected(cluster):
         results = execute_reruns(parent, times, changes, options)
     coverage = results[-1].findings.coverage
     if coverage.n_decided + coverage.n_tied:

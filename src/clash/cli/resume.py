@@ -13,12 +13,15 @@ from clash.cli.options import (
     Otel,
     Out,
     Quiet,
+    Ray,
+    RaySendKeys,
     RunArgument,
     RunConcurrency,
     TrustHost,
     Verbose,
     Watch,
     Workers,
+    ray_cluster,
 )
 
 
@@ -30,6 +33,8 @@ def resume(
     ] = None,
     concurrency: RunConcurrency = None,
     workers: Workers = None,
+    ray: Ray = None,
+    ray_send_keys: RaySendKeys = False,
     batch: Batch = None,
     cancel_batches: Annotated[
         bool,
@@ -58,19 +63,27 @@ def resume(
     from clash.cli.watch import RunObserver
     from clash.pipeline.sequential_run import resume_run
     from clash.pipeline.sources import open_run
+    from clash.providers.ray_cluster import connected
 
+    cluster = ray_cluster(ray, send_keys=ray_send_keys)
     environ = environment(env_file, trust_host)
     observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
     folder = open_run(run, out, observer)
     if cancel_batches and all(batch.state == "ended" for batch in folder.batches()):
         say("no batch of this run is with a provider", style="")
         raise typer.Exit
-    with observer:
+    with observer, connected(cluster):
         result = resume_run(
             folder,
             environ,
             observer,
-            {"max_cost": max_cost, "concurrency": concurrency, "batch": batch, "workers": workers},
+            {
+                "max_cost": max_cost,
+                "concurrency": concurrency,
+                "batch": batch,
+                "workers": workers,
+                "ray": cluster,
+            },
             cancel_batches=cancel_batches,
         )
     print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)

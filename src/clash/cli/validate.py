@@ -31,6 +31,8 @@ from clash.cli.options import (
     Prereg,
     QuestionOption,
     Quiet,
+    Ray,
+    RaySendKeys,
     RunId,
     Scale,
     Seed,
@@ -41,6 +43,7 @@ from clash.cli.options import (
     Workers,
     Yes,
     judging_settings,
+    ray_cluster,
 )
 
 _SAMPLE_SEED = 42
@@ -94,6 +97,8 @@ def validate(
     allow_unknown_price: UnknownPrice = False,
     concurrency: Concurrency = None,
     workers: Workers = None,
+    ray: Ray = None,
+    ray_send_keys: RaySendKeys = False,
     batch: Batch = None,
     criteria: CriteriaMode = None,
     criteria_from: CriteriaFrom = None,
@@ -139,7 +144,9 @@ def validate(
     from clash.pipeline.prereg import read_plan
     from clash.pipeline.sources import open_run
     from clash.pipeline.validation import Draw, draw_labelled, sample_origin, sample_prompts
+    from clash.providers.ray_cluster import connected
 
+    cluster = ray_cluster(ray, send_keys=ray_send_keys)
     settings = {
         "panel": panel,
         "aggregate.method": method,
@@ -148,6 +155,7 @@ def validate(
         "limits.allow_unknown_price": allow_unknown_price or None,
         "limits.concurrency": concurrency,
         "limits.workers": workers,
+        "limits.ray": cluster,
         "limits.batch": batch,
         "criteria.mode": criteria,
         "criteria.reuse": criteria_from,
@@ -184,7 +192,7 @@ def validate(
         return
     origin = replace(sample_origin(sample, tiers), registration=read_plan(prereg))
     options = RunOptions(environ, observer, kind="validate", run_id=run_id, origin=origin, yes=yes)
-    with observer:
+    with observer, connected(cluster):
         result = execute(setup, options)
     print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

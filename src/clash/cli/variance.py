@@ -12,6 +12,8 @@ from clash.cli.options import (
     OnlyReport,
     Out,
     Quiet,
+    Ray,
+    RaySendKeys,
     ReportFile,
     RunConcurrency,
     TrustHost,
@@ -19,6 +21,7 @@ from clash.cli.options import (
     Verbose,
     Workers,
     Yes,
+    ray_cluster,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +78,8 @@ def variance(
     allow_unknown_price: UnknownPrice = False,
     concurrency: RunConcurrency = None,
     workers: Workers = None,
+    ray: Ray = None,
+    ray_send_keys: RaySendKeys = False,
     batch: Batch = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the arms and their price; make no call.")
@@ -96,7 +101,9 @@ def variance(
     from clash.cli.watch import RunObserver
     from clash.pipeline.options import RunOptions
     from clash.pipeline.variance import open_study, report_study, run_study
+    from clash.providers.ray_cluster import connected
 
+    cluster = ray_cluster(ray, send_keys=ray_send_keys)
     observer = RunObserver(quiet=quiet or as_json, watch=False)
     options = RunOptions(environment(env_file, trust_host), observer, yes=yes)
     changes = {
@@ -111,6 +118,7 @@ def variance(
     limits = {
         "concurrency": concurrency,
         "workers": workers,
+        "ray": cluster,
         "batch": batch,
         "allow_unknown_price": allow_unknown_price or None,
     }
@@ -120,7 +128,7 @@ def variance(
     if only_report:
         result = report_study(study)
     else:
-        with observer:
+        with observer, connected(cluster):
             result = run_study(study, max_cost, limits, options)
     _print_result(result, as_json=as_json, verbose=verbose, quiet=quiet, to=to)
     raise typer.Exit(0 if only_report else result.exit_code)

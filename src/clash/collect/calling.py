@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from clash.config import Limits, ModelRef
     from clash.providers.base import Provider, Reply, Request
     from clash.providers.limits import Limiter
+    from clash.providers.ray_workers import RayPool
     from clash.providers.workers import WorkerPool
     from clash.records import Purpose, Record
 
@@ -401,8 +402,12 @@ class Caller:
 
 def _worker_pool(
     environ: Mapping[str, str], limits: Limits, open_here: Opener
-) -> WorkerPool | None:
-    """The processes that make the calls; null where this one does."""
+) -> WorkerPool | RayPool | None:
+    """The processes or actors that make the calls; null where this process does."""
+    if limits.ray is not None:
+        from clash.providers.ray_workers import RayPool
+
+        return RayPool(environ, limits, open_here)
     if not limits.workers:
         return None
     from clash.providers.workers import WorkerPool

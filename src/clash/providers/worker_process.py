@@ -79,9 +79,15 @@ class AttemptOutcome:
 
 def pack(message: object) -> bytes:
     """A message with its length."""
-    # Both ends are this program, and the socket pair has no name that another process could open.
+    # Both ends are this program: the socket pair has no name that another process could open, and
+    # a cluster of Ray loads nothing but pickles itself.
     data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
     return HEAD.pack(len(data)) + data
+
+
+def unpack(message: bytes) -> Any:  # noqa: ANN401 - any message
+    """What :func:`pack` packed."""
+    return pickle.loads(message[HEAD.size :])  # noqa: S301 - see pack
 
 
 async def receive(reader: asyncio.StreamReader) -> Any:  # noqa: ANN401 - any message
@@ -97,20 +103,21 @@ async def receive(reader: asyncio.StreamReader) -> Any:  # noqa: ANN401 - any me
         raise EOFError from None
 
 
-class _Worker:
-    def __init__(self, settings: Settings, writer: asyncio.StreamWriter) -> None:
-        self._settings, self._writer = settings, writer
+class AttemptMaker:
+    """Makes attempts, with a model's connection kept open from its first attempt on."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._providers: dict[int, Provider] = {}
 
-    async def run(self, attempt: Attempt) -> None:
-        """Make an attempt and send how it ended."""
+    async def answer(self, attempt: Attempt) -> bytes:
+        """Make an attempt: the packed :class:`AttemptOutcome`."""
         try:
-            message = pack(await self._outcome(attempt))
+            return pack(await self._outcome(attempt))
         except RecursionError:
-            message = pack(AttemptOutcome(attempt.number, failure=_TOO_DEEP))
+            return pack(AttemptOutcome(attempt.number, failure=_TOO_DEEP))
         except BaseException:  # noqa: BLE001 - the broker raises it where the run can end
-            message = pack(AttemptOutcome(attempt.number, bug=traceback.format_exc()))
-        self._writer.write(message)
+            return pack(AttemptOutcome(attempt.number, bug=traceback.format_exc()))
 
     async def _outcome(self, attempt: Attempt) -> AttemptOutcome:
         try:
@@ -139,14 +146,18 @@ async def _beat(writer: asyncio.StreamWriter, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
 
+async def _answer(maker: AttemptMaker, attempt: Attempt, writer: asyncio.StreamWriter) -> None:
+    writer.write(await maker.answer(attempt))
+
+
 async def _serve(end: socket.socket) -> None:
     reader, writer = await asyncio.open_connection(sock=end)
     try:
         settings = await receive(reader)
-        worker = _Worker(settings, writer)
+        maker = AttemptMaker(settings)
         tasks = {asyncio.create_task(_beat(writer, settings.beat_s))}
         while True:
-            task = asyncio.create_task(worker.run(await receive(reader)))
+            task = asyncio.create_task(_answer(maker, await receive(reader), writer))
             tasks.add(task)
             task.add_done_callback(tasks.discard)
     except EOFError:

@@ -22,7 +22,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 import anyio.to_thread
@@ -139,10 +139,7 @@ class WorkerPool:
         Raises:
             ConfigError: its key or its address is missing or wrong.
         """
-        if ref.base_urls:
-            name = self._open_here(ref).account
-        else:
-            name = account(ref, self._settings.environ).name
+        name = account_name(ref, self._settings.environ, self._open_here)
         return RemoteProvider(self, next(self._models), ref, name)
 
     def start(self, tasks: TaskGroup) -> None:
@@ -305,12 +302,53 @@ def _settle(future: asyncio.Future[Reply], outcome: AttemptOutcome) -> None:
     """Hand an outcome to whoever waits for it."""
     if future.done():
         return  # nobody waits any more
+    try:
+        future.set_result(reply_of(outcome))
+    except (ProviderError, RuntimeError) as error:
+        future.set_exception(error)
+
+
+def reply_of(outcome: AttemptOutcome) -> Reply:
+    """The answer that a worker sent.
+
+    Raises:
+        ProviderError: the attempt failed.
+        RuntimeError: there is a bug, with the traceback of the worker.
+    """
     if outcome.reply is not None:
-        future.set_result(outcome.reply)
-    elif outcome.failure is not None:
-        future.set_exception(_failure(*outcome.failure))
-    else:
-        future.set_exception(RuntimeError(f"in a worker process:\n{outcome.bug}"))
+        return outcome.reply
+    if outcome.failure is not None:
+        raise _failure(*outcome.failure)
+    raise RuntimeError(f"in a worker process:\n{outcome.bug}")
+
+
+class AttemptPool(Protocol):
+    """Workers that make attempts, wherever they are. A worker says by ``is_gone`` that it ended."""
+
+    async def worker(self) -> Any:  # noqa: ANN401 - each pool has workers of its own
+        """The worker that the next attempt goes to."""
+        ...
+
+    async def attempt(
+        self,
+        worker: Any,  # noqa: ANN401
+        model: int,
+        ref: ModelRef,
+        request: Request,
+    ) -> Reply:
+        """Have an attempt made."""
+        ...
+
+
+def account_name(
+    ref: ModelRef, environ: Mapping[str, str], open_here: Callable[[ModelRef], Provider]
+) -> str:
+    """What rate limits of a model are shared by.
+
+    Raises:
+        ConfigError: its key or its address is missing or wrong.
+    """
+    return open_here(ref).account if ref.base_urls else account(ref, environ).name
 
 
 class RemoteProvider:
@@ -322,10 +360,10 @@ class RemoteProvider:
 
     offline = False
 
-    def __init__(self, pool: WorkerPool, model: int, ref: ModelRef, account: str) -> None:
+    def __init__(self, pool: AttemptPool, model: int, ref: ModelRef, account: str) -> None:
         self.account = account
         self._pool, self._model, self._ref = pool, model, ref
-        self._learners: dict[tuple[str | None, str | None], _WorkerHandle] = {}
+        self._learners: dict[tuple[str | None, str | None], Any] = {}
 
     async def complete(self, request: Request) -> Reply:
         """Make exactly one attempt. See :meth:`clash.providers.base.Provider.complete`."""
