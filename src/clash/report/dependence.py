@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clash.report.formats import DASH, estimate, number, p_cell
 from clash.report.plots import heat_map, save
 from clash.report.tables import Table, with_rows
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from clash.analysis.dependence import Dependence
     from clash.analysis.dependence.dependence_findings import JudgeFinding, PairFinding
     from clash.stats.dependence import ModelScore
-    from clash.stats.intervals import Interval
 
 STRONGEST = 10
 
@@ -24,7 +23,7 @@ def headline(dependence: Dependence) -> str:
     """Judges, rows, missing votes and the kind of truth, in one sentence."""
     panel, truth = dependence.panel, dependence.truth
     rows = f"{panel.rows} rows" + (
-        f" in {panel.clusters} groups" if panel.clusters < panel.rows else ""
+        f" in {plural(panel.clusters, 'group')}" if panel.clusters < panel.rows else ""
     )
     stands = "labels" if truth.from_labels else f"estimated by {truth.method}"
     return (
@@ -112,7 +111,7 @@ def _worth(dependence: Dependence) -> Table:
     rows = [
         [
             "by how their votes average out, K / (1 + (K - 1) r)",
-            estimate(_at_most(effective.by_mean, effective.judges), 2),
+            estimate(effective.by_mean, 2),
         ],
         ["by the directions in which they vary, K² / Σ r²", estimate(effective.by_spectrum, 2)],
         ["by the accuracy of the majority", estimate(effective.by_accuracy, 2)],
@@ -129,17 +128,6 @@ def _worth(dependence: Dependence) -> Table:
     return Table(
         f"{effective.judges} judges are worth", ["", ""], rows, frozenset({1}), notes, brief=True
     )
-
-
-def _at_most(number: Interval | None, judges: int) -> Interval | None:
-    """A number of judges, no end of it above those that there are.
-
-    Errors that happen to correlate negatively would make the panel worth more than its judges.
-    """
-    if number is None:
-        return None
-    low, middle, high = (min(v, judges) for v in (number.low, number.estimate, number.high))
-    return replace(number, low=low, estimate=middle, high=high)
 
 
 def _blocs(dependence: Dependence) -> Table:
@@ -193,7 +181,7 @@ def _judge(judge: JudgeFinding, *, with_labels: bool) -> list[str]:
     ]
     if with_labels:
         cells += [estimate(judge.log_loss, 4, sign="+"), number(judge.auc, "+.4f")]
-    return [*cells, "" if judge.adds else "no measurable contribution"]
+    return [*cells, "no measurable contribution" if judge.is_idle else ""]
 
 
 def _families(dependence: Dependence) -> Table:

@@ -13,7 +13,7 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
-from clash.stats.resample import cluster_bootstrap
+from clash.stats.resample import FEWEST_CLUSTERS, cluster_bootstrap
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -257,8 +257,8 @@ def krippendorff_alpha(
     Args:
         values: (N, J), items by raters, NaN for missing.
         scale: how far apart two values are: not the same; ranks in between; difference squared.
-        rng: for the interval, a bootstrap over items (or clusters of them); without it the
-            interval is [-1, 1] and the method says so.
+        rng: for the interval, a bootstrap over items (or clusters of them); without it, and with
+            fewer than six of them, the interval is [-1, 1] and the method says so.
         clusters: (N,), codes.
         n_bootstrap: resamples.
         level: confidence level.
@@ -280,10 +280,10 @@ def krippendorff_alpha(
         return _undefined_interval(level, len(table))
     groups = np.arange(len(table)) if clusters is None else np.asarray(clusters)[pairable]
     n_groups = len(np.unique(groups))
-    if rng is None or n_groups < 2:
+    if rng is None or n_groups < FEWEST_CLUSTERS:
         return Interval(estimate, -1.0, 1.0, level, len(table), n_groups, "no interval")
     bootstrap = cluster_bootstrap(alpha, groups, rng, n_bootstrap, level=level)
-    return bootstrap.interval()
+    return bootstrap.interval().within(-1.0, 1.0)
 
 
 class _AlphaStatistic:

@@ -253,11 +253,7 @@ def paired_difference(
         raise StatisticsError(f"methods with {x.shape} and {y.shape} items are not paired")
     _, _, groups = encode_clusters(x - y, clusters)
     gap = mean_clustered(x - y, clusters, level)
-    are_shares = (
-        min(x.min(initial=0), y.min(initial=0)) >= 0
-        and max(x.max(initial=0), y.max(initial=0)) <= 1
-    )
-    interval = gap.within(-1.0, 1.0) if are_shares else gap
+    interval = gap.within(-1.0, 1.0) if _are_shares(x, y) else gap
     name = "paired t test" + ("" if clusters is None else ", clustered")
     if groups < 2 or gap.estimate == 0:
         return PairedDifference(interval, Significance(1.0, 0.0, name))
@@ -267,6 +263,12 @@ def paired_difference(
         return PairedDifference(interval, Significance(p, t, name))
     t = gap.estimate / (gap.half_width / t_quantile(level, groups - 1))
     return PairedDifference(interval, Significance(2 * float(stdtr(groups - 1, -abs(t))), t, name))
+
+
+def _are_shares(x: Floats, y: Floats) -> bool:
+    """Whether all credits lie between 0 and 1, so that a difference lies between -1 and 1."""
+    ends = [end for values in (x, y) if len(values) for end in (values.min(), values.max())]
+    return all(0 <= end <= 1 for end in ends)
 
 
 def paired_bootstrap(
@@ -281,13 +283,14 @@ def paired_bootstrap(
     """Mean of first - second by a bootstrap over clusters.
 
     p is twice the smaller share of replicates at or beyond 0, never below 2 / (n + 1); the
-    statistic is the difference.
+    statistic is the difference. The interval of credits between 0 and 1 is kept as that of
+    :func:`paired_difference`.
 
     Raises:
         StatisticsError: shapes that differ, NaN, or fewer than two clusters.
     """
-    x = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
-    x, codes, _ = encode_clusters(x, clusters)
+    pair = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    x, codes, _ = encode_clusters(pair[0] - pair[1], clusters)
     bootstrap = cluster_bootstrap(lambda w: w @ x / w.sum(axis=1), codes, rng, n, level=level)
     values = bootstrap.replicates[:, 0]
     below, above = np.sum(values <= 0), np.sum(values >= 0)
@@ -295,7 +298,10 @@ def paired_bootstrap(
     # that no finite number of them gives p = 0.
     p = min(1.0, 2 * (min(below, above) + 1) / (len(values) + 1))
     test = Significance(float(p), float(bootstrap.estimate[0]), "paired bootstrap over clusters")
-    return PairedDifference(bootstrap.interval(), test)
+    interval = bootstrap.interval()
+    if _are_shares(*pair):
+        interval = interval.within(-1.0, 1.0)
+    return PairedDifference(interval, test)
 
 
 def sign_flip_test(

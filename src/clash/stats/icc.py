@@ -16,7 +16,7 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, encode_clusters
-from clash.stats.resample import cluster_bootstrap
+from clash.stats.resample import FEWEST_CLUSTERS, cluster_bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +76,8 @@ def anova_icc(
     Args:
         values: (n,).
         clusters: (n,), codes.
-        rng: for the interval, a bootstrap over clusters; without it the interval is [-1, 1].
+        rng: for the interval, a bootstrap over clusters; without it, and with fewer than six
+            clusters, the interval is [-1, 1].
         n_bootstrap: resamples.
         level: confidence level.
 
@@ -97,11 +98,12 @@ def anova_icc(
         return _anova(weights, sizes, sums, squares)
 
     estimate = float(statistic(np.ones((1, groups)))[0])
-    if rng is None:
+    if rng is None or groups < FEWEST_CLUSTERS:
         return Interval(estimate, -1.0, 1.0, level, len(x), groups, "no interval")
     bootstrap = cluster_bootstrap(statistic, np.arange(groups), rng, n_bootstrap, level=level)
-    low, high = float(bootstrap.low[0]), float(bootstrap.high[0])
-    return Interval(estimate, low, high, level, len(x), groups, "anova, bootstrap over clusters")
+    ends = float(bootstrap.low[0]), float(bootstrap.high[0])
+    method = "anova, bootstrap over clusters"
+    return Interval(estimate, *ends, level, len(x), groups, method).within(-1.0, 1.0)
 
 
 def _anova(weights: Floats, sizes: Floats, sums: Floats, squares: Floats) -> Floats:

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     Statistic = Callable[[Floats], Floats]
 
 Method = Literal["percentile", "bca"]
+FEWEST_CLUSTERS = 6
+"""Clusters below which percentiles are no interval: even the least and the largest of five draws
+hold their median in 15 of 16 samples only."""
 _CHUNK = 125_000  # weights held at once: 1 MB, which also fits a cache
 _MOST_DELETIONS = 1000
 """Groups of the jackknife: the acceleration is a third moment, which more hardly sharpen."""

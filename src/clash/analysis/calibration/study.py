@@ -418,7 +418,8 @@ def _gain(panel: PanelVotes, outcomes: Sequence[SplitOutcome]) -> Interval:
     spread = normal_quantile(over_sources.level) * between.se if rows_repeat else 0.0
     reach = math.hypot(over_sources.half_width, spread)
     low, high = over_sources.estimate - reach, over_sources.estimate + reach
-    return replace(over_sources, low=low, high=high, method="over rows and splits")
+    gain = replace(over_sources, low=low, high=high, method="over rows and splits")
+    return gain.within(-1.0, 1.0)
 
 
 def _family_lines(

@@ -42,6 +42,7 @@ from clash.stats.dependence import (
 )
 from clash.stats.latent.patterns import MISSING, TIE
 from clash.votes.binary import MethodTable
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,6 +136,16 @@ class _Work:
         """Too many judges to enumerate their votes: couplings are by pseudo-likelihood."""
         return self.untied_patterns.n_judges > MOST_COUPLED
 
+    @property
+    def has_few_rows(self) -> bool:
+        """Too few groups of rows to say anything of two judges."""
+        return self.panel.clusters < measure.TOGETHER
+
+    @property
+    def few_rows(self) -> str:
+        """Why nothing is said of two judges."""
+        return f"{plural(self.panel.clusters, 'group')} of rows, and {measure.TOGETHER} are needed"
+
     def diagnosis(self) -> Dependence:
         """All parts together."""
         judges, families = self.panel.judges, self.panel.families
@@ -159,7 +170,9 @@ class _Work:
             tests=(_joint(tests, refusal), *self._hypotheses()),
             blocs=measure.blocs(self.estimate, correlations, judges),
             judges=self._judges(),
-            models=compare_models(
+            models=()
+            if self.has_few_rows
+            else compare_models(
                 self.untied_patterns,
                 self.fold,
                 families=self.estimate.rows.families,
@@ -170,12 +183,16 @@ class _Work:
         )
 
     def _independence(self) -> tuple[PairwiseIndependence | None, str]:
+        if self.has_few_rows:
+            return None, self.few_rows
         try:
             return independence_tests(self.untied_patterns, self.rng, clusters=self.clusters), ""
         except StatisticsError as refusal:
             return None, str(refusal)
 
     def _couplings(self) -> tuple[Couplings | None, str]:
+        if self.has_few_rows:
+            return None, self.few_rows
         fit = pseudo_couplings if self.panel_is_large else couplings
         try:
             coupling_fit = fit(
@@ -198,6 +215,8 @@ class _Work:
         ]
 
     def _test(self, name: str, says: str, make: Callable[[], CouplingHypothesis]) -> TestFinding:
+        if self.has_few_rows:
+            return TestFinding(name, says, None, None, None, self.few_rows)
         try:
             if self.panel_is_large:
                 test = pseudo_score_test(
@@ -215,10 +234,14 @@ class _Work:
         law, has_labels = self.estimate.fit.parameters, self.estimate.source.from_labels
         patterns = self.estimate.patterns
         right = accuracies(patterns, self.estimate.p).judges
-        information = information_added(law, patterns, self.clusters) if law is not None else None
+        information = None
+        if law is not None and not self.has_few_rows:
+            information = information_added(law, patterns, self.clusters)
         redundancies = redundancy(patterns, self.fold)
         contributions_of = (
-            contributions(patterns, self.fold, self.clusters)[1] if has_labels else None
+            contributions(patterns, self.fold, self.clusters)[1]
+            if has_labels and not self.has_few_rows
+            else None
         )
         return tuple(
             _judge(
@@ -295,7 +318,7 @@ def _judge(
         information.bits if information else None,
         information.flips if information else None,
         measure.number_or_none(redundancy_of),
-        contribution.log_loss if contribution else None,
+        contribution.log_loss if contribution and contribution.log_loss.half_width else None,
         measure.number_or_none(contribution.auc) if contribution else None,
         adds,
     )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
+from clash.analysis.dependence.measure import TOGETHER
 from clash.wording import plural
 
 if TYPE_CHECKING:
@@ -25,15 +25,15 @@ def conclusions(dependence: Dependence) -> tuple[str, ...]:
 
 def _worth(dependence: Dependence) -> Iterator[str]:
     number, size = dependence.effective, dependence.effective.judges
-    if number.by_mean is None:
+    if number.by_mean is None or number.mean_correlation is None:
         yield (
             "No correlation of two judges can be computed, so the effective number of judges "
             "is unknown."
         )
         return
     most = "" if dependence.truth.from_labels else "at most "
-    correlation = size / number.by_mean.estimate - 1
-    mean_correlation = f"{correlation / (size - 1):.2f} on average once the truth is known"
+    correlation = number.mean_correlation.estimate
+    mean_correlation = f"{correlation:.2f} on average once the truth is known"
     if number.by_mean.estimate >= size:
         yield (
             f"{plural(size, 'judge')}, each worth a whole independent one: their votes correlate by"
@@ -41,7 +41,7 @@ def _worth(dependence: Dependence) -> Iterator[str]:
         )
     else:
         yield (
-            f"{plural(size, 'judge')} are worth {most}{_range(number.by_mean, size)} independent"
+            f"{plural(size, 'judge')} are worth {most}{_range(number.by_mean)} independent"
             f" ones: their votes correlate by {mean_correlation}."
         )
     if number.by_accuracy is None:
@@ -125,7 +125,7 @@ def _families(dependence: Dependence) -> Iterator[str]:
 
 
 def _idle(dependence: Dependence) -> Iterator[str]:
-    idle = [judge.judge for judge in dependence.judges if not judge.adds]
+    idle = [judge.judge for judge in dependence.judges if judge.is_idle]
     if not idle:
         return
     reason = (
@@ -194,6 +194,12 @@ def _truth_caveats(dependence: Dependence) -> Iterator[str]:
 
 
 def _reading_caveats(dependence: Dependence) -> Iterator[str]:
+    if dependence.panel.clusters < TOGETHER:
+        yield (
+            f"{plural(dependence.panel.clusters, 'group')} of rows: with fewer than {TOGETHER},"
+            " nothing is said of pairs of judges, of what the panel is worth, or of what a judge"
+            " adds."
+        )
     if dependence.couplings is not None and not dependence.truth.from_labels:
         yield (
             "Couplings and their standard errors take that estimate as given and do not "
@@ -213,7 +219,7 @@ def _reading_caveats(dependence: Dependence) -> Iterator[str]:
         )
     if dependence.panel.clusters < dependence.panel.rows:
         yield (
-            f"{dependence.panel.rows} rows in {dependence.panel.clusters} groups: intervals and "
+            f"{dependence.panel.rows} rows in {plural(dependence.panel.clusters, 'group')}: intervals and "
             "tests let rows "
             "of one group depend on each other."
         )
@@ -227,11 +233,9 @@ def _reading_caveats(dependence: Dependence) -> Iterator[str]:
         yield f"No couplings: {dependence.no_couplings}."
 
 
-def _range(interval: Interval, most: float = math.inf) -> str:
-    """A number of judges and its interval, no end of it above ``most``."""
-    ends = (min(end, most) for end in (interval.estimate, interval.low, interval.high))
-    estimate, low, high = (f"{end:.1f}" for end in ends)
-    return f"{estimate} ({low} to {high})"
+def _range(interval: Interval) -> str:
+    """A number of judges and its interval."""
+    return f"{interval.estimate:.1f} ({interval.low:.1f} to {interval.high:.1f})"
 
 
 def _names(names: Sequence[str]) -> str:

@@ -194,6 +194,11 @@ class JudgeFinding:
     auc: float | None
     adds: bool
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether it was measured what it adds, and the data show nothing."""
+        return not self.adds and (self.bits or self.log_loss) is not None
+
 
 @dataclass(frozen=True)
 class Dependence:

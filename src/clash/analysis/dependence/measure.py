@@ -40,8 +40,12 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 TOGETHER = 10
-"""Rows on which two judges must both have voted to be correlated."""
+"""Rows on which two judges must both have voted to be correlated, and groups of rows of a panel:
+with fewer, the bootstrap sees next to nothing vary and is sure of anything."""
 METHOD = "bootstrap over clusters"
+FREE = (-np.inf, np.inf)
+WIDEST_JURY = 10.0
+"""An interval that reaches so many times the panel's judges says nothing of what it is worth."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,13 @@ class ErrorCorrelations:
         correlations: of the data.
         replicates: shape (B, K, K).
         counts: shape (B, n_patterns).
+        n_clusters: groups of rows.
     """
 
     correlations: ResidualCorrelations
     replicates: Floats
     counts: Floats
+    n_clusters: int
 
 
 def measure(
@@ -69,33 +75,54 @@ def measure(
         residual_correlations(patterns, p, least=TOGETHER),
         pooled_replicates(patterns, p, counts, least=TOGETHER),
         counts,
+        n_clusters(estimate),
     )
 
 
 def effective(estimate: TruthEstimate, correlations: ErrorCorrelations) -> EffectiveNumber:
-    """The three effective numbers with percentile intervals."""
+    """The three effective numbers with percentile intervals.
+
+    By correlations it is at most the number of judges: errors that happen to correlate negatively
+    would make the panel worth more than it has. By accuracy it may be more, since the majority of
+    unequal judges is right more often than that of equal ones with their mean.
+    """
     numbers = [_effective(estimate, correlations.correlations.pooled, None)]
     numbers += [
         _effective(estimate, matrix, counts)
         for matrix, counts in zip(correlations.replicates, correlations.counts, strict=True)
     ]
     accuracy = accuracies(estimate.patterns, estimate.p)
-    fields = ("by_mean", "by_spectrum", "by_accuracy", "mean_correlation")
+    judges = estimate.patterns.n_judges
+    ranges = {
+        "by_mean": (1.0, judges),
+        "by_spectrum": (1.0, judges),
+        "by_accuracy": (0.0, WIDEST_JURY * judges),
+        "mean_correlation": (-1.0, 1.0),
+    }
     by_mean, by_spectrum, by_accuracy, r = (
         percentiles(
-            getattr(numbers[0], name), [getattr(replicate, name) for replicate in numbers[1:]]
+            getattr(numbers[0], name),
+            [getattr(replicate, name) for replicate in numbers[1:]],
+            ends,
+            n_clusters(estimate),
         )
-        for name in fields
+        for name, ends in ranges.items()
     )
+    no_end = by_accuracy is None or by_accuracy.high >= WIDEST_JURY * judges
     return EffectiveNumber(
-        estimate.patterns.n_judges,
+        judges,
         by_mean,
         by_spectrum,
-        by_accuracy,
+        None if no_end else by_accuracy,
         r,
         float(np.nanmean(accuracy.judges)),
         accuracy.majority,
     )
+
+
+def n_clusters(estimate: TruthEstimate) -> int:
+    """Groups of rows that may depend on each other."""
+    return int(estimate.rows.groups.max()) + 1
 
 
 def alternatives(estimate: TruthEstimate) -> tuple[Alternative, ...]:
@@ -106,8 +133,9 @@ def alternatives(estimate: TruthEstimate) -> tuple[Alternative, ...]:
     for method, p in other_estimates(estimate).items():
         matrix = residual_correlations(estimate.patterns, p, least=TOGETHER).pooled
         number = effective_number(matrix, np.nan, np.nan)
-        if np.isfinite(number.by_mean):
-            results.append(Alternative(method, number.by_mean, number.mean_correlation))
+        if not np.isnan(number.by_mean):
+            by_mean = min(number.by_mean, float(estimate.patterns.n_judges))
+            results.append(Alternative(method, by_mean, number.mean_correlation))
     return tuple(results)
 
 
@@ -116,15 +144,34 @@ def _effective(estimate: TruthEstimate, matrix: Floats, counts: Floats | None) -
     return effective_number(matrix, float(np.nanmean(accuracy.judges)), accuracy.majority)
 
 
-def percentiles(estimate: float, replicates: Floats | list[float]) -> Interval | None:
-    """A percentile interval; null where the estimate or most replicates are undefined."""
+def percentiles(
+    estimate: float, replicates: Floats | list[float], ends: tuple[float, float], n: int
+) -> Interval | None:
+    """A percentile interval that holds its estimate, within the range of the quantity.
+
+    A mean of squares is larger in each replicate than in the data, so that the percentiles alone
+    may lie to one side of the estimate.
+
+    Args:
+        estimate: of the data.
+        replicates: shape (B,), NaN where undefined.
+        ends: the least and the largest value that the quantity can have.
+        n: groups of rows.
+
+    Returns:
+        Null for fewer than ten groups, where the estimate or most replicates are undefined, and
+        where a quantity without ends is the same in all of them.
+    """
     values = np.asarray(replicates, dtype=np.float64)
-    finite = values[np.isfinite(values)]
-    if not np.isfinite(estimate) or len(finite) < max(2, len(values) / 2):
+    usable = np.clip(values[~np.isnan(values)], *ends)
+    if n < TOGETHER or np.isnan(estimate) or len(usable) < max(2, len(values) / 2):
         return None
-    low, high = np.quantile(finite, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    n = len(values)
-    return Interval(float(estimate), float(low), float(high), LEVEL, n, n, METHOD)
+    value = float(np.clip(estimate, *ends))
+    low, high = np.quantile(usable, [(1 - LEVEL) / 2, (1 + LEVEL) / 2]).tolist()
+    if ends == FREE and high - low <= 1e-9:
+        return None
+    interval = Interval(value, min(low, value), max(high, value), LEVEL, n, n, METHOD)
+    return interval.within(*ends)
 
 
 def pairs(
@@ -149,18 +196,19 @@ def pairs(
     )
     wald_holm = _holm_corrected(wald)
     together = off_diagonal(correlations.correlations.together)
+    n = correlations.n_clusters
     return tuple(
         PairFinding(
             judges[j],
             judges[k],
             families[j] == families[k],
             round(float(together[i])),
-            percentiles(estimates[i], replicates[:, i]),
+            percentiles(estimates[i], replicates[:, i], (-1.0, 1.0), n),
             number_or_none(p[i]),
             number_or_none(p_holm[i]),
             None
             if coupling_fit is None
-            else percentiles(coupling_fit.matrix[j, k], coupling_fit.replicates[:, i]),
+            else percentiles(coupling_fit.matrix[j, k], coupling_fit.replicates[:, i], FREE, n),
             None if coupling_fit is None else number_or_none(coupling_fit.error[j, k]),
             number_or_none(wald[i]),
             number_or_none(wald_holm[i]),
@@ -198,6 +246,7 @@ def family_table(
     """
     codes = np.unique(families, return_inverse=True)[1]
     first, second = np.triu_indices(len(families), 1)
+    n = correlations.n_clusters
     within = codes[first] == codes[second]
     if not within.any() or within.all():
         return ()
@@ -216,28 +265,35 @@ def family_table(
                 off_diagonal(correlations.correlations.pooled),
                 off_diagonal(correlations.replicates),
                 in_group,
+                (-1.0, 1.0),
+                n,
             ),
             None
             if coupling_fit is None
-            else _mean(off_diagonal(coupling_fit.matrix), coupling_fit.replicates, in_group),
+            else _mean(
+                off_diagonal(coupling_fit.matrix), coupling_fit.replicates, in_group, FREE, n
+            ),
         )
         for name, in_group in rows
         if in_group.any()
     )
 
 
-def _mean(values: Floats, replicates: Floats, in_group: np.ndarray) -> Interval | None:
+def _mean(
+    values: Floats, replicates: Floats, in_group: np.ndarray, ends: tuple[float, float], n: int
+) -> Interval | None:
     usable = in_group & ~np.isnan(values)
     if not usable.any():
         return None
-    return percentiles(float(values[usable].mean()), replicates[:, usable].mean(axis=1))
+    means = replicates[:, usable].mean(axis=1)
+    return percentiles(float(values[usable].mean()), means, ends, n)
 
 
 def blocs(
     estimate: TruthEstimate, correlations: ErrorCorrelations, judges: Sequence[str]
 ) -> tuple[BlocFinding, ...]:
     """Groups that err together, by name."""
-    if len(correlations.replicates) < 2:
+    if len(correlations.replicates) < 2 or correlations.n_clusters < TOGETHER:
         return ()
     patterns, p = estimate.patterns, estimate.p
     bloc_results = find_blocs(

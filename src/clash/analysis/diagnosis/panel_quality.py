@@ -23,7 +23,7 @@ from clash.stats.effectiveness import (
     vote_weight,
 )
 from clash.stats.intervals import Interval, wilson_clustered
-from clash.stats.resample import cluster_bootstrap
+from clash.stats.resample import FEWEST_CLUSTERS, cluster_bootstrap
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -166,7 +166,7 @@ def _effective(votes: Votes, rng: np.random.Generator) -> tuple[Interval | None,
         if by_label
         else ("correlation of votes, a lower bound: judges that are right agree too")
     )
-    if len(columns) < 2:
+    if len(columns) < 2 or len(np.unique(groups)) < FEWEST_CLUSTERS:
         return None, len(columns), name
     pair_votes = matrix[:, columns]
     try:
@@ -175,7 +175,7 @@ def _effective(votes: Votes, rng: np.random.Generator) -> tuple[Interval | None,
         )
     except StatisticsError:
         return None, len(columns), name
-    return replicates.interval(), len(columns), name
+    return replicates.interval().within(1.0, len(columns)), len(columns), name
 
 
 def _kish(matrix: Floats, weights: Floats) -> float:

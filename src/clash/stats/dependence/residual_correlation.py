@@ -158,6 +158,7 @@ def effective_number(
     """The three numbers from a residual correlation matrix (K, K) and two accuracies.
 
     Judges without any correlation to others (NaN) are left out of r and counted in K with it.
+    By the mean it is infinite where errors cancel, at r below -1 / (K - 1).
     """
     K = len(correlations)
     if K == 1:
@@ -168,7 +169,7 @@ def effective_number(
         return EffectiveNumbers(np.nan, np.nan, jury_size(mean_accuracy, panel_accuracy), np.nan)
     r = float(values.mean())
     inflation = 1 + (K - 1) * r
-    by_mean = K / inflation if inflation > 0 else np.nan
+    by_mean = K / inflation if inflation > 0 else np.inf
     by_spectrum = K / (1 + (K - 1) * float((values**2).mean()))
     return EffectiveNumbers(by_mean, by_spectrum, jury_size(mean_accuracy, panel_accuracy), r)
 

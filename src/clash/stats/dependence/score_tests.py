@@ -113,7 +113,11 @@ def joint_test(
 def single_tests(
     scores: RestrictedScores, inverse: Index, clusters: Index | None = None
 ) -> tuple[ScoreTest | None, ...]:
-    """Each tested parameter on its own, the other tested ones at 0; None where not identified."""
+    """Each tested parameter on its own, the other tested ones at 0; None where not identified.
+
+    Raises:
+        StatisticsError: a single cluster.
+    """
     rows, variance = scores.efficient()
     total = scores.counts @ rows
     spread, n = np.diag(variance), 0
@@ -123,6 +127,8 @@ def single_tests(
     if clusters is not None:
         sums = cluster_sums(rows, inverse, clusters)
         n = len(sums)
+        if n < 2:
+            raise StatisticsError("the scores of one cluster have no variance")
         spread = n / (n - 1) * ((sums - sums.mean(axis=0)) ** 2).sum(axis=0)
         identified_mask &= spread > 0
     return tuple(

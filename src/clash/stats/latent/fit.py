@@ -167,9 +167,13 @@ def vote_share(patterns: Patterns, smoothing: float = 1.0) -> Floats:
 
 
 def agreement(p: Floats, q: Floats, counts: Floats) -> float:
-    """Share of items on which two posteriors are on the same side; one at 1/2 counts half."""
+    """Share of items on which two posteriors are on the same side; one at 1/2 counts half.
+
+    NaN without items, as where a fold holds the only group.
+    """
     sides = np.sign(np.round(p - 0.5, 12)) * np.sign(np.round(q - 0.5, 12))
-    return float(counts @ (1 + sides) / (2 * counts.sum()))
+    n_items = float(counts.sum())
+    return float(counts @ (1 + sides)) / (2 * n_items) if n_items else float("nan")
 
 
 def share_decided_apart(fit: LatentFit, reference: LatentFit) -> float:

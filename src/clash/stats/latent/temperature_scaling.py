@@ -55,11 +55,13 @@ class LeftOutVotes:
 def leave_one_judge_out(law: VoteLaw, patterns: Patterns) -> LeftOutVotes:
     """Each vote with the log-odds that the other judges' votes give; the law is not refitted."""
     full_posterior = posterior(law, patterns.votes)
-    odds, votes, weights = [], [], []
+    odds, votes, weights = [np.empty(0)], [np.empty(0)], [np.empty(0)]
     for judge in range(patterns.n_judges):
         votes_of_others = patterns.votes.copy()
         votes_of_others[:, judge] = MISSING
         used = patterns.present[:, judge] & (votes_of_others != MISSING).any(axis=1)
+        if not used.any():
+            continue
         judge_votes = patterns.votes[used, judge]
         odds.append(log_odds(posterior(law, votes_of_others[used])))
         votes.append(np.where(judge_votes == TIE, 0.5, judge_votes))
