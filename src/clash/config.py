@@ -39,6 +39,7 @@ PROVIDERS = (
     "google",
     "openrouter",
     "compatible",
+    "vllm",
     "baseline",
     "replay",
     "python",
@@ -126,6 +127,28 @@ class SourcedSection(Strict):
         return copy
 
 
+class Engine(Strict):
+    """How batches of a model run on a Ray cluster: Ray Data feeds engines of vLLM.
+
+    Attributes:
+        folder: where the rows of a batch and its answers lie. This machine and the head node of
+            the cluster see it under the same path.
+        source: the weights: a path on the nodes, ``s3://…``, or a name on the hub; null is the
+            model's own name.
+        replicas: the most engines at once.
+        rows: questions that an engine is handed at a time; it has several such portions in work.
+        accelerator: the kind of GPU, as Ray names it (``H100``); null takes any.
+        arguments: arguments of vLLM's engine, as vLLM spells them.
+    """
+
+    folder: str = Field(min_length=1)
+    source: str | None = Field(default=None, min_length=1)
+    replicas: int = Field(default=1, gt=0)
+    rows: int = Field(default=64, gt=0)
+    accelerator: str | None = Field(default=None, min_length=1)
+    arguments: dict[str, Any] = {}
+
+
 ModelName = Annotated[
     str, WithJsonSchema({"type": "string", "pattern": f"^({'|'.join(PROVIDERS)})/.+"})
 ]
@@ -139,6 +162,7 @@ class ModelRef(SourcedSection):
         base_urls: addresses of several servers of the same model, which share its calls;
             ``base_url`` is then the first of them.
         api_key_env: the NAME of the variable that holds the key.
+        engine: how batches of a model of one's own cluster run (``vllm/MODEL``).
         concurrency: the most calls in flight to this model.
         price: overrides the price table.
     """
@@ -146,6 +170,7 @@ class ModelRef(SourcedSection):
     model: ModelName
     base_url: str | None = None
     base_urls: list[str] = Field(default=[], exclude_if=lambda urls: not urls)
+    engine: Engine | None = Field(default=None, exclude_if=lambda engine: engine is None)
     api_key_env: str | None = None
     options: Options = Options()
     price: TokenPrice | None = None
@@ -205,6 +230,12 @@ class ModelRef(SourcedSection):
             raise ValueError("base_urls names an address twice")
         if self.base_url != self.base_urls[0]:
             raise ValueError("give base_url or base_urls, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _engine_is_for_vllm(self) -> Self:
+        if self.engine is not None and self.provider != "vllm":
+            raise ValueError("engine is for batches on a cluster of your own (vllm/MODEL)")
         return self
 
     @property

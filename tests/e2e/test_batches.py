@@ -41,8 +41,9 @@ def test_every_stage_comes_to_the_same_as_live_at_half_the_price(pipeline):
         r["text"] for r in sorted(one.lines("responses"), key=str)
     ]
     assert {seen.model for seen in lab.server.calls} == asked_live
-    assert "asked live, since only openai, anthropic, google have a batch API: openrouter/x/r" in (
-        done.err
+    assert (
+        "asked live, since only openai, anthropic, google, vllm have a batch API: openrouter/x/r"
+        in (done.err)
     )
     # One batch for each model and purpose; only OpenRouter is asked over the live wire.
     assert len(lab.server.batches.made) == 2 + 1 + 3 + 2

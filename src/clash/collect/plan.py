@@ -449,6 +449,7 @@ def observing(config: Config) -> list[Judge]:
             role="observer",
             base_url=candidate.base_url,
             base_urls=candidate.base_urls,
+            engine=candidate.engine,
             api_key_env=candidate.api_key_env,
             options=candidate.options.model_copy(update={"max_tokens": None, "stream": None}),
             price=candidate.price,
@@ -496,13 +497,17 @@ def _again(item_id: str, n: int) -> str:
 def _check_options(ref: ModelRef) -> None:
     """The configuration is written into the run folder, where no key may be."""
     suspects = [
-        ("header", "headers", name) for name in ref.options.headers if SECRET_HEADER.search(name)
+        ("header", "options.headers", name)
+        for name in ref.options.headers
+        if SECRET_HEADER.search(name)
     ]
-    suspects += [("field", "extra", name) for name, _ in secret_fields(ref.options.extra)]
-    for kind, option, name in suspects:
+    arguments = ref.engine.arguments if ref.engine else {}
+    for section, fields in (("options.extra", ref.options.extra), ("engine.arguments", arguments)):
+        suspects += [("field", section, name) for name, _ in secret_fields(fields)]
+    for kind, section, name in suspects:
         raise ConfigError(
             f"the {kind} {name} of {ref.model} may contain a key, which would be recorded",
-            field=f"options.{option}",
+            field=section,
             hint="put the key into a variable and name it in api_key_env",
         )
 

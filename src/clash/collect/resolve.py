@@ -294,7 +294,12 @@ def _from(run: RunFolder, ref: R) -> R:
     if ref.provider in (KEYLESS_PANEL, "replay"):
         return ref
     return ref.model_copy(
-        update={"model": f"replay/{ref.model}", "base_url": str(run.path), "base_urls": []}
+        update={
+            "model": f"replay/{ref.model}",
+            "base_url": str(run.path),
+            "base_urls": [],
+            "engine": None,
+        }
     )
 
 

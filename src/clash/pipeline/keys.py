@@ -8,6 +8,7 @@ from clash.errors import ConfigError
 from clash.providers import (
     base_url,
     destination,
+    engine_destination,
     has_key,
     key_variable,
     needs_confirmation,
@@ -118,8 +119,13 @@ def _confirm(refs: Sequence[ModelRef], environ: Mapping[str, str], observer: Obs
 
 
 def sign(manifest: Manifest, refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Manifest:
-    """The manifest with where its keys go, and proof for this user that it was made here."""
-    places = destinations(refs, environ)
+    """The manifest with where its keys go, and proof for this user that it was made here.
+
+    The settings of engines are among them, so that a changed one is not taken for one's own.
+    """
+    refs = list(refs)
+    engines = {where for ref in refs if (where := engine_destination(ref, environ)) is not None}
+    places = sorted({*destinations(refs, environ), *engines})
     return manifest.model_copy(
         update={
             "destinations": [KeyDestination(variable=d.variable, server=d.server) for d in places],

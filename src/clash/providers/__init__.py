@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clash.errors import ConfigError
 from clash.providers.accounts import (
     STEERING,
     account,
     base_url,
     destination,
+    engine_destination,
     has_key,
     key_variable,
     needs_confirmation,
@@ -30,6 +32,7 @@ __all__ = [
     "base_url",
     "can_batch",
     "destination",
+    "engine_destination",
     "has_key",
     "key_variable",
     "needs_confirmation",
@@ -41,7 +44,7 @@ __all__ = [
 ]
 
 
-BATCHING = ("openai", "anthropic", "google")
+BATCHING = ("openai", "anthropic", "google", "vllm")
 """Providers with a batch API that clash speaks."""
 TRANSFER_S = 600.0
 """Seconds that submitting or fetching a batch may stand still: a file is larger than a question."""
@@ -77,6 +80,11 @@ def require(ref: ModelRef, environ: Mapping[str, str]) -> None:
             from clash.providers import python_callable
 
             python_callable.find(ref)
+        case "vllm":
+            from clash.providers.batch_vllm import check_engine
+
+            check_engine(ref, environ)
+            account(ref, environ)
         case _:
             for server in ref.servers:
                 account(server, environ)
@@ -130,6 +138,14 @@ def open_provider(ref: ModelRef, *, environ: Mapping[str, str], limits: Limits) 
                 for server, place in zip(ref.servers, accounts, strict=True)
             ]
             return servers[0][1] if len(servers) == 1 else Replicas(servers)
+        case "vllm":
+            if not limits.batch:
+                raise ConfigError(
+                    f"{ref.model} runs on a Ray cluster, which is asked in batches only",
+                    field="limits.batch",
+                    hint="add --batch",
+                )
+            return open_batches(ref, environ, limits)
         case "replay":
             from clash.providers.replay import Replay
 
@@ -160,6 +176,10 @@ def open_batches(ref: ModelRef, environ: Mapping[str, str], limits: Limits) -> B
             from clash.providers.batch_anthropic import AnthropicBatches
 
             return AnthropicBatches(ref, account(ref, environ), limits, environ)
+        case "vllm":
+            from clash.providers.batch_vllm import VllmBatches
+
+            return VllmBatches(ref, account(ref, environ), limits)
         case _:
             from clash.providers.batch_google import GoogleBatches
 

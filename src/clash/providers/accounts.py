@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+import msgspec
 
 from clash.errors import ConfigError
 from clash.secrets.destinations import Destination, is_confirmed, is_expected, server_of
@@ -40,6 +43,10 @@ _VENDORS: Mapping[str, _Vendor] = {
         ("OPENROUTER_API_KEY",), "OPENROUTER_BASE_URL", "https://openrouter.ai/api/v1"
     ),
     "compatible": _Vendor(("COMPATIBLE_API_KEY",), "COMPATIBLE_BASE_URL", None, needs_key=False),
+    # Ray's own variables, and where its dashboard listens by default.
+    "vllm": _Vendor(
+        ("RAY_AUTH_TOKEN",), "RAY_API_SERVER_ADDRESS", "http://127.0.0.1:8265", needs_key=False
+    ),
 }
 STEERING = frozenset(
     {
@@ -154,6 +161,8 @@ def secrets(ref: ModelRef, environ: Mapping[str, str]) -> dict[str, str]:
     key = environ.get(variable, "").strip() if variable else ""
     options = ref.options
     sources = {value: f"extra.{name}" for name, value in secret_fields(options.extra)}
+    arguments = ref.engine.arguments if ref.engine else {}
+    sources |= {value: f"arguments.{name}" for name, value in secret_fields(arguments)}
     sources |= {
         value: name for name, value in options.headers.items() if SECRET_HEADER.search(name)
     }
@@ -173,6 +182,18 @@ def destination(ref: ModelRef, environ: Mapping[str, str]) -> Destination | None
     if variable is None or base_url(ref, environ) is None:
         return None
     return Destination(variable, server_of(_checked_url(ref, environ)))
+
+
+def engine_destination(ref: ModelRef, environ: Mapping[str, str]) -> Destination | None:
+    """The settings of an engine, by their hash, and the cluster that they are for; null without.
+
+    They name code that the cluster runs, so what holds for a key holds for them.
+    """
+    if ref.engine is None:
+        return None
+    content = msgspec.json.encode([ref.name, ref.engine.model_dump()], order="sorted")
+    digest = hashlib.sha256(content).hexdigest()
+    return Destination(f"engine:{digest}", server_of(_checked_url(ref, environ)))
 
 
 def needs_confirmation(ref: ModelRef, environ: Mapping[str, str]) -> bool:

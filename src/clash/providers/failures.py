@@ -211,7 +211,7 @@ _RULES = (
         statuses=frozenset({413}),
         codes=_words(r"context_length_exceeded|request_too_large|string_above_max_length"),
         words=_words(
-            r"prompt is too long|maximum context length|context (?:length|window|size)"
+            r"prompt is too long|maximum (?:context|model) length|context (?:length|window|size)"
             r"|exceed_context_size|input token count|too many tokens|input is too long"
             r"|exceeds the (?:maximum number of tokens|model's maximum)"
         ),

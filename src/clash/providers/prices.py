@@ -62,7 +62,7 @@ def cost(ref: ModelRef, reply: Reply, *, batch: bool = False) -> Cost | None:
     if tokens.input is None or tokens.output is None:
         return None
     if ref.price is not None:
-        return Cost(_flat(ref.price, tokens.input, tokens.output, batch), _config_source(batch))
+        return _of_config(ref, ref.price, tokens.input, tokens.output, batch)
     cache_writes = _cache_writes(reply.response)
     for name in (ref.name, reply.served_model):
         usd = _from_table(
@@ -100,7 +100,7 @@ def expected_cost(
     if ref.provider in OFFLINE:
         return Cost(Decimal(0), "offline")
     if ref.price is not None:
-        return Cost(_flat(ref.price, tokens, output, batch), _config_source(batch))
+        return _of_config(ref, ref.price, tokens, output, batch)
     price = next(_prices(ref, batch), None)
     return None if price is None else Cost(_plain(price, tokens, output), _source(batch))
 
@@ -138,16 +138,20 @@ def _at_most(ref: ModelRef, tokens_in: int, tokens_out: int, batch: bool) -> Cos
     if ref.provider in OFFLINE:
         return Cost(Decimal(0), "offline")
     if ref.price is not None:
-        return Cost(_flat(ref.price, tokens_in, tokens_out, batch), _config_source(batch))
+        return _of_config(ref, ref.price, tokens_in, tokens_out, batch)
     bounds = [_bound(price, tokens_in, tokens_out) for price in _prices(ref, batch)]
     return Cost(max(bounds), _source(batch)) if bounds else None
 
 
-def _flat(price: TokenPrice, tokens_in: int, tokens_out: int, batch: bool) -> Decimal:
+def _of_config(
+    ref: ModelRef, price: TokenPrice, tokens_in: int, tokens_out: int, batch: bool
+) -> Cost:
     # repr: 0.15 is meant as 0.15, not as the binary fraction beside it.
     rate_in, rate_out = Decimal(repr(price.input)), Decimal(repr(price.output))
     usd = (rate_in * tokens_in + rate_out * tokens_out) / MILLION
-    return usd * BATCH_SHARE if batch else usd
+    if not batch or ref.provider == "vllm":  # a cluster of one's own gives no discount
+        return Cost(usd, "config")
+    return Cost(usd * BATCH_SHARE, "config, half for a batch")
 
 
 def _plain(price: ModelPrice, tokens_in: int, tokens_out: int) -> Decimal:
@@ -245,7 +249,7 @@ def _from_table(
 
 def _where(ref: ModelRef) -> tuple[str | None, str | None]:
     """How the table finds the seller: by name, or a compatible server by its address."""
-    if ref.provider == "compatible":
+    if ref.provider in ("compatible", "vllm"):
         return None, ref.base_url or "unknown"
     return ref.provider, None
 
@@ -262,10 +266,6 @@ def _cache_writes(response: Any) -> int | None:  # noqa: ANN401 - whatever the w
 def _context(batch: bool) -> dict[str, str] | None:
     """What the table's prices for batches are found by; a model without one is at its full price."""
     return {"processing": "batch"} if batch else None
-
-
-def _config_source(batch: bool) -> str:
-    return "config, half for a batch" if batch else "config"
 
 
 def _source(batch: bool) -> str:

@@ -348,7 +348,8 @@ def account_name(
     Raises:
         ConfigError: its key or its address is missing or wrong.
     """
-    return open_here(ref).account if ref.base_urls else account(ref, environ).name
+    is_special = ref.base_urls or ref.provider == "vllm"
+    return open_here(ref).account if is_special else account(ref, environ).name
 
 
 class RemoteProvider:

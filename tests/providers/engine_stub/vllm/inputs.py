@@ -1,0 +1,7 @@
+class TextPrompt(dict): ...
+
+
+class TokensPrompt(dict): ...
+
+
+MultiModalDataDict = dict
