@@ -87,6 +87,22 @@ def test_quiet_is_one_line_and_verbose_is_everything(screens, name):
     assert said([*words, "-v"], 80).count("\n") > 40
 
 
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        (["diagnose", "demo"], "3 judges of 4 are right on"),
+        (["dependence", "demo", "--bootstrap", "20"], "4 judges are worth at most"),
+        (["calibrate", "demo", "--splits", "2", "--jobs", "1"], "use "),
+        (["aggregate", "demo"], "use "),
+        (["study", "ising", "demo", "--trials", "2", "--methods", "majority"], "Clearly right"),
+    ],
+)
+def test_quiet_statistics_are_one_line(screens, words, answer):
+    quiet = said([*words, "-q"], None)
+    assert quiet.count("\n") == 1
+    assert quiet.startswith(answer)
+
+
 def test_the_demo_says_that_labels_contradict_the_panel(screens):
     assert "The panel puts birch first; labels prefer aspen" in screens["demo"]
     assert "clash init" in screens["demo"]

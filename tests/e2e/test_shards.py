@@ -117,6 +117,24 @@ def test_several_runs_are_read_as_one(lab, command):
     assert left == right
 
 
+@pytest.mark.parametrize(
+    ("runs", "step"),
+    [
+        (("s1", "s2", "s3"), "clash merge s1 s2 s3 "),
+        (("s1", "s3"), "clash eval … --shard 2/3 "),
+        (("whole1", "whole2"), ""),
+    ],
+)
+def test_a_report_of_several_runs_suggests_only_what_works(lab, runs, step):
+    for name in {"whole1", "whole2"} & set(runs):
+        lab.write(f"{name}.yaml", [{"id": name, "prompt": f"Question {name}?"}])
+        lab.judged(f"{name}.yaml", *WORDS[1:], run=name)
+    done = lab.here("report", *runs)
+    assert done.code == 0, done.err
+    steps = [line for line in done.out.splitlines() if line.startswith("Next ")]
+    assert [step in line for line in steps] == [True] * bool(step)
+
+
 def reseal(folder: Path, **changes: object) -> None:
     """Seal a folder again, as somebody would who knows how."""
     manifest = json.loads((folder / "manifest.json").read_text()) | changes

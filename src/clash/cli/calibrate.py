@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,8 +18,6 @@ from clash.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from clash.analysis.calibration.risk import AnsweredShare
     from clash.pipeline.calibrate import CalibrateFindings
 
@@ -133,12 +130,13 @@ def calibrate(
 
     `clash calibrate votes.jsonl --out calibrator.json`
     """
-    from clash.cli.common import print_json, print_tables, print_written, stdout
+    from clash.cli.common import print_json, print_tables, print_written, progress_bar, stdout
     from clash.cli.sources import vote_selection
     from clash.extras import require
     from clash.pipeline.calibrate import CalibrateOptions, calibrate_votes, write_calibrator
     from clash.pipeline.calibrate import plan_labels as plan_next
     from clash.report import calibration as report
+    from clash.report.terminal import print_line
 
     if plots is not None:
         require("matplotlib", field="--plots")
@@ -166,7 +164,7 @@ def calibrate(
         else:
             print_tables(report.plan_tables(plan))
         return
-    with _progress(quiet=quiet or as_json) as progress:
+    with progress_bar("splits", quiet=quiet or as_json) as progress:
         findings = calibrate_votes(selection, options, progress)
     answered_shares: tuple[AnsweredShare, ...] = ()
     if out is not None:
@@ -179,6 +177,9 @@ def calibrate(
         shares = {"answered": report.answered_json(answered_shares)} if answered_shares else {}
         print_json({"source": source, **findings.as_json(), "written": path, **shares, **drawing})
         return
+    if quiet:
+        print_line(stdout(), findings.headlines()[-1])
+        return
     print_tables(
         [*findings.tables(), *(report.answered_tables(answered_shares) if answered_shares else [])]
     )
@@ -189,24 +190,10 @@ def calibrate(
 
 def _draw(findings: CalibrateFindings, folder: Path, *, quiet: bool) -> dict[str, Any]:
     """Draw the regime map, the stopping plot and the risk curve: the map's cells and the files written."""
+    from clash.cli.common import progress_bar
     from clash.report.regime_figures import map_json, write_plots
 
-    with _progress(quiet=quiet, label="regime map") as progress:
+    with progress_bar("regime map", quiet=quiet) as progress:
         regimes = findings.regimes(progress)
     paths = [str(path) for path in write_plots(regimes, findings.risk, folder)]
     return {"regime_map": map_json(regimes.map), "plots": paths}
-
-
-@contextmanager
-def _progress(*, quiet: bool, label: str = "splits") -> Iterator[Callable[[int, int], None] | None]:
-    """A bar over the splits, on stderr."""
-    if quiet:
-        yield None
-        return
-    from rich.progress import Progress
-
-    from clash.cli.common import stderr
-
-    with Progress(console=stderr(), transient=True) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda n_splits, total: bar.update(task, completed=n_splits, total=total)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import clash
 from clash.escape import for_json, for_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rich.console import Console
 
@@ -64,11 +65,42 @@ def environment(env_file: Path | None, trust_hosts: Iterable[str] | None) -> Env
     return load_environ(os.environ, env_file, trust_hosts or ())
 
 
+@contextmanager
+def progress_bar(label: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A bar on stderr, which the function that it gives moves to ``n`` of ``total``."""
+    if quiet:
+        yield lambda _n, _total: None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=stderr(), transient=True) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda n, total: progress.update(task, completed=n, total=total)
+
+
 def print_tables(tables: Iterable[Table]) -> None:
     """Print tables on stdout."""
     from clash.report import terminal
 
     terminal.print_tables(stdout(), tables)
+
+
+def print_answer(
+    headline: str,
+    evidence: Iterable[str],
+    tables: Sequence[Table],
+    *,
+    quiet: bool,
+    verbose: bool,
+) -> None:
+    """Print an answer, what it rests on, and its first table or all; of ``quiet`` the answer alone."""
+    from clash.report.terminal import print_text
+
+    print_text(stdout(), headline, style="bold")
+    if not quiet:
+        for line in evidence:
+            print_text(stdout(), line)
+        print_tables(tables if verbose else tables[:1])
 
 
 def print_written(paths: Iterable[Path | str]) -> None:

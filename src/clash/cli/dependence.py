@@ -10,6 +10,7 @@ from clash.cli.options import (
     Decisive,
     Judges,
     Presentation,
+    Quiet,
     RunsFolder,
     Seed,
     Subset,
@@ -50,14 +51,16 @@ def dependence(
     seed: Seed = None,
     verbose: Verbose = False,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Do the judges make the same errors, and how many independent judges is the panel worth?"""
     from clash.analysis.dependence import DependenceOptions, diagnose
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json
+    from clash.cli.common import print_json, stdout
     from clash.cli.sources import vote_selection
     from clash.extras import require
     from clash.report import dependence as report
+    from clash.report.terminal import print_text
 
     if plots is not None:
         require("matplotlib", field="--plots")
@@ -69,6 +72,9 @@ def dependence(
     paths = [] if plots is None else [str(path) for path in report.write_plots(findings, plots)]
     if as_json:
         print_json({"source": source, **to_dict(findings), "written": paths})
+        return
+    if quiet:
+        print_text(stdout(), findings.conclusions[0])
         return
     _print(findings, paths, verbose=verbose)
 

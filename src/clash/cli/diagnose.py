@@ -138,7 +138,8 @@ def diagnose(
     if as_json:
         print_json({**to_dict(findings), "source": source, "written": paths})
         return
-    for sentence in findings.summary:
+    for sentence in findings.summary[:1] if quiet else findings.summary:
         print_text(stdout(), sentence)
-    print_tables(report.tables(findings))
-    print_written(paths)
+    if not quiet:
+        print_tables(report.tables(findings))
+        print_written(paths)

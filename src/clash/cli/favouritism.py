@@ -85,11 +85,11 @@ def _report(
 ) -> None:
     """Print how the two arms compare."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables, print_written, say, stdout
+    from clash.cli.common import print_answer, print_json, print_written, say, stdout
     from clash.pipeline.favouritism import compare_arms, unblinded_arm
     from clash.report import favouritism as report
     from clash.report.report_file import write_report
-    from clash.report.terminal import print_line, print_text
+    from clash.report.terminal import print_line
 
     arm = unblinded_arm(parent)
     if code:
@@ -104,13 +104,10 @@ def _report(
         head = {"run": str(parent.path), "unblinded": str(arm.path), "exit_code": code}
         print_json({**head, "cost_usd": cost, **record})
         return
-    console = stdout()
-    print_text(console, report.headline(findings), style="bold")
+    answer, evidence = report.headline(findings), report.evidence(findings)
+    print_answer(answer, evidence, tables, quiet=quiet, verbose=verbose)
     if quiet:
         return
-    for line in report.evidence(findings):
-        print_text(console, line)
-    print_tables(tables if verbose else tables[:1])
-    print_line(console, f"Runs    {parent.path} (blind), {arm.path} (told)")
+    print_line(stdout(), f"Runs    {parent.path} (blind), {arm.path} (told)")
     if to is not None:
         print_written([to])

@@ -10,6 +10,7 @@ from clash.cli.options import AsJson, Out, Quiet, RunsArgument, Verbose
 
 if TYPE_CHECKING:
     from clash.pages.tokens import Theme
+    from clash.report.headline import NextStep
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
 
@@ -72,7 +73,7 @@ def report(
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
     from clash.report.card import check_card_path, verdict_card, write_card
-    from clash.report.headline import NextStep, run_headline
+    from clash.report.headline import run_headline
     from clash.report.item_walk import print_walk
     from clash.report.terminal import print_line
     from clash.wording import plural
@@ -125,10 +126,10 @@ def report(
         print_json({**record, "run": str(folder.path), **runs_read, **plot_paths})
         return
     if len(runs) > 1:
-        first = open_runs(runs[:1], out).path
-        merging = [NextStep(f"clash merge {shlex.join(runs)}", "join shards into one run")]
+        first = open_runs(runs[:1], out)
+        joining = _towards_one_run(folder, runs)
         print_findings(
-            findings, first, None, verbose=verbose, quiet=quiet, steps=merging, has_page=False
+            findings, first.path, None, verbose=verbose, quiet=quiet, steps=joining, has_page=False
         )
     else:
         wall_s = data.manifest.wall_s
@@ -155,6 +156,24 @@ def _check_reading(*, write: bool | None, browse: bool) -> None:
             field="--write" if write else "--open",
             hint="`clash merge` joins the shards of a run into one folder",
         )
+
+
+def _towards_one_run(group: RunFolder, runs: list[str]) -> list[NextStep]:
+    """How shards become one run; nothing where these are whole runs, which are not merged."""
+    from clash.report.headline import NextStep
+    from clash.store.group import RunGroup
+    from clash.store.manifest import missing_shards, name_shards
+
+    folders = group.folders if isinstance(group, RunGroup) else ()
+    shards = [shard for folder in folders if (shard := folder.manifest().shard) is not None]
+    if not shards or len(shards) < len(folders):
+        return []
+    missing, of = missing_shards(shards), shards[0].of
+    if missing:
+        verb = "is" if len(missing) == 1 else "are"
+        purpose = f"{name_shards(missing, of)} {verb} missing"
+        return [NextStep(f"clash eval … --shard {missing[0]}/{of}", purpose)]
+    return [NextStep(f"clash merge {shlex.join(runs)}", "join shards into one run")]
 
 
 def _browse(folder: RunFolder) -> Path:

@@ -20,7 +20,7 @@ from clash.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from matplotlib.figure import Figure
 
@@ -91,6 +91,7 @@ def ising_(
 
     `clash study ising votes.jsonl --out study`
     """
+    from clash.cli.common import progress_bar
     from clash.cli.sources import vote_selection
     from clash.extras import require
     from clash.report import studies as report
@@ -110,8 +111,8 @@ def ising_(
     )
     selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
     votes = selection.votes()
-    with _progress("trials", trials, quiet=quiet or as_json) as advance:
-        study = ising_study(votes, plan, seed or 0, advance)
+    with progress_bar("trials", quiet=quiet or as_json) as progress:
+        study = ising_study(votes, plan, seed or 0, lambda n: progress(n, trials))
     _show(
         study,
         report.ising_tables(study),
@@ -119,6 +120,7 @@ def ising_(
         out,
         lambda: report.ising_figures(study),
         as_json=as_json,
+        quiet=quiet,
     )
 
 
@@ -153,6 +155,7 @@ def fcps_(
 
     `clash study fcps votes.jsonl --out study`
     """
+    from clash.cli.common import progress_bar
     from clash.cli.sources import vote_selection
     from clash.extras import require
     from clash.report import studies as report
@@ -163,8 +166,8 @@ def fcps_(
     plan = FcpsPlan(splits, _numbers(labels, "--labels", FEWEST_BUDGET), pool, most_items)
     selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
     votes = selection.votes()
-    with _progress("splits", splits, quiet=quiet or as_json) as advance:
-        study = fcps_study(votes, plan, seed or 0, advance)
+    with progress_bar("splits", quiet=quiet or as_json) as progress:
+        study = fcps_study(votes, plan, seed or 0, lambda n: progress(n, splits))
     _show(
         study,
         report.fcps_tables(study),
@@ -172,6 +175,7 @@ def fcps_(
         out,
         lambda: report.fcps_figures(study),
         as_json=as_json,
+        quiet=quiet,
     )
 
 
@@ -211,25 +215,6 @@ def _names(text: str, choices: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _progress(unit: str, total: int, *, quiet: bool) -> Any:  # noqa: ANN401 - a context manager
-    from contextlib import contextmanager
-
-    @contextmanager
-    def bar() -> Iterator[Callable[[int], None]]:
-        from clash.cli.common import stderr
-
-        if quiet or not stderr().is_terminal:
-            yield lambda _n: None
-            return
-        from rich.progress import Progress
-
-        with Progress(console=stderr(), transient=True) as progress:
-            task = progress.add_task(unit, total=total)
-            yield lambda n: progress.update(task, completed=n)
-
-    return bar()
-
-
 def _show(
     study: Any,  # noqa: ANN401 - either study
     tables: Sequence[Table],
@@ -238,7 +223,9 @@ def _show(
     figures: Callable[[], dict[str, Figure]],
     *,
     as_json: bool,
+    quiet: bool,
 ) -> None:
+    """Print the study, the first sentence as its answer; write its record and figures to ``out``."""
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.report.terminal import print_text
@@ -248,10 +235,11 @@ def _show(
     if as_json:
         print_json({**record, "written": paths})
         return
-    for sentence in sentences:
+    for sentence in sentences[:1] if quiet else sentences:
         print_text(stdout(), sentence)
-    print_tables(tables)
-    print_written(paths)
+    if not quiet:
+        print_tables(tables)
+        print_written(paths)
 
 
 def _write(record: dict[str, Any], out: Path, figures: dict[str, Figure]) -> list[str]:

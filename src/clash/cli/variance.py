@@ -195,12 +195,12 @@ def _print_result(
 ) -> None:
     """Print what the study says, and what is missing in it."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables, print_written, say, stdout
+    from clash.cli.common import print_answer, print_json, print_written, say, stdout
     from clash.pipeline.variance import require_findings
     from clash.report import variance as report
     from clash.report.formats import money
     from clash.report.report_file import write_report
-    from clash.report.terminal import print_line, print_text
+    from clash.report.terminal import print_line
     from clash.wording import plural
 
     study = result.study
@@ -228,13 +228,11 @@ def _print_result(
     if to is not None:
         names = [arm.name for arm in study.design.arms() if study.exists(arm)]
         write_report(to, report.TITLE, to_dict(findings_or_error), tables, names)
-    console = stdout()
-    print_text(console, report.headline(findings_or_error), style="bold")
+    answer, evidence = report.headline(findings_or_error), report.evidence(findings_or_error)
+    print_answer(answer, evidence, tables, quiet=quiet, verbose=verbose)
     if quiet:
         return
-    for line in report.evidence(findings_or_error):
-        print_text(console, line)
-    print_tables(tables if verbose else tables[:1])
+    console = stdout()
     print_line(console, f"Cost    {money(result.cost_usd)}")
     print_line(console, f"Study   {study.path}")
     if to is not None:

@@ -16,6 +16,7 @@ from clash.store import layout
 from clash.store.audit import audit
 from clash.store.folder import RunWriter, new_run_id
 from clash.store.group import RunGroup
+from clash.store.manifest import missing_shards, name_shards
 from clash.wording import plural
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from clash.pipeline.finish import RunResult
     from clash.pipeline.options import Observer
     from clash.store.folder import RunFolder
-    from clash.store.manifest import Manifest
+    from clash.store.manifest import Manifest, Shard
 
 _FILES = (*layout.COLLECTED_FILES, layout.BATCHES, layout.LABELS)
 
@@ -78,6 +79,7 @@ def _check_set(folders: Sequence[RunFolder]) -> None:
         RunFolderError: names the folder and the shard.
     """
     by_number: dict[int, RunFolder] = {}
+    shards: list[Shard] = []
     for folder in folders:
         shard = folder.manifest().shard
         if shard is None:
@@ -95,18 +97,13 @@ def _check_set(folders: Sequence[RunFolder]) -> None:
             raise RunFolderError(
                 f"{folder.path}: is {shard.title}, as {first.path} is\n  fix: leave one of them out"
             )
-    shard = folders[0].manifest().shard
-    if shard is None:
-        raise AssertionError("every folder is a shard")
-    # A run of three items has three shards, however many were asked for.
-    missing = sorted(set(range(1, min(shard.of, shard.items) + 1)) - by_number.keys())
+        shards.append(shard)
+    missing = missing_shards(shards)
     if missing:
-        listing = ", ".join(map(str, missing[:10])) + (", …" if len(missing) > 10 else "")
-        noun = "shard" if len(missing) == 1 else "shards"
         raise RunFolderError(
-            f"{folders[0].path.parent}: {noun} {listing} of {shard.of} missing"
+            f"{folders[0].path.parent}: {name_shards(missing, shards[0].of)} missing"
             f"\n  fix: name its folder too, or make it: clash eval … --shard"
-            f" {missing[0]}/{shard.of}"
+            f" {missing[0]}/{shards[0].of}"
         )
 
 

@@ -19,6 +19,7 @@ from clash.files import run_files
 from clash.store import chain, layout
 from clash.store.folder import RunFolder
 from clash.store.journal import decode_part
+from clash.store.manifest import missing_shards
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -108,7 +109,7 @@ class RunGroup(RunFolder):
     def _notes(self) -> list[str]:
         """The notes of the runs, once each; of all shards without those that name the shard."""
         shards = [manifest.shard for manifest in self._manifests if manifest.shard is not None]
-        is_whole = bool(shards) and len(shards) == min(shards[0].of, shards[0].items)
+        is_whole = bool(shards) and not missing_shards(shards)
         shard_notes = {shard.note for shard in shards} if is_whole else set()
         notes = dict.fromkeys(note for manifest in self._manifests for note in manifest.notes)
         return [note for note in notes if note not in shard_notes]

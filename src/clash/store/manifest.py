@@ -18,7 +18,7 @@ from clash.version import __version__
 from clash.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 _DISTRIBUTIONS = (
@@ -92,6 +92,21 @@ class Shard(BaseModel):
     def position(self, index: int) -> int:
         """Where item ``index`` of the shard is in the whole run; both count from 0."""
         return self.number - 1 + index * self.of
+
+
+def missing_shards(shards: Sequence[Shard]) -> list[int]:
+    """Numbers, ascending, of the shards that a run has besides these, at least one of it."""
+    first = shards[0]
+    # A run of three items has three shards, however many were asked for.
+    numbers = range(1, min(first.of, first.items) + 1)
+    return sorted(set(numbers) - {shard.number for shard in shards})
+
+
+def name_shards(numbers: Sequence[int], of: int) -> str:
+    """``shards 2, 3 of 4``; the first ten of many."""
+    noun = "shard" if len(numbers) == 1 else "shards"
+    more = ", …" if len(numbers) > 10 else ""
+    return f"{noun} {', '.join(map(str, numbers[:10]))}{more} of {of}"
 
 
 class Manifest(BaseModel):

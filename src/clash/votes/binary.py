@@ -66,7 +66,7 @@ class MethodTable:
         tied = float((codes == TIE).sum() / max(1, (codes != MISSING).sum()))
         if tied:
             read = "half a vote for each side" if ties == "half" else "no vote"
-            notes.append(f"{tied:.0%} of the votes are ties, read as {read} (--ties)")
+            notes.append(f"{tied:.0%} of the votes are ties, read as {read}")
         n_groups = len(np.unique(unique_rows.groups))
         if n_groups < len(unique_rows.items):
             notes.append(
