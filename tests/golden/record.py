@@ -126,6 +126,17 @@ COMMANDS: dict[str, list[str]] = {
     "doctor": ["doctor"],
     "trust": ["trust"],
     "init": ["init", "new"],
+    "eval-own": ["eval", "own.jsonl", "--panel", "baseline", "--run-id", "own"],
+    "favouritism": ["favouritism", "own"],
+    "variance": ["variance", "second", "--items", "6"],
+    "audit": ["audit", "demo-votes.jsonl", "--published", "concordance=0.6"],
+    "study-ising": [
+        *("study", "ising", "votes.jsonl", "--trials", "2", "--train", "60", "--k", "3"),
+        *("--methods", "majority,dawid-skene,ising-shared"),
+    ],
+    "study-fcps": [
+        *("study", "fcps", "votes.jsonl", "--splits", "2", "--labels", "50", "--pool", "3"),
+    ],
     "wrong-prompts": ["eval", "wrong.yaml"],
     "no-such-run": ["report", "nothing"],
 }
@@ -143,7 +154,9 @@ _SECONDS = re.compile(r"\b\d+(?:\.\d+)? ?(?:ms|s|GB free)\b")
 
 
 def write_inputs(folder: Path) -> None:
-    """The files that the commands read: labelled pairs, votes of a correlated panel, a mistake."""
+    """The files that the commands read: labelled pairs, votes of a correlated panel, pairs of which a
+    judge wrote one, a mistake.
+    """
     rng = random.Random(20261122)
     words = [
         "alpha",
@@ -188,6 +201,16 @@ def write_inputs(folder: Path) -> None:
                 }
             )
     _write_lines(folder / "votes.jsonl", votes)
+    own = [
+        {
+            "id": f"o{i}",
+            "prompt": f"Say {i}.",
+            "responses": {"longest": "word " * (3 + 4 * (i % 3)), "other": "text " * 8},
+            "label": "longest" if i % 2 else "other",
+        }
+        for i in range(8)
+    ]
+    _write_lines(folder / "own.jsonl", own)
     (folder / "wrong.yaml").write_text("- id: q1\n  promt: a misspelt key\n")
 
 

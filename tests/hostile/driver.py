@@ -36,7 +36,7 @@ def main() -> None:
         words = json.loads(line)
         out = io.StringIO()
         events.clear()
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         began = time.process_time()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
             try:
@@ -44,7 +44,7 @@ def main() -> None:
             except BaseException as error:  # noqa: BLE001 - whatever it is, it is told
                 code = f"{type(error).__name__}: {error}"
         spent = time.process_time() - began
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         said = {"words": words, "code": code, "events": list(events), "seconds": spent}
         sys.stdout.write(json.dumps({**said, "output": out.getvalue()}) + "\n")
         sys.stdout.flush()
