@@ -16,11 +16,11 @@ SECTIONS = ("Args", "Keyword Arguments", "Attributes", "Returns", "Raises")
 GROUPS = {
     "Runs": (
         "evaluate", "evaluate_async", "validate", "validate_async", "rerun", "rerun_async",
-        "resume", "resume_async", "merge", "load",
+        "resume", "resume_async", "variance", "favouritism", "merge", "load",
     ),
     "Statistics": (
         "read_votes", "aggregate", "calibrate", "apply_calibrator", "dependence", "diagnose",
-        "power", "compare", "choose", "explain", "gate",
+        "power", "compare", "choose", "explain", "gate", "audit",
     ),
     "Results": ("Run", "Records", "Result", "GateResult"),
     "Errors": ("ClashError",),

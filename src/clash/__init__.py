@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clash.errors import ClashError as ClashError
     from clash.library.evaluation import evaluate as evaluate
     from clash.library.evaluation import evaluate_async as evaluate_async
+    from clash.library.evaluation import favouritism as favouritism
     from clash.library.evaluation import load as load
     from clash.library.evaluation import merge as merge
     from clash.library.evaluation import rerun as rerun
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
     from clash.library.evaluation import resume_async as resume_async
     from clash.library.evaluation import validate as validate
     from clash.library.evaluation import validate_async as validate_async
+    from clash.library.evaluation import variance as variance
     from clash.library.results import GateResult as GateResult
     from clash.library.results import Records as Records
     from clash.library.results import Result as Result
     from clash.library.results import Run as Run
     from clash.library.statistics import aggregate as aggregate
     from clash.library.statistics import apply_calibrator as apply_calibrator
+    from clash.library.statistics import audit as audit
     from clash.library.statistics import calibrate as calibrate
     from clash.library.statistics import choose as choose
     from clash.library.statistics import compare as compare
@@ -48,11 +51,11 @@ _HOMES = {
     "clash.errors": ("ClashError",),
     "clash.library.results": ("GateResult", "Records", "Result", "Run"),
     "clash.library.evaluation": (
-        "evaluate", "evaluate_async", "load", "merge", "rerun", "rerun_async", "resume", "resume_async",
-        "validate", "validate_async",
+        "evaluate", "evaluate_async", "favouritism", "load", "merge", "rerun", "rerun_async", "resume",
+        "resume_async", "validate", "validate_async", "variance",
     ),
     "clash.library.statistics": (
-        "aggregate", "apply_calibrator", "calibrate", "choose", "compare", "dependence",
+        "aggregate", "apply_calibrator", "audit", "calibrate", "choose", "compare", "dependence",
         "diagnose", "explain", "gate", "power", "read_votes",
     ),
 }  # fmt: skip

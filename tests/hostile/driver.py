@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 
-SECONDS, MEGABYTES = 60, 1_000
+SECONDS, MEGABYTES = 60, 1_400
 STARTED = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork", "pty.spawn")
 """Events of a process that starts another."""
 

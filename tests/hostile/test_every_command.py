@@ -158,6 +158,7 @@ def results(place, server):
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        "MALLOC_ARENA_MAX": "1",  # the space that threads of DuckDB reserve counts as memory
         "GITHUB_TOKEN": SECRET,
         "HF_TOKEN": SECRET,
         "OPENAI_API_KEY": SECRET[::-1],

@@ -187,6 +187,40 @@ def test_a_rerun_says_how_far_the_panel_repeats_itself(run: clash.Run) -> None:
     assert retest.findings is not None
 
 
+def test_a_study_splits_the_variance_and_goes_on(run: clash.Run) -> None:
+    first = clash.variance(run, shuffles=2, samples=1, items=4)
+    assert first.findings.arms == ("g1-r1-s1-k1", "g1-r1-s2-k1")
+    assert first.to_dict()["missing"] == []
+    assert first.headlines[0]
+    again = clash.variance(run, shuffles=2, samples=2)
+    assert len(again.findings.arms) == 4
+    assert again.to_dict()["design"]["items"] == 4
+    with pytest.raises(clash.ClashError, match="256"):
+        clash.variance(run, shuffles=300)
+
+
+def test_favouritism_compares_a_run_with_its_unblinded_arm(tmp_path: Path) -> None:
+    own = [
+        {**entry, "responses": {"longest": entry["responses"]["long"], "other": "one."}}
+        for entry in ({k: v for k, v in e.items() if k != "label"} for e in PROMPTS)
+    ]
+    run = clash.evaluate(own, panel="baseline", out=tmp_path, run_id="own")
+    told = clash.favouritism(run)
+    assert [line.judge for line in told.findings.selves] == ["longest"]
+    assert told.to_dict()["unblinded"] == str(tmp_path / "own-unblinded")
+    assert clash.favouritism(run).to_dict()["cost_usd"] is None, "the arm is there already"
+    with pytest.raises(clash.ClashError, match="no judge of this run"):
+        clash.favouritism(clash.evaluate(PROMPTS, panel="baseline", out=tmp_path))
+
+
+def test_an_audit_takes_runs_and_votes_and_holds_what_is_published(run: clash.Run) -> None:
+    (votes,) = clash.audit(VOTES, {"concordance": 0.99}).findings
+    assert votes.flaws
+    assert "published" in clash.audit(run).headlines[0]
+    with pytest.raises(clash.ClashError, match="no figure"):
+        clash.audit(VOTES, {"accuracy": 0.5})
+
+
 def test_a_gate_is_true_where_the_thresholds_hold(run: clash.Run) -> None:
     assert clash.gate(run, {"coverage": 0.5, "cost": ("max", 1)})
     failed = clash.gate(run, {"coverage": 2.0})

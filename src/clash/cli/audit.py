@@ -34,15 +34,14 @@ def audit(
     Repeats, retries, ties by slot, pseudo-replication, kappa = 2p-1, dropped failures, no baselines:
     `clash audit votes.jsonl --published concordance=0.88 --published kappa=0.76 -v`
     """
-    from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, print_tables, print_written, stdout
-    from clash.pipeline.published import audit_published, parse_figures
+    from clash.pipeline.published import audit_published, audits_json, parse_figures
     from clash.report import published as report
     from clash.report.report_file import write_report
     from clash.report.terminal import print_text
 
     audits = audit_published(source, parse_figures(published or ()))
-    record = {"evaluations": [{**to_dict(a), "n_present": a.n_present} for a in audits]}
+    record = audits_json(audits)
     if to is not None:
         tables = [table for a in audits for table in report.tables(a, verbose=True)]
         write_report(to, report.TITLE, record, tables, [a.name for a in audits])

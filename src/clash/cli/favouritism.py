@@ -23,8 +23,7 @@ from clash.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from clash.pipeline.finish import RunResult
-    from clash.store.folder import RunFolder
+    from clash.pipeline.favouritism import ComparedArms
 
 
 def favouritism(
@@ -51,7 +50,12 @@ def favouritism(
     from clash.cli.common import environment
     from clash.cli.dry_run import print_dry_run
     from clash.cli.watch import RunObserver
-    from clash.pipeline.favouritism import plan_unblinded, run_unblinded, unblinded_arm
+    from clash.pipeline.favouritism import (
+        compare_arms,
+        plan_unblinded,
+        run_unblinded,
+        unblinded_arm,
+    )
     from clash.pipeline.options import RunOptions
     from clash.pipeline.sources import open_run
 
@@ -68,46 +72,35 @@ def favouritism(
     if not only_report:
         with observer:
             result = run_unblinded(parent, limits, options)
-    code = 0 if result is None else result.exit_code
-    _report(parent, result, code, as_json=as_json, verbose=verbose, quiet=quiet, to=to)
-    raise typer.Exit(code)
+    arms = compare_arms(parent, result)
+    _report(arms, as_json=as_json, verbose=verbose, quiet=quiet, to=to)
+    raise typer.Exit(arms.exit_code)
 
 
 def _report(
-    parent: RunFolder,
-    result: RunResult | None,
-    code: int,
-    *,
-    as_json: bool,
-    verbose: bool,
-    quiet: bool,
-    to: Path | None,
+    arms: ComparedArms, *, as_json: bool, verbose: bool, quiet: bool, to: Path | None
 ) -> None:
     """Print how the two arms compare."""
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_answer, print_json, print_written, say, stdout
-    from clash.pipeline.favouritism import compare_arms, unblinded_arm
     from clash.report import favouritism as report
     from clash.report.report_file import write_report
     from clash.report.terminal import print_line
 
-    arm = unblinded_arm(parent)
-    if code:
+    if arms.exit_code:
         say("the unblinded arm is not complete: the same command goes on", style="yellow")
-    findings = compare_arms(parent)
-    record = to_dict(findings)
+    findings, folders = arms.findings, (arms.parent.path, arms.arm.path)
     tables = report.tables(findings)
     if to is not None:
-        write_report(to, report.TITLE, record, tables, [parent.path.name, arm.path.name])
+        names = [folder.name for folder in folders]
+        write_report(to, report.TITLE, to_dict(findings), tables, names)
     if as_json:
-        cost = None if result is None else result.manifest.cost_usd
-        head = {"run": str(parent.path), "unblinded": str(arm.path), "exit_code": code}
-        print_json({**head, "cost_usd": cost, **record})
+        print_json(arms.as_json())
         return
     answer, evidence = report.headline(findings), report.evidence(findings)
     print_answer(answer, evidence, tables, quiet=quiet, verbose=verbose)
     if quiet:
         return
-    print_line(stdout(), f"Runs    {parent.path} (blind), {arm.path} (told)")
+    print_line(stdout(), f"Runs    {folders[0]} (blind), {folders[1]} (told)")
     if to is not None:
         print_written([to])

@@ -201,27 +201,15 @@ def _print_result(
     from clash.report.formats import money
     from clash.report.report_file import write_report
     from clash.report.terminal import print_line
-    from clash.wording import plural
 
     study = result.study
-    if result.missing:
-        why = f" ({result.interrupted})" if result.interrupted else ""
+    if result.shortfall:
         say(
-            f"{plural(len(result.missing), 'arm')} missing{why}: the same command goes on,"
-            " and nothing is paid twice",
+            f"{result.shortfall}: the same command goes on, and nothing is paid twice",
             style="yellow",
         )
     if as_json:
-        findings = {} if result.findings is None else to_dict(result.findings)
-        record = {
-            "run": str(study.parent.path),
-            "study": str(study.path),
-            "design": study.design.model_dump(mode="json"),
-            "missing": list(result.missing),
-            "exit_code": result.exit_code,
-            "cost_usd": result.cost_usd,
-        }
-        print_json({**record, **findings})
+        print_json(result.as_json())
         return
     findings_or_error = require_findings(result)
     tables = report.tables(findings_or_error)

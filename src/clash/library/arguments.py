@@ -78,7 +78,7 @@ class ValidateArguments(RunArguments, total=False):
 
 
 class ResumeArguments(TypedDict, total=False):
-    """Keyword arguments of :func:`resume`, and some of :func:`rerun`."""
+    """Keyword arguments of :func:`resume`, and some of every function that repeats a run."""
 
     max_cost: float | None
     concurrency: int | None
@@ -95,6 +95,18 @@ class RerunArguments(ResumeArguments, total=False):
     keep: Collection[str]
     only: Collection[str] | None
     panel: str | None
+
+
+class VarianceArguments(ResumeArguments, total=False):
+    """Keyword arguments of :func:`variance`."""
+
+    rubrics: int | None
+    authors: Collection[str]
+    shuffles: int | None
+    samples: int | None
+    generations: int | None
+    items: int | None
+    allow_unknown_price: bool
 
 
 class VoteFilters(TypedDict, total=False):

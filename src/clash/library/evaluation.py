@@ -1,4 +1,4 @@
-"""Runs by function calls: evaluate, validate, rerun, resume, merge, load."""
+"""Runs by function calls: evaluate, validate, rerun, variance, favouritism, resume, merge, load."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from clash.library.arguments import (
     ResumeArguments,
     RunArguments,
     ValidateArguments,
+    VarianceArguments,
 )
 from clash.library.background import LibraryObserver, LibraryWork
 from clash.library.notebook_inputs import Callables, as_file, run_path
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from contextlib import AbstractContextManager
 
+    from clash.analysis.favouritism import Favouritism
     from clash.analysis.retest import Retest
+    from clash.analysis.variance import VarianceStudy
     from clash.config import Config
     from clash.library.notebook_inputs import Candidates, PanelSpec, Prompts
     from clash.pipeline.finish import RunResult
@@ -325,6 +328,131 @@ def _rerunning(
         return retest_result([parent, *reruns(parent)], tuple(observer.notes))
 
     return _work_on_run(run, judge_again, **arguments)
+
+
+def variance(
+    run: str | Path | Run, **arguments: Unpack[VarianceArguments]
+) -> Result[VarianceStudy]:
+    """What moves the result of a run: prompts, criteria, shuffle, responses, the judges' own noise.
+
+    Judges the items again in every combination. The study stands beside the run; the same call goes
+    on with it, and nothing is paid twice.
+
+    Args:
+        run: the run.
+        **arguments: the arguments below, all by keyword.
+
+    Keyword Arguments:
+        rubrics: rubrics by the run's own author, the first its own; 2.
+        authors: other models that write criteria, ``provider/model``.
+        shuffles: orders of the responses; 2.
+        samples: judgments of one and the same page; 2.
+        generations: sets of responses, the first the run's; 1.
+        items: only so many of the items, drawn.
+        max_cost: US dollars for all arms together; by default the cap of the run.
+        allow_unknown_price: call models whose price is unknown.
+        concurrency: most calls in flight.
+        functions: Python functions of the run by name, where it has some.
+        out: the folder that run ids are looked up in.
+        env: the environment that holds the keys.
+        progress: as for :func:`evaluate`.
+
+    Returns:
+        The split of the variance; ``warnings`` says which arms are missing, and why.
+
+    Raises:
+        ClashError: the design does not fit the run, or fewer than two arms have verdicts.
+    """
+    return _studying(run, **arguments).blocking()  # type: ignore[no-any-return]
+
+
+def _studying(
+    run: str | Path | Run,
+    *,
+    rubrics: int | None = None,
+    authors: Collection[str] = (),
+    shuffles: int | None = None,
+    samples: int | None = None,
+    generations: int | None = None,
+    items: int | None = None,
+    allow_unknown_price: bool = False,
+    **arguments: Unpack[ResumeArguments],
+) -> LibraryWork:
+    design = {
+        "rubrics": rubrics,
+        "authors": tuple(authors) or None,
+        "shuffles": shuffles,
+        "samples": samples,
+        "generations": generations,
+        "items": items,
+    }
+
+    def study_run(
+        parent: RunFolder,
+        environ: Mapping[str, str],
+        observer: LibraryObserver,
+        limits: Mapping[str, Any],
+    ) -> Result[VarianceStudy]:
+        from clash.pipeline.variance import open_study, require_findings, run_study
+        from clash.report import variance as report
+
+        options = RunOptions(environ, observer, yes=True)
+        study = open_study(str(parent.path), parent.path.parent, design, options)
+        prices = {"allow_unknown_price": allow_unknown_price or None}
+        result = run_study(study, limits["max_cost"], {**limits, **prices}, options)
+        findings = require_findings(result)
+        headlines = (report.headline(findings), *report.evidence(findings))
+        warnings = (*observer.notes, *([result.shortfall] if result.shortfall else []))
+        tables = tuple(report.tables(findings))
+        return Result(findings, tables, headlines, warnings, result.as_json())
+
+    return _work_on_run(run, study_run, **arguments)
+
+
+def favouritism(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> Result[Favouritism]:
+    """Whether judges favour their own family when they are told who wrote what.
+
+    Judges the pages of a blind run once more with the names on them, and compares the two. The same
+    call goes on with a second run that stopped.
+
+    Args:
+        run: the blind run.
+        **arguments: the arguments below, all by keyword.
+
+    Keyword Arguments:
+        max_cost: a hard cap in US dollars.
+        concurrency: most calls in flight.
+        functions: Python functions of the run by name, where it has some.
+        out: the folder that run ids are looked up in.
+        env: the environment that holds the keys.
+        progress: as for :func:`evaluate`.
+
+    Returns:
+        How judges treat their own in both; ``warnings`` says where the second run is not complete.
+
+    Raises:
+        ClashError: no judge has its own among the candidates, or the run is not blind.
+    """
+
+    def tell_names(
+        parent: RunFolder,
+        environ: Mapping[str, str],
+        observer: LibraryObserver,
+        limits: Mapping[str, Any],
+    ) -> Result[Favouritism]:
+        from clash.pipeline.favouritism import compare_arms, run_unblinded
+        from clash.report import favouritism as report
+
+        arms = compare_arms(
+            parent, run_unblinded(parent, limits, RunOptions(environ, observer, yes=True))
+        )
+        findings = arms.findings
+        headlines = (report.headline(findings), *report.evidence(findings))
+        incomplete = ["the unblinded arm is not complete"] if arms.exit_code else []
+        warnings = (*observer.notes, *incomplete)
+        return Result(findings, tuple(report.tables(findings)), headlines, warnings, arms.as_json())
+
+    return _work_on_run(run, tell_names, **arguments).blocking()  # type: ignore[no-any-return]
 
 
 def _work_on_run(

@@ -1,4 +1,4 @@
-"""Statistics by function calls: aggregate, calibrate, dependence, diagnose, compare, choose, gate.
+"""Statistics by function calls: aggregate, audit, calibrate, dependence, compare, choose, gate.
 
 Each returns a :class:`~clash.library.results.Result`: the typed findings of the analysis, the
 tables that the command of the same name prints, and its JSON.
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from clash.analysis.diagnosis import Diagnosis
     from clash.analysis.explanation import Explanation
     from clash.analysis.power.scenarios import Scenario
+    from clash.analysis.published import PublishedAudit
     from clash.analysis.retest import Retest
     from clash.analysis.rundata import RunData
     from clash.analysis.walk import Walk
@@ -460,6 +461,37 @@ def choose(
     record = {"run": str(folder.path), **to_dict(findings)}
     headlines = choice_headline(findings).sentences()
     return Result(findings, tuple(tables(findings)), headlines, (), record)
+
+
+@speaks_python
+def audit(
+    source: VotesSource,
+    published: Mapping[str, float] = MappingProxyType({}),
+) -> Result[tuple[PublishedAudit, ...]]:
+    """Check a published evaluation for seven flaws, and correct its headline.
+
+    Args:
+        source: a run, a folder or file of another tool's results, or votes as for
+            :func:`read_votes`, of which a line may have ``verdict``, ``first``, ``prompt``,
+            ``response_a`` and ``response_b`` too.
+        published: published figures to check: ``concordance``, ``kappa`` and ``n``.
+
+    Returns:
+        An audit for each evaluation that the source holds.
+
+    Raises:
+        InputError: it is no evaluation, or a line is wrong.
+        StatisticsError: nothing in it has a label.
+    """
+    from clash.pipeline.published import audit_published, audits_json, parse_figures
+    from clash.report import published as report
+
+    figures = parse_figures([f"{name}={value}" for name, value in published.items()])
+    with as_file(source.path if isinstance(source, Run) else source, "votes.jsonl") as path:
+        audits = tuple(audit_published(path, figures))
+    tables = tuple(table for one in audits for table in report.tables(one, verbose=True))
+    headlines = tuple(report.headline(one) for one in audits)
+    return Result(audits, tables, headlines, (), audits_json(audits))
 
 
 @overload

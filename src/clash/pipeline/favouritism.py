@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.favouritism import favouritism, require_kin
 from clash.analysis.rundata import RunData
+from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError, RunFolderError
 from clash.files import run_files
 from clash.pipeline.execute import execute
@@ -78,15 +79,48 @@ def run_unblinded(
     )
 
 
-def compare_arms(parent: RunFolder) -> Favouritism:
+@dataclass(frozen=True)
+class ComparedArms:
+    """What the two arms say.
+
+    Attributes:
+        parent: the blind run.
+        arm: the unblinded one.
+        findings: how judges treat their own in both.
+        result: how the arm ended, where it was run just now.
+    """
+
+    parent: RunFolder
+    arm: RunFolder
+    findings: Favouritism
+    result: RunResult | None
+
+    @property
+    def exit_code(self) -> int:
+        """0, or that of the unblinded arm."""
+        return 0 if self.result is None else self.result.exit_code
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``clash favouritism --json`` prints."""
+        return {
+            "run": str(self.parent.path),
+            "unblinded": str(self.arm.path),
+            "exit_code": self.exit_code,
+            "cost_usd": None if self.result is None else self.result.manifest.cost_usd,
+            **to_dict(self.findings),
+        }
+
+
+def compare_arms(parent: RunFolder, result: RunResult | None) -> ComparedArms:
     """How judges treat their own in the run and in its unblinded arm.
 
     Raises:
         RunFolderError: there is no unblinded arm.
     """
-    folder = unblinded_arm(parent)
-    if not is_there(folder):
+    arm = unblinded_arm(parent)
+    if not is_there(arm):
         raise RunFolderError(
-            f"{folder.path}: is not there\n  fix: `clash favouritism {parent.path}` runs it"
+            f"{arm.path}: is not there\n  fix: `clash favouritism {parent.path}` runs it"
         )
-    return favouritism(RunData.load(parent), RunData.load(folder))
+    findings = favouritism(RunData.load(parent), RunData.load(arm))
+    return ComparedArms(parent, arm, findings, result)

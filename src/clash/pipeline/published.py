@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from clash.analysis.published import TIE, PairEvaluation, PublishedFigures, audit_evaluations
 from clash.analysis.rundata import RunData
+from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError, InputError, StatisticsError
 from clash.files import run_files
 from clash.labels import ranks_of, side, truths
@@ -75,6 +76,11 @@ def audit_published(path: Path, figures: PublishedFigures) -> list[PublishedAudi
             hint="a run folder, another tool's results, or votes",
         )
     return [audit_evaluations(path.name, _of_votes(path), figures)]
+
+
+def audits_json(audits: Iterable[PublishedAudit]) -> dict[str, Any]:
+    """What ``clash audit --json`` prints of them."""
+    return {"evaluations": [{**to_dict(audit), "n_present": audit.n_present} for audit in audits]}
 
 
 def parse_figures(entries: Iterable[str]) -> PublishedFigures:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from clash.analysis.rundata import RunData
+from clash.analysis.serialize import to_dict
 from clash.analysis.variance import StudyArm, variance_study
 from clash.collect.blind import rng
 from clash.collect.forecast import Forecast, price
@@ -23,6 +24,7 @@ from clash.pipeline.sequential_run import resume_run
 from clash.store import layout
 from clash.store.folder import RunFolder, check_run_id
 from clash.votes.from_run import require_rankings
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -189,6 +191,26 @@ class StudyResult:
     exit_code: int
     interrupted: str | None
     cost_usd: float
+
+    def as_json(self) -> dict[str, Any]:
+        """What ``clash variance --json`` prints."""
+        return {
+            "run": str(self.study.parent.path),
+            "study": str(self.study.path),
+            "design": self.study.design.model_dump(mode="json"),
+            "missing": list(self.missing),
+            "exit_code": self.exit_code,
+            "cost_usd": self.cost_usd,
+            **({} if self.findings is None else to_dict(self.findings)),
+        }
+
+    @property
+    def shortfall(self) -> str | None:
+        """How many arms are missing, and why; null where none is."""
+        if not self.missing:
+            return None
+        why = f" ({self.interrupted})" if self.interrupted else ""
+        return f"{plural(len(self.missing), 'arm')} missing{why}"
 
 
 # -- a study and its folder -----------------------------------------------------------------------
