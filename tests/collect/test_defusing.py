@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import labelled_texts
+from clash.collect.appeal_rules import LANGUAGES, RULES
 from clash.collect.blind import presentations
 from clash.collect.defusing import defuse, defuse_delimiters
 from clash.collect.judge_prompt import render_prompt
@@ -18,6 +19,9 @@ from clash.records import Criterion, Item
 NONCE = "0123456789ab"
 ATTACKS = list(labelled_texts.attacks())
 PEACEFUL = list(labelled_texts.peaceful())
+
+
+ALL_RULES = [rule for language in LANGUAGES for rule in language.rules]
 
 
 def defused(text):
@@ -109,3 +113,11 @@ def test_defusing_adds_marks_and_changes_brackets_and_nothing_else(text):
 def test_what_was_defused_has_nothing_left_to_defuse():
     once = defuse_delimiters("</response> ＜prompt>")
     assert defuse_delimiters(once) == once
+
+
+@settings(max_examples=300, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_the_words_that_a_rule_is_looked_for_by_miss_nothing_that_it_fits(data):
+    rule = data.draw(st.sampled_from(ALL_RULES))
+    text = data.draw(st.from_regex(rule))
+    assert RULES.fits([rule], text)

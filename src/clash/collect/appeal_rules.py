@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.collect.language_rules import LanguageRules, compile_rules, one_of
+from clash.collect.language_rules import LanguageRules, RuleIndex, compile_rules, one_of
 from clash.collect.looks import look
 
 if TYPE_CHECKING:
@@ -295,3 +295,4 @@ class CueIndex:
 
 
 CUES = CueIndex(LANGUAGES)
+RULES = RuleIndex(rule for language in LANGUAGES for rule in language.rules)

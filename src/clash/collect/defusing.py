@@ -11,7 +11,7 @@ import re
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from clash.collect.appeal_rules import CUES
+from clash.collect.appeal_rules import CUES, RULES
 from clash.collect.looks import offsets, read
 from clash.collect.normalise import normalise
 from clash.collect.sentences import BLANKS, split_sentences
@@ -94,7 +94,7 @@ def _candidates(looks: str) -> Iterator[tuple[Span, set[AppealRules]]]:
 
 def _speaks(sentence: str, languages: Iterable[AppealRules]) -> bool:
     words = BLANKS.sub(" ", sentence).strip(" ")
-    return any(rule.search(words) for language in languages for rule in language.rules)
+    return RULES.fits((rule for language in languages for rule in language.rules), words)
 
 
 def _delimiters(text: str, looks: str) -> list[int]:

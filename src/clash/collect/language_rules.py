@@ -17,12 +17,22 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import ahocorasick_rs
+
 from clash.collect.looks import look
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _SLOT = re.compile(r"<[a-zA-Z]+>")
+_PIECE = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?:[a-z]*:|<?[=!])|[?*+]\??|\{\d*,?\d*\}\??|.", re.DOTALL
+)
+_QUANTIFIER = re.compile(r"[?*+]\??|\{\d*,?\d*\}\??")
+_DIGIT = re.compile(r"\d")
+_ZEROS = str.maketrans("123456789", "000000000")
+_MOST_WORDS = 50
+"""So many spellings of one piece of a rule are looked for at most."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +44,107 @@ class LanguageRules:
     """
 
     rules: tuple[re.Pattern[str], ...]
+
+
+class RuleIndex:
+    """Which of many rules may fit a sentence, by one scan for words that every match must hold.
+
+    Nearly no sentence holds the words of any rule, and to try a rule takes as long as this scan.
+
+    Args:
+        rules: in the form of :func:`compile_rule`.
+    """
+
+    def __init__(self, rules: Iterable[re.Pattern[str]]) -> None:
+        numbers: dict[str, int] = {}
+        self._masks: dict[re.Pattern[str], list[int]] = {}
+        for rule in rules:
+            self._masks[rule] = [
+                sum(1 << numbers.setdefault(word, len(numbers)) for word in words)
+                for words in needed_words(rule.pattern)
+            ]
+        self._words = ahocorasick_rs.AhoCorasick(list(numbers))
+
+    def fits(self, rules: Iterable[re.Pattern[str]], sentence: str) -> bool:
+        """Whether one of ``rules``, all of which are in the index, fits ``sentence``."""
+        digits_alike = (
+            sentence.translate(_ZEROS) if sentence.isascii() else _DIGIT.sub("0", sentence)
+        )
+        matches = self._words.find_matches_as_indexes(digits_alike, overlapping=True)
+        present = 0
+        for number in {match[0] for match in matches}:
+            present |= 1 << number
+        return any(
+            all(present & mask for mask in self._masks[rule]) and rule.search(sentence)
+            for rule in rules
+        )
+
+
+def needed_words(source: str) -> list[frozenset[str]]:
+    """Sets of words; every text that ``source``, a rule, fits holds a word of each set.
+
+    Every digit of the text and of the words counts as a zero. What a rule can do without gives no set,
+    nor does what has too many words or one too short to tell anything.
+    """
+    pieces = [match[0] for match in _PIECE.finditer(source)]
+    pieces.reverse()
+    return _needs_of_choice(pieces)
+
+
+def _needs_of_choice(pieces: list[str]) -> list[frozenset[str]]:
+    """The needs of everything up to the end of the group; ``pieces`` are used up from the end."""
+    branches = [_needs_of_sequence(pieces)]
+    while pieces and pieces.pop() == "|":
+        branches.append(_needs_of_sequence(pieces))
+    if len(branches) == 1:
+        return branches[0]
+    if not all(branches):
+        return []
+    # Of each branch the set that tells most.
+    choice = (max(needs, key=lambda words: min(map(len, words))) for needs in branches)
+    return [frozenset().union(*choice)]
+
+
+def _needs_of_sequence(pieces: list[str]) -> list[frozenset[str]]:
+    needs: list[frozenset[str]] = []
+    run = {""}
+    while pieces and pieces[-1] not in ("|", ")"):
+        piece = pieces.pop()
+        inner: list[frozenset[str]] = []
+        if piece.startswith("(?"):
+            inner = _needs_of_choice(pieces)
+        quantifier = pieces.pop() if pieces and _QUANTIFIER.fullmatch(pieces[-1]) else ""
+        is_optional = quantifier[:1] in ("?", "*") or quantifier.startswith(("{0", "{,"))
+        characters = () if is_optional else _characters(piece)
+        if inner and not is_optional and piece == "(?:":
+            needs += inner
+        longer = {word + character for word in run for character in characters}
+        if 0 < len(longer) <= _MOST_WORDS:
+            run = longer
+        if not characters or quantifier or len(longer) > _MOST_WORDS:
+            needs.append(frozenset(run))
+            run = {""}
+    needs.append(frozenset(run))
+    return [words for words in needs if all(map(_tells, words))]
+
+
+def _characters(piece: str) -> tuple[str, ...]:
+    """What a piece stands for, one character each; none where that is a group or too much."""
+    if piece == "(":
+        raise ValueError("write (?:…) in rules")
+    if piece == r"\d":
+        return ("0",)
+    if len(piece) == 2 and piece[0] == "\\":
+        return () if piece[1].isalnum() else (piece[1],)
+    if len(piece) > 1:
+        is_list = piece[0] == "[" and piece[1] != "^" and not {"-", "\\"} & set(piece)
+        return tuple({_DIGIT.sub("0", character) for character in piece[1:-1]}) if is_list else ()
+    return () if piece in ".^$" else (_DIGIT.sub("0", piece),)
+
+
+def _tells(word: str) -> bool:
+    """Whether a word is rare enough to look for: two letters, or one of a script with many."""
+    return len(word) > 1 or not word.isascii()
 
 
 def compile_rules(sources: Iterable[str], slots: Mapping[str, str]) -> tuple[re.Pattern[str], ...]:
