@@ -248,7 +248,7 @@ def test_a_call_that_was_answered_at_all_may_be_billed(
 ):
     """These say that no request went out; an answer that had begun says that one did."""
     transport = _Transport(getattr(httpx2, error)("gone"), answers)
-    monkeypatch.setattr(sdk, "Shards", lambda *args, **more: transport)
+    monkeypatch.setattr(sdk, "AiohttpTransport", lambda *args, **more: transport)
     assert asker(provider).failure().maybe_billed is answers
 
 

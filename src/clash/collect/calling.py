@@ -178,6 +178,7 @@ class Caller:
         self._open: Opener = lambda ref: open_provider(ref, environ=environ, limits=limits)
         self._pool = _worker_pool(environ, limits, self._open)
         self._connections: dict[str, ModelConnection] = {}
+        self._by_object: dict[int, tuple[ModelRef, ModelConnection]] = {}
         self._answers = {call.call_id: call for call in calls if call.outcome != "error"}
         self._attempt_numbers = dict(attempt_numbers or {})
 
@@ -278,6 +279,14 @@ class Caller:
             await self._pool.aclose()
 
     def _connection(self, ref: ModelRef) -> ModelConnection:
+        # Each call of a judge comes with the same object, and to write that out takes long.
+        found = self._by_object.get(id(ref))
+        if found is None:
+            found = self._by_object[id(ref)] = ref, self._equal_connection(ref)
+        return found[1]
+
+    def _equal_connection(self, ref: ModelRef) -> ModelConnection:
+        """The connection that all equal references share."""
         key = ref.model_dump_json()
         if key not in self._connections:
             is_remote = self._pool is not None and ref.provider not in prices.OFFLINE

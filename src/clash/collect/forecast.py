@@ -282,7 +282,8 @@ def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt | None, list[Judge]]]:
     """The prompts of judgments, each with its judges, with placeholders for missing responses.
 
     Null where no judge of a prompt costs anything: long texts take a millisecond to lay out.
-    Neither shuffled nor masked, which changes the length of a prompt by next to nothing.
+    Only the size of a response counts here, so signs without meaning stand for it: nothing is masked
+    or defused, which changes the length of a prompt by next to nothing.
     """
     texts: dict[str, dict[str, str]] = {item.item_id: {} for item in plan.items}
     turns: dict[tuple[str, str], tuple[VisibleTurn, ...]] = {}
@@ -296,9 +297,11 @@ def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt | None, list[Judge]]]:
         criteria = _criteria(item, plan)
         for names, readers in _readers(plan, texts[item.item_id]).items():
             labels = {f"A{number}": name for number, name in enumerate(names)}
-            shown_texts = {label: texts[item.item_id][name] for label, name in labels.items()}
+            shown_texts = {
+                label: _of_size(texts[item.item_id][name]) for label, name in labels.items()
+            }
             shown_turns = {
-                label: turns[item.item_id, name]
+                label: tuple(_turn_of_size(turn) for turn in turns[item.item_id, name])
                 for label, name in labels.items()
                 if (item.item_id, name) in turns
             }
@@ -315,6 +318,15 @@ def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt | None, list[Judge]]]:
                     prompt_of(item, criteria, presentation, plan) if is_priced else None,
                     readers,
                 )
+
+
+def _of_size(text: str) -> str:
+    """A text of as many bytes in which there is nothing to defuse."""
+    return "." * len(text.encode("utf-8", "replace"))
+
+
+def _turn_of_size(turn: VisibleTurn) -> VisibleTurn:
+    return VisibleTurn(None if turn.user is None else _of_size(turn.user), _of_size(turn.text))
 
 
 def _readers(plan: Plan, names: Iterable[str]) -> dict[tuple[str, ...], list[Judge]]:

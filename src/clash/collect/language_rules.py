@@ -59,25 +59,30 @@ class RuleIndex:
         numbers: dict[str, int] = {}
         self._masks: dict[re.Pattern[str], list[int]] = {}
         for rule in rules:
+            # Those that tell most come first.
+            needs = sorted(needed_words(rule.pattern), key=lambda words: -min(map(len, words)))
             self._masks[rule] = [
                 sum(1 << numbers.setdefault(word, len(numbers)) for word in words)
-                for words in needed_words(rule.pattern)
+                for words in needs
             ]
         self._words = ahocorasick_rs.AhoCorasick(list(numbers))
 
     def fits(self, rules: Iterable[re.Pattern[str]], sentence: str) -> bool:
         """Whether one of ``rules``, all of which are in the index, fits ``sentence``."""
-        digits_alike = (
-            sentence.translate(_ZEROS) if sentence.isascii() else _DIGIT.sub("0", sentence)
-        )
+        is_ascii = sentence.isascii()
+        digits_alike = sentence.translate(_ZEROS) if is_ascii else _DIGIT.sub("0", sentence)
         matches = self._words.find_matches_as_indexes(digits_alike, overlapping=True)
         present = 0
         for number in {match[0] for match in matches}:
             present |= 1 << number
-        return any(
-            all(present & mask for mask in self._masks[rule]) and rule.search(sentence)
-            for rule in rules
-        )
+        for rule in rules:
+            for mask in self._masks[rule]:
+                if not present & mask:
+                    break
+            else:
+                if rule.search(sentence):
+                    return True
+        return False
 
 
 def needed_words(source: str) -> list[frozenset[str]]:

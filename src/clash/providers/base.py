@@ -61,6 +61,19 @@ class Request:
     task: JudgeTask | None = None
     item_id: str | None = None
     judge: str | None = None
+    _n_bytes: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of everything in the question that costs tokens; counted once."""
+        if not self._n_bytes:
+            texts = (self.system or "", *(turn.content for turn in self.turns))
+            size = sum(len(text.encode("utf-8", "replace")) for text in texts)
+            for value in (self.schema_with_code, self.options.extra):
+                if value:
+                    size += len(msgspec.json.encode(value, enc_hook=str))
+            self._n_bytes.append(size)
+        return self._n_bytes[0]
 
     @property
     def schema_with_code(self) -> Mapping[str, Any] | None:

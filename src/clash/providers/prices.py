@@ -9,23 +9,24 @@ Sums are made in :class:`~decimal.Decimal`; floats are for the records.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from clash.providers.payload import count, part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
 
     from clash.config import ModelRef, TokenPrice
     from clash.providers.base import Reply, Request
+
+    _Place = tuple[str | None, str | None]
 
 MILLION = Decimal(1_000_000)
 OFFLINE = ("baseline", "replay", "python")
@@ -101,7 +102,7 @@ def expected_cost(
         return Cost(Decimal(0), "offline")
     if ref.price is not None:
         return _of_config(ref, ref.price, tokens, output, batch)
-    price = next(_prices(ref, batch), None)
+    price = next(iter(_prices(ref, batch)), None)
     return None if price is None else Cost(_plain(price, tokens, output), _source(batch))
 
 
@@ -112,26 +113,17 @@ def has_price(ref: ModelRef) -> bool:
 
 def input_bound(request: Request) -> int:
     """More tokens than the vendor can count for the input of ``request``."""
-    return _bytes(request) + _TURN_OVERHEAD * (len(request.turns) + 1) + _CALL_OVERHEAD
+    return request.n_bytes + _TURN_OVERHEAD * (len(request.turns) + 1) + _CALL_OVERHEAD
 
 
 def input_estimate(request: Request) -> int:
     """About the tokens that the vendor will count for the input of ``request``."""
-    return round(_bytes(request) / _BYTES_PER_TOKEN) + 4 * (len(request.turns) + 1)
+    return round(request.n_bytes / _BYTES_PER_TOKEN) + 4 * (len(request.turns) + 1)
 
 
 def output_bound(ref: ModelRef, request: Request) -> int:
     """The most tokens of the answer; OpenAI's Responses API has a least cap of 16."""
     return max(request.max_tokens, 16) if ref.provider == "openai" else request.max_tokens
-
-
-def _bytes(request: Request) -> int:
-    size = sum(len(turn.content.encode("utf-8", "replace")) for turn in request.turns)
-    size += len((request.system or "").encode("utf-8", "replace"))
-    for value in (request.schema_with_code, request.options.extra):
-        if value:
-            size += len(msgspec.json.encode(value, enc_hook=str))
-    return size
 
 
 def _at_most(ref: ModelRef, tokens_in: int, tokens_out: int, batch: bool) -> Cost | None:
@@ -186,14 +178,23 @@ def _dearest(price: Decimal | TieredPrices | None, tokens: int) -> Decimal:
     return max((price.base, *tier_prices))
 
 
-def _prices(ref: ModelRef, batch: bool) -> Iterator[ModelPrice]:
+def _prices(ref: ModelRef, batch: bool) -> tuple[ModelPrice, ...]:
     """The prices of now and of within the hour: some change on a date, some at an hour."""
-    entry = _listing(ref, ref.name)
-    if entry is not None:
-        now = datetime.now(UTC)
-        context = _context(batch)
-        yield entry[1].get_prices(now, context)
-        yield entry[1].get_prices(now + timedelta(hours=1), context)
+    places = tuple(_where(server) for server in ref.servers)
+    return _prices_in(ref.name, places, batch, int(time.time() / 60))
+
+
+@lru_cache(maxsize=1024)
+def _prices_in(
+    name: str, places: tuple[_Place, ...], batch: bool, minute: int
+) -> tuple[ModelPrice, ...]:
+    """The prices of a minute since 1970; nearly every call asks for them several times."""
+    entry = _listing(name, places)
+    if entry is None:
+        return ()
+    now = datetime.fromtimestamp(60 * minute, UTC)
+    moments = (now, now + timedelta(minutes=61))
+    return tuple(entry[1].get_prices(moment, _context(batch)) for moment in moments)
 
 
 @lru_cache(maxsize=1024)
@@ -209,12 +210,12 @@ def _entry(
         return None
 
 
-def _listing(ref: ModelRef, name: str) -> tuple[Provider, ModelInfo] | None:
+def _listing(name: str, places: Iterable[_Place]) -> tuple[Provider, ModelInfo] | None:
     """The table's entry of a model; null where its servers belong to different sellers.
 
     Nobody knows beforehand which of the servers will answer, and at whose price.
     """
-    entries = [_entry(name, *_where(server)) for server in ref.servers]
+    entries = [_entry(name, *place) for place in places]
     sellers = {None if entry is None else entry[0].id for entry in entries}
     return entries[0] if len(sellers) == 1 else None
 
@@ -230,7 +231,7 @@ def _from_table(
 ) -> Decimal | None:
     from genai_prices import Usage
 
-    entry = None if name is None else _listing(ref, name)
+    entry = None if name is None else _listing(name, map(_where, ref.servers))
     if entry is None:
         return None
     provider, model = entry
@@ -247,7 +248,7 @@ def _from_table(
         return None
 
 
-def _where(ref: ModelRef) -> tuple[str | None, str | None]:
+def _where(ref: ModelRef) -> _Place:
     """How the table finds the seller: by name, or a compatible server by its address."""
     if ref.provider in ("compatible", "vllm"):
         return None, ref.base_url or "unknown"

@@ -8,12 +8,11 @@ fails later has no response object to ask (``docs/decisions/sdks.md``).
 
 from __future__ import annotations
 
-import itertools
 import logging
 import time
 from abc import abstractmethod
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 import httpx2
@@ -22,10 +21,11 @@ import msgspec
 from clash.providers.connections import Lease, proxy_for
 from clash.providers.failures import Failure, causes, from_answer, from_line, meaning
 from clash.providers.network import Broken, Exchange, NetworkProvider, read_events
-from clash.providers.payload import MAX_BYTES, NotPayload, TooMuch
+from clash.providers.payload import MAX_BYTES, NotPayload
+from clash.providers.transport import AiohttpTransport
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
 
     from clash.config import Limits, ModelRef
     from clash.errors import ErrorClass
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from clash.providers.dialects.protocol import Dialect
     from clash.providers.ladder import WireRequest
 
-SHARDS = 16
-"""httpx2's bookkeeping grows with its pool: sixteen small pools take half the CPU of a large one."""
 ERRORS: Mapping[str, tuple[ErrorClass, bool]] = {
     "HTTPError": ("connection", True),
     "RequestError": ("connection", True),
@@ -73,55 +71,10 @@ _LOGGERS = ("openai", "anthropic", "google_genai", "httpx2", "httpcore2", "googl
 _current: ContextVar[Exchange | None] = ContextVar("clash_exchange", default=None)
 
 
-class Shards(httpx2.AsyncBaseTransport):
-    """Several small connection pools instead of a large one, used in turn."""
-
-    def __init__(self, url: str, shards: int = SHARDS, longest: int = MAX_BYTES) -> None:
-        verify: Any = False
-        if urlsplit(url).scheme == "https":
-            verify = httpx2.create_ssl_context()
-        limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
-        self._pools = [
-            httpx2.AsyncHTTPTransport(verify=verify, limits=limits, proxy=proxy_for(url))
-            for _ in range(shards)
-        ]
-        self._turn = itertools.cycle(self._pools)
-        self._longest = longest
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Pass ``request`` to the next pool."""
-        answer = await next(self._turn).handle_async_request(request)
-        answer.stream = _LimitedBody(answer.stream, self._longest)  # type: ignore[arg-type] # async ones are
-        return answer
-
-    async def aclose(self) -> None:
-        """Close every pool."""
-        for pool in self._pools:
-            await pool.aclose()
-
-
-class _LimitedBody(httpx2.AsyncByteStream):
-    """A body that raises :class:`TooMuch` where it is longer than any answer should be."""
-
-    def __init__(self, stream: httpx2.AsyncByteStream, longest: int) -> None:
-        self._stream, self._longest = stream, longest
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for piece in self._stream:
-            size += len(piece)
-            if size > self._longest:
-                raise TooMuch
-            yield piece
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
 def open_client(account: Account, limits: Limits, longest: int = MAX_BYTES) -> httpx2.AsyncClient:
     """The client of one account. It belongs to us: no SDK may close it."""
     return httpx2.AsyncClient(
-        transport=Shards(account.base_url, longest=longest),
+        transport=AiohttpTransport(account.base_url, longest),
         timeout=httpx2.Timeout(limits.timeout_s, connect=limits.connect_timeout_s, pool=None),
         follow_redirects=False,
         event_hooks={"request": [_note_request], "response": [_note_answer]},

@@ -176,12 +176,13 @@ class Redactor:
         """``value`` without the secrets, at any depth."""
         if not self.secrets:
             return value
-        # Hardly any value holds a secret, and searching its JSON takes a tenth of walking through it.
+        # Hardly any value holds a secret, and searching its bytes takes a tenth of walking through
+        # it. MessagePack, since in JSON every line feed is an escape, which has to be unfolded.
         try:
-            json_bytes = msgspec.json.encode(value)
-        except (UnicodeEncodeError, TypeError):
+            packed = msgspec.msgpack.encode(value)
+        except (UnicodeEncodeError, TypeError, OverflowError):
             return self._without(value)
-        return self._without(value) if self._index.may_be_in(json_bytes) else value
+        return self._without(value) if self._index.may_be_in(packed) else value
 
     def _without(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):
@@ -283,8 +284,9 @@ def _looks_random(value: str) -> bool:
 def _fold(data: bytes) -> bytes:
     """The letters and digits of ``data`` in lower case; escapes such as ``%2F`` do not count."""
     if b"\\" in data:
-        # Replaced by a space: joining both sides of an escape could form another escape.
-        data = data.replace(b"\\n", b" ").replace(b"\\r", b" ").replace(b"\\t", b" ")
+        # By spaces: joining both sides of an escape could form another escape. By two of them:
+        # bytes of the same length are replaced in place, in less than half the time.
+        data = data.replace(b"\\n", b"  ").replace(b"\\r", b"  ").replace(b"\\t", b"  ")
     if b"%" in data or b"\\u" in data:
         data = _ESCAPE_BYTES.sub(b" ", data)
     return data.translate(_LOWER, _NOISE)
