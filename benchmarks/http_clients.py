@@ -118,12 +118,15 @@ async def httpx2_sharded(base: str) -> AsyncIterator[Call]:
 
 
 @contextlib.asynccontextmanager
-async def httpx2_sharded_transport(base: str) -> AsyncIterator[Call]:
+async def httpx2_over_aiohttp(base: str) -> AsyncIterator[Call]:
     import httpx2
 
-    from clash.providers.sdk import Shards
+    from clash.providers.payload import MAX_BYTES
+    from clash.providers.transport import AiohttpTransport
 
-    async with httpx2.AsyncClient(transport=Shards(base), timeout=60) as client:
+    async with httpx2.AsyncClient(
+        transport=AiohttpTransport(base, MAX_BYTES), timeout=60
+    ) as client:
 
         async def call() -> str:
             answer = await client.post(f"{base}/chat/completions", json=body())
@@ -200,7 +203,7 @@ CLIENTS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "aiohttp, trust_env": ("compatible", aiohttp_trust_env),
     "httpx2, one client": ("compatible", httpx2_one),
     "httpx2, 16 clients": ("compatible", httpx2_sharded),
-    "httpx2, 16 transports": ("compatible", httpx2_sharded_transport),
+    "httpx2 over aiohttp": ("compatible", httpx2_over_aiohttp),
     "httpcore2, 16 pools": ("compatible", httpcore2_sharded),
     "openai SDK": ("openai", openai_default),
     "clash compatible": ("compatible", lambda base: provider(base, "compatible/m")),

@@ -16,7 +16,7 @@ from clash.providers import anthropic as our_anthropic
 from clash.providers import google as our_google
 from clash.providers import http as our_http
 from clash.providers import openai as our_openai
-from clash.providers import sdk
+from clash.providers import sdk, transport
 from clash.providers.failures import from_answer
 
 
@@ -46,6 +46,14 @@ def test_every_exception_has_a_meaning(module, ours):
     found = {n for n, cls in exceptions(module).items() if not issubclass(cls, Warning)}
     assert found
     assert {cls.__name__ for n, cls in exceptions(module).items() if n in found} <= set(ours)
+
+
+def test_under_an_sdk_each_exception_of_aiohttp_may_be_as_well_billed():
+    for name, cls in exceptions(aiohttp.client_exceptions).items():
+        if issubclass(cls, Warning):
+            continue
+        _, may_be_billed = sdk.ERRORS[transport.counterpart(cls).__name__]
+        assert may_be_billed or not our_http.ERRORS[name][1], name
 
 
 def test_anthropics_classes_for_single_codes_have_a_base_with_a_meaning():

@@ -126,5 +126,9 @@ def httpx_errors() -> Iterator[None]:
     try:
         yield
     except tuple(ERRORS) as error:
-        cls = next(theirs for ours, theirs in ERRORS.items() if isinstance(error, ours))
-        raise cls(str(error) or type(error).__name__) from error
+        raise counterpart(type(error))(str(error) or type(error).__name__) from error
+
+
+def counterpart(cls: type[BaseException]) -> type[httpx2.TransportError]:
+    """What httpx2 raises where aiohttp raises ``cls``."""
+    return next(theirs for ours, theirs in ERRORS.items() if issubclass(cls, ours))
