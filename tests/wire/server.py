@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from wire import vendors
+from wire import faults, vendors
 from wire.answers import deterministic
 from wire.batches import Batches, is_batch
-from wire.faults import wrong_key
 from wire.vendors import PREFIXES, Asked, Said
 
 if TYPE_CHECKING:
@@ -108,6 +107,45 @@ class _Order:
 
 
 @dataclass
+class Allowance:
+    """Requests a second, enforced as vendors do: a bucket that fills up, and a 429 where it is empty.
+
+    Attributes:
+        per_second: how fast it fills; it holds a second's worth.
+        refused: requests that it refused, and ``avoidable`` those of a client that had been told to
+            wait longer.
+    """
+
+    per_second: float
+    refused: int = 0
+    avoidable: int = 0
+    _empty_at: float = 0.0
+    _told: float = 0.0
+    _closed_until: float = 0.0
+
+    def refusal_s(self) -> float | None:
+        """Take a request out; where none is left, the seconds after which there is."""
+        now = time.monotonic()
+        # It holds what has come together since it was empty, at most a second's worth.
+        taken = max(self._empty_at, now - 1) + 1 / self.per_second
+        if taken <= now:
+            self._empty_at = taken
+            return None
+        self.refused += 1
+        # What arrives just after the first refusal was sent before anybody could know of it.
+        self.avoidable += self._told + GRACE_S < now < self._closed_until
+        wait = max(RETRY_S, 1 / self.per_second)
+        if now >= self._closed_until:
+            self._told, self._closed_until = now, now + wait
+        return wait
+
+
+RETRY_S = 0.25
+GRACE_S = 0.1
+"""Seconds that an answer may take to arrive, and to be read."""
+
+
+@dataclass
 class WireServer:
     """Speaks every vendor's wire on one port of the loopback. See the package's docstring.
 
@@ -116,6 +154,8 @@ class WireServer:
         latency_s: seconds before each answer.
         calls: every request that reached an endpoint, in order.
         peak: the most requests that were in work at once, and ``peaks`` of each model.
+        allowance: how many requests a second it takes; null takes all.
+        is_forgetful: keep no request, and count them: for hundreds of thousands.
         began: when the first request came, and ``ended`` when the last answer left
             (``time.time``).
     """
@@ -131,6 +171,10 @@ class WireServer:
     connections: int = 0
     began: float | None = None
     ended: float | None = None
+    allowance: Allowance | None = None
+    is_forgetful: bool = False
+    n_calls: int = 0
+    n_paid: int = 0
     _working: Counter[str] = field(default_factory=Counter)
     _orders: list[_Order] = field(default_factory=list)
     _conducts: dict[str, Conduct] = field(default_factory=dict)
@@ -212,6 +256,7 @@ class WireServer:
     def clear(self) -> None:
         """Forget the journal and the orders; conducts stay."""
         self.calls.clear()
+        self.n_calls = self.n_paid = 0
         self._orders.clear()
         self.batches.clear()
         self.peak = 0
@@ -342,8 +387,10 @@ class Line(asyncio.Protocol):
             return
         server = self._server
         body = json.loads(data)
-        seen = Seen(len(server.calls) + 1, vendor, path, headers, body)
-        server.calls.append(seen)
+        server.n_calls += 1
+        seen = Seen(server.n_calls, vendor, path, headers, body)
+        if not server.is_forgetful:
+            server.calls.append(seen)
         self._seen = seen
         asked = vendors.read(vendor, path, body)
         seen.model = asked.model
@@ -351,11 +398,18 @@ class Line(asyncio.Protocol):
         try:
             await self._reply(seen, asked)
         finally:
+            server.n_paid += seen.paid
             server.leave(asked.model)
 
     async def _reply(self, seen: Seen, asked: Asked) -> None:
         conduct = self._server.conduct_of(asked.model)
         if not await self._admitted(asked, seen, conduct):
+            return
+        allowance = self._server.allowance
+        if allowance is not None and (wait := allowance.refusal_s()) is not None:
+            await faults.rate_limit(f"{wait * 1000:.0f}", header="retry-after-ms").play(
+                self, asked, Said("", asked.model, "stop", None)
+            )
             return
         latency = self._server.latency_s if conduct.latency_s is None else conduct.latency_s
         if latency:
@@ -391,7 +445,7 @@ class Line(asyncio.Protocol):
         return False
 
     async def _refuse_key(self, asked: Asked) -> None:
-        text = wrong_key(self.key)
+        text = faults.wrong_key(self.key)
         if asked.vendor == "google":
             info = {
                 "@type": "type.googleapis.com/google.rpc.ErrorInfo",
@@ -423,8 +477,10 @@ class Line(asyncio.Protocol):
     def _journal(self) -> dict[str, Any]:
         server = self._server
         return {
-            "calls": len(server.calls),
-            "paid": server.count(paid=True),
+            "calls": server.n_calls,
+            "paid": server.n_paid,
+            "refused": server.allowance.refused if server.allowance else 0,
+            "avoidable": server.allowance.avoidable if server.allowance else 0,
             "peak": server.peak,
             "peaks": dict(server.peaks),
             "began": server.began,

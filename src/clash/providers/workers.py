@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _VAIN_STARTS = 3
 """Workers in a row that end before their first answer: after them no further one is started."""
+_EARLY_KILLS = 30
+"""The same of workers that somebody kills: on a busy machine a worker takes seconds to start."""
 _PROGRAM = "from clash.providers import worker_process; worker_process.main()"
 _PATIENCE_S = 5.0
 """Seconds that a worker has to end before it is killed."""
@@ -130,7 +132,7 @@ class WorkerPool:
         self._numbers = itertools.count()
         self._models = itertools.count()
         self._starting = anyio.Lock()
-        self._n_vain_starts = 0
+        self._n_vain_starts = self._n_early_kills = 0
         self._tasks: TaskGroup | None = None
 
     def open(self, ref: ModelRef) -> Provider:
@@ -214,9 +216,10 @@ class WorkerPool:
     async def _start_worker(self) -> _WorkerHandle:
         if self._tasks is None:
             raise AssertionError("the pool was not started")
-        if self._n_vain_starts >= _VAIN_STARTS:
+        if self._n_vain_starts >= _VAIN_STARTS or self._n_early_kills >= _EARLY_KILLS:
             raise WorkerError(
-                f"{_VAIN_STARTS} worker processes ended before their first answer"
+                f"{self._n_vain_starts + self._n_early_kills} worker processes ended before their"
+                " first answer"
                 "\n  fix: leave out --workers, or see above why they ended"
             )
         own_end, worker_end = socket.socketpair()
@@ -237,7 +240,7 @@ class WorkerPool:
                 if outcome is None:
                     continue  # a sign of life
                 worker.has_answered = True
-                self._n_vain_starts = 0
+                self._n_vain_starts = self._n_early_kills = 0
                 if outcome.number in worker.overdue:
                     self._take_late(worker, outcome)
                 elif outcome.number in worker.pending:
@@ -284,11 +287,12 @@ class WorkerPool:
             worker.process.kill()
 
     async def _bury(self, worker: _WorkerHandle) -> None:
-        if not worker.is_gone:
-            self._n_vain_starts += not worker.has_answered
-        worker.is_gone = True
+        was_given_up, worker.is_gone = worker.is_gone, True
         worker.writer.close()
         await anyio.to_thread.run_sync(_wait_for, worker.process)
+        if not (was_given_up or worker.has_answered):
+            self._n_vain_starts += worker.process.returncode >= 0
+            self._n_early_kills += worker.process.returncode < 0
         if worker in self._hung_workers:
             self._hung_workers.remove(worker)
         for given_up in worker.overdue.values():
