@@ -6,9 +6,11 @@ to start and 2 GB of memory.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,22 +42,28 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def cluster(server) -> Iterator[Cluster]:
-    """A head that does no work, and four nodes."""
+def head(server) -> Iterator[Cluster]:
+    """A cluster whose head does no work."""
     before = dict(os.environ)
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_DEDUP_LOGS": "0", **server.environ()}
     os.environ.pop("RAY_ADDRESS", None)
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0})
+    running = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0})
     try:
-        for _ in range(4):
-            cluster.add_node(**NODE)
-        yield cluster
+        yield running
     finally:
-        cluster.shutdown()
+        running.shutdown()
         os.environ.clear()
         os.environ.update(before)
+
+
+@pytest.fixture
+def cluster(head) -> Cluster:
+    """The head and four nodes."""
+    while len(head.worker_nodes) < 4:
+        head.add_node(wait=len(head.worker_nodes) == 3, **NODE)
+    return head
 
 
 @pytest.fixture
@@ -98,8 +106,112 @@ def test_killed_nodes_lose_nothing_and_pay_for_nothing_twice(lab, alone, cluster
     _, error = process.communicate(timeout=240)
     assert process.returncode == 0, error
     run = lab.folder()
+    assert len(cluster.worker_nodes) == 2
     assert verdicts(run) == verdicts(alone)
     assert len(run.answered()) == len(set(run.answered())) == CALLS
     # At each kill, no more is lost than was in flight.
     assert lab.server.count(paid=True) <= CALLS + 2 * 6
     assert lab.here("verify", "runs/run").code == 0
+
+
+def test_the_budget_holds_for_all_nodes_and_a_killed_broker_is_resumed(lab, alone, cluster):
+    words = (*WORDS, "--allow-unknown-price", "--concurrency", 6, "--ray", cluster.address)
+    dearest = max(line["usd"] for line in alone.lines("reservations"))
+    cap = round(dearest + alone.manifest["cost_usd"] / 3, 6)
+    done = lab("eval", *words, "--run-id", "run", "--yes", "--max-cost", cap)
+    assert done.code == 3, done.err
+    assert 0 < lab.folder().manifest["cost_usd"] <= cap
+    n_paid = lab.server.count(paid=True)
+    lab.server.latency_s = 0.3
+    process = lab.start("resume", "runs/run", "--max-cost", 1, "--ray", cluster.address)
+    lab.wait_for(lambda: len(lab.server.calls) > n_paid + 6, process)
+    process.kill()
+    process.communicate()
+    lab.server.latency_s = 0.0
+    run = lab.resume("--max-cost", 1, "--ray", cluster.address)
+    assert verdicts(run) == verdicts(alone)
+    assert len(run.answered()) == len(set(run.answered())) == CALLS
+    assert lab.server.count(paid=True) <= CALLS + 6
+
+
+def test_a_key_goes_to_the_cluster_only_where_it_is_told_to(lab, cluster):
+    """A node that lacks a key is named before any call; a key that is sent is in no log."""
+    key = lab.environ["COMPATIBLE_API_KEY"]
+    lab.panel({"model": "compatible/a", "api_key_env": "OWN_KEY", "price": PRICE})
+    lab.prompts(2)
+    words = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--yes")
+    done = lab(*words, "--ray", cluster.address, OWN_KEY=key)
+    assert done.code == 2
+    assert "a node of the cluster lacks OWN_KEY, or has another value of it" in done.err
+    assert "--ray-send-keys" in done.err
+    assert lab.server.count() == 0
+    done = lab(*words, "--ray", cluster.address, "--ray-send-keys", OWN_KEY=key)
+    assert done.code == 0, done.err
+    assert {call.headers["authorization"] for call in lab.server.calls} == {f"Bearer {key}"}
+    logs = [*Path("/tmp/ray/session_latest/logs/").rglob("*.*"), *lab.path.rglob("*.json*")]
+    assert not [file for file in logs if file.is_file() and key.encode() in file.read_bytes()]
+
+
+def test_ctrl_c_finishes_what_is_in_flight(lab, alone, cluster):
+    lab.server.latency_s = 0.5
+    flags = ("--concurrency", 6, "--ray", cluster.address)
+    process = lab.start("eval", *WORDS, "--run-id", "run", "--yes", *flags, preexec_fn=os.setpgrp)
+    lab.wait_for(lambda: len(lab.server.calls) > 8, process)
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=240)
+    assert process.returncode == 130
+    run = lab.folder()
+    assert len(run.answered()) == len(run.lines("calls")) == lab.server.count(paid=True)
+    lab.server.latency_s = 0.0
+    assert verdicts(lab.resumed("--workers", 1)) == verdicts(alone)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("calibrate", "votes.jsonl", "--splits", 4, "--json"),
+        ("simulate", "hypotheses", "--replications", 3, "--json"),
+        ("power", "--for", "paired", "--simulate", "--replications", 50, "--json"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_computations_give_the_same_numbers_on_a_cluster(lab, cluster, words):
+    write_votes(lab.path / "votes.jsonl")
+    here = lab.here(*words)
+    there = lab(*words, "--ray", cluster.address)
+    assert here.code == there.code == 0, there.err
+    assert there.out == here.out
+
+
+def write_votes(path: Path) -> None:
+    rng = random.Random(0)
+    lines = []
+    for item in range(60):
+        label = rng.randint(0, 1)
+        for judge in range(3):
+            vote = label if rng.random() < 0.8 else 1 - label
+            lines.append({"item": f"q{item}", "judge": f"j{judge}", "vote": vote, "label": label})
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("nowhere", "is no address of a Ray cluster"),
+        ("127.0.0.1:1", "no Ray cluster answers at 127.0.0.1:1"),
+    ],
+)
+def test_an_address_without_a_cluster_is_an_error_in_two_lines(lab, address, message):
+    done = lab("eval", *WORDS, "--yes", "--ray", address)
+    assert done.code == 2
+    lines = [line for line in done.err.splitlines() if "--ray" in line or "fix" in line]
+    assert message in lines[0]
+    assert "fix:" in lines[1]
+    assert not (lab.path / "runs").exists()
+
+
+def test_no_file_names_a_cluster(lab):
+    lab.write("clash.yaml", {"limits": {"ray": "local"}})
+    done = lab.here("eval", *WORDS, "--yes")
+    assert done.code == 2
+    assert "clash.yaml:2: limits.ray: a Ray cluster is named on the command line only" in done.err

@@ -11,10 +11,12 @@ from clash.cli.options import (
     Judges,
     Presentation,
     Quiet,
+    Ray,
     RunsFolder,
     Seed,
     Subset,
     VotesArgument,
+    ray_cluster,
 )
 
 if TYPE_CHECKING:
@@ -121,6 +123,7 @@ def calibrate(
             "--jobs", "-j", min=1, help="Number of processes; default: one for each core."
         ),
     ] = None,
+    ray: Ray = None,
     runs: RunsFolder = Path("runs"),
     seed: Seed = None,
     as_json: AsJson = False,
@@ -132,7 +135,9 @@ def calibrate(
     """
     from clash.cli.common import print_json, print_tables, print_written, progress_bar, stdout
     from clash.cli.sources import vote_selection
+    from clash.errors import ConfigError
     from clash.extras import require
+    from clash.integrations.ray_tasks import tasks_on
     from clash.pipeline.calibrate import CalibrateOptions, calibrate_votes, write_calibrator
     from clash.pipeline.calibrate import plan_labels as plan_next
     from clash.report import calibration as report
@@ -140,6 +145,9 @@ def calibrate(
 
     if plots is not None:
         require("matplotlib", field="--plots")
+    if ray is not None and jobs is not None:
+        raise ConfigError("the cluster has its own processes", field="--jobs", hint="leave it out")
+    cluster = ray_cluster(ray, send_keys=False)
     selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
     options = CalibrateOptions(
         labels,
@@ -164,7 +172,7 @@ def calibrate(
         else:
             print_tables(report.plan_tables(plan))
         return
-    with progress_bar("splits", quiet=quiet or as_json) as progress:
+    with tasks_on(cluster), progress_bar("splits", quiet=quiet or as_json) as progress:
         findings = calibrate_votes(selection, options, progress)
     answered_shares: tuple[AnsweredShare, ...] = ()
     if out is not None:

@@ -5,7 +5,17 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Judges, Presentation, RunsFolder, Seed, Subset, UseLabels
+from clash.cli.options import (
+    AsJson,
+    Judges,
+    Presentation,
+    Ray,
+    RunsFolder,
+    Seed,
+    Subset,
+    UseLabels,
+    ray_cluster,
+)
 
 _PANELS = ("0.356", "0.49")
 _CORRELATIONS = "0.05,0.1,0.2,0.3,0.5"
@@ -101,6 +111,7 @@ def power(
         bool,
         typer.Option("--published", help="Print the published tables 3.3 and 3.4 beside ours."),
     ] = False,
+    ray: Ray = None,
     runs: RunsFolder = Path("runs"),
     seed: Seed = None,
     as_json: AsJson = False,
@@ -112,6 +123,7 @@ def power(
     from clash.analysis.power.scenarios import PowerQuestion
     from clash.cli.common import print_json, print_tables, stdout
     from clash.cli.sources import vote_selection
+    from clash.integrations.ray_tasks import tasks_on
     from clash.pipeline import power as pipeline
     from clash.stats.power import ErrorRates
 
@@ -127,9 +139,13 @@ def power(
         n=n,
     )
     number = 0 if seed is None else seed
+    cluster = ray_cluster(ray, send_keys=False)
     if pilot is not None:
         selection = vote_selection(pilot, runs, judges, subset, presentation, use_labels=use_labels)
-        estimates = pipeline.pilot_power(selection, ask, pair=pair, outcome=outcome, seed=number)
+        with tasks_on(cluster):
+            estimates = pipeline.pilot_power(
+                selection, ask, pair=pair, outcome=outcome, seed=number
+            )
         if as_json:
             print_json(estimates.as_json())
             return
@@ -137,14 +153,15 @@ def power(
         stdout().print(f"\nnext: {estimates.pilot.next_step}", soft_wrap=True, markup=False)
         return
     is_default = question == "compare" and panel is None and ballots is None
-    findings = pipeline.plan_power(
-        ask,
-        pipeline.panel_designs(panel or _PANELS, ballots, question),
-        pipeline.parse_shares(icc, "--icc"),
-        replications=replications if simulate else 0,
-        seed=number,
-        published=published_tables or is_default,
-    )
+    with tasks_on(cluster):
+        findings = pipeline.plan_power(
+            ask,
+            pipeline.panel_designs(panel or _PANELS, ballots, question),
+            pipeline.parse_shares(icc, "--icc"),
+            replications=replications if simulate else 0,
+            seed=number,
+            published=published_tables or is_default,
+        )
     if as_json:
         print_json(findings.as_json())
     else:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.options import AsJson, Judges, Seed
+from clash.cli.options import AsJson, Judges, Ray, Seed, ray_cluster
 
 if TYPE_CHECKING:
     from clash.reproduction.simulations import Experiment, Simulation, VotesExperiment
@@ -37,6 +37,7 @@ def simulate(
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Folder for the figures alone, SVG and PNG.")
     ] = None,
+    ray: Ray = None,
     seed: Seed = None,
     as_json: AsJson = False,
 ) -> None:
@@ -46,6 +47,7 @@ def simulate(
     """
     from clash.cli.common import print_json, stdout
     from clash.extras import require
+    from clash.integrations.ray_tasks import tasks_on
     from clash.report import simulations as report
     from clash.report.terminal import print_table
     from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES
@@ -62,12 +64,13 @@ def simulate(
     names = _choose(name, list(experiments), votes)
     seed = seed or 0
     panels = _panels(votes or [], judges) if set(names) & set(ON_VOTES) else []
-    results = [
-        ON_VOTES[key].run(seed, replications or ON_VOTES[key].replications, panels)
-        if key in ON_VOTES
-        else EXPERIMENTS[key].run(seed, replications or EXPERIMENTS[key].replications)
-        for key in names
-    ]
+    with tasks_on(ray_cluster(ray, send_keys=False)):
+        results = [
+            ON_VOTES[key].run(seed, replications or ON_VOTES[key].replications, panels)
+            if key in ON_VOTES
+            else EXPERIMENTS[key].run(seed, replications or EXPERIMENTS[key].replications)
+            for key in names
+        ]
     record = {"simulations": [report.as_json(result) for result in results]}
     paths = [] if out is None else _write(out, record, results)
     if plots is not None:

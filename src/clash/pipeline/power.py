@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from clash.analysis.serialize import to_dict, to_plain
 from clash.errors import ConfigError, StatisticsError, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from clash.analysis.judge_edges import PanelEdges
     from clash.analysis.power import PanelDesign, Pilot, PowerQuestion
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
     from clash.pipeline.sources import VoteSelection
     from clash.report.tables import Table
     from clash.reproduction.power_tables import PublishedTables
+
+    _PilotSetting = tuple[PairVotes, PowerQuestion, Literal["wins", "agreement"], int, PanelEdges]
 
 _BALLOTS = 20.0
 """Ballots of a run where nobody says how many."""
@@ -133,7 +133,8 @@ def pilot_power(
         StatisticsError: the votes decide nothing.
     """
     from clash.analysis.judge_edges import judge_edges
-    from clash.analysis.power.candidate_pairs import choose_pair
+    from clash.analysis.power.candidate_pairs import choose_pair, other_pairs
+    from clash.analysis.tasks import run_tasks
 
     if question.question not in ("compare", "paired"):
         raise ConfigError(
@@ -148,18 +149,21 @@ def pilot_power(
     candidates = choose_pair(votes, pair) if outcome == "wins" or pair is not None else None
     edges = judge_edges(votes.votes, seed)
     measure = cast("Literal['wins', 'agreement']", outcome)
-    estimate = partial(_pilot, votes, question, measure, seed, edges)
-    findings = estimate(candidates)
+    setting = votes, question, measure, seed, edges
+    findings = _pilot(setting, candidates)
     if candidates is None and outcome == "wins" and votes.n_met > 1:
         pooling = f"{votes.n_met} pairs of candidates, pooled: most were compared on few prompts;"
         note = f"{pooling} --pair a,b asks about two"
         findings = replace(findings, notes=(*findings.notes, note))
     labels = f"labels: {votes.votes.label_use.sentence}"
     findings = replace(findings, notes=(*findings.notes, labels))
-    other_pairs: list[Pilot] = []
+    other_pilots: tuple[Pilot, ...] = ()
     if candidates is not None and pair is None:
-        other_pairs = _other_pilots(votes, candidates, estimate)
-    return PilotFindings(findings, tuple(other_pairs), len(votes.pairs()))
+        others = other_pairs(votes.pairs(), candidates)
+        # Pairs whose votes decide nothing are left out.
+        pilots = list(run_tasks(_pilot_or_none, setting, others))
+        other_pilots = tuple(pilot for pilot in pilots if pilot is not None)
+    return PilotFindings(findings, other_pilots, len(votes.pairs()))
 
 
 def _pair_votes(selection: VoteSelection) -> PairVotes:
@@ -171,16 +175,10 @@ def _pair_votes(selection: VoteSelection) -> PairVotes:
     return PairVotes(selection.votes(), names)
 
 
-def _pilot(
-    votes: PairVotes,
-    question: PowerQuestion,
-    outcome: Literal["wins", "agreement"],
-    seed: int,
-    edges: PanelEdges,
-    pair: CandidatePair | None,
-) -> Pilot:
+def _pilot(setting: _PilotSetting, pair: CandidatePair | None) -> Pilot:
     from clash.analysis.power.pilot import pilot
 
+    votes, question, outcome, seed, edges = setting
     return pilot(
         votes.votes if pair is None else votes.of(pair),
         cast("Literal['compare', 'paired']", question.question),
@@ -193,17 +191,12 @@ def _pilot(
     )
 
 
-def _other_pilots(
-    votes: PairVotes, pair: CandidatePair, estimate: Callable[[CandidatePair], Pilot]
-) -> list[Pilot]:
-    """The other pairs; one whose votes decide nothing is left out."""
-    from clash.analysis.power.candidate_pairs import other_pairs
-
-    pilots = []
-    for other_pair in other_pairs(votes.pairs(), pair):
-        with suppress(StatisticsError):
-            pilots.append(estimate(other_pair))
-    return pilots
+def _pilot_or_none(setting: _PilotSetting, pair: CandidatePair) -> Pilot | None:
+    """The pilot of a pair; null where its votes decide nothing."""
+    try:
+        return _pilot(setting, pair)
+    except StatisticsError:
+        return None
 
 
 def check_question(text: str) -> Any:  # noqa: ANN401 - a Literal

@@ -14,6 +14,7 @@ import numpy as np
 
 from clash.analysis.calibration.frame import FEWEST, ScoreFrame
 from clash.analysis.calibration.planning import win_rate
+from clash.analysis.tasks import is_spread, run_tasks
 from clash.stats.intervals import Interval, mean_clustered, normal_quantile
 from clash.stats.selection import blocks, expert_pool
 from clash.stats.selection.candidate_methods import SelectionSettings
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from clash.stats.selection.ppi import PoweredMean
     from clash.stats.typing import Floats, Index
     from clash.votes import Votes
+
+    _SplitTask = tuple[blocks.RowSplit, SelectionSettings, tuple[int, ...]]
 
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 10, 15, 20, 30)
@@ -281,11 +284,10 @@ def _outcomes(
     tasks = [(split, settings, (seed, 2, i)) for i, split in enumerate(splits)]
     workers = jobs or _workers(len(tasks))
     report_split = on_split or (lambda _n_splits, _total: None)
-    if workers == 1:
-        with _one_thread():
-            for i, task in enumerate(tasks):
-                yield _evaluate_split(panel, *task)
-                report_split(i + 1, len(tasks))
+    if workers == 1 or is_spread():
+        for i, outcome in enumerate(run_tasks(_evaluate_alone, panel, tasks)):
+            yield outcome
+            report_split(i + 1, len(tasks))
         return
     with ProcessPoolExecutor(
         workers, mp_context=get_context("spawn"), initializer=_start, initargs=(panel,)
@@ -308,9 +310,14 @@ def _start(panel: PanelVotes) -> None:
     _panel[:] = [panel]
 
 
-def _task(task: tuple[blocks.RowSplit, SelectionSettings, tuple[int, ...]]) -> SplitOutcome:
+def _task(task: _SplitTask) -> SplitOutcome:
+    return _evaluate_alone(_panel[0], task)
+
+
+def _evaluate_alone(panel: PanelVotes, task: _SplitTask) -> SplitOutcome:
+    split, settings, seed = task
     with _one_thread():
-        return _evaluate_split(_panel[0], *task)
+        return evaluate(panel, split, settings, np.random.default_rng(list(seed)))
 
 
 def _one_thread() -> AbstractContextManager[object]:
@@ -319,12 +326,6 @@ def _one_thread() -> AbstractContextManager[object]:
 
     limits: AbstractContextManager[object] = threadpool_limits(1)
     return limits
-
-
-def _evaluate_split(
-    panel: PanelVotes, split: blocks.RowSplit, settings: SelectionSettings, seed: tuple[int, ...]
-) -> SplitOutcome:
-    return evaluate(panel, split, settings, np.random.default_rng(list(seed)))
 
 
 def _summary(

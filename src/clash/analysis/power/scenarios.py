@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from clash.analysis.tasks import run_tasks
 from clash.errors import ConfigError
 from clash.stats.power import (
     Clustering,
@@ -166,12 +168,11 @@ def scenario(
         indices = [None]
     if not indices or not correlations:
         raise ConfigError("power needs a panel and a correlation", field="--panel, --icc")
-    rng = np.random.default_rng(seed) if simulate else None
-    cells = tuple(
-        _cell(ask, panels, index, icc, rng, replications)
-        for index in indices
-        for icc in correlations
-    )
+    assumptions = [(index, icc) for index in indices for icc in correlations]
+    # A seed for each, so that none depends on what else is asked or where it is simulated.
+    seeds = np.random.SeedSequence(seed).spawn(len(assumptions)) if simulate else ()
+    tasks = [(index, icc, own_seed) for (index, icc), own_seed in zip_longest(assumptions, seeds)]
+    cells = tuple(run_tasks(_cell, (ask, panels, replications), tasks))
     panels_used = tuple(panels) if indices != [None] else ()
     return Scenario(ask, UNITS[ask.question], panels_used, cells, _notes(ask, panels_used, cells))
 
@@ -210,13 +211,11 @@ def _confidence(ask: PowerQuestion) -> float:
 
 
 def _cell(
-    ask: PowerQuestion,
-    panels: Sequence[PanelDesign],
-    index: int | None,
-    icc: float,
-    rng: np.random.Generator | None,
-    replications: int,
+    setting: tuple[PowerQuestion, Sequence[PanelDesign], int],
+    task: tuple[int | None, float, np.random.SeedSequence | None],
 ) -> PowerCell:
+    (ask, panels, replications), (index, icc, seed) = setting, task
+    rng = None if seed is None else np.random.default_rng(seed)
     panel = None if index is None else panels[index]
     ask = _as_seen(ask, panels, index)
     clustering = clustering_of(ask, panel, icc)

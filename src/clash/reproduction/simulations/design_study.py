@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.analysis.tasks import run_tasks
 from clash.reproduction.simulations.experiment import DesignCell, Simulation
 from clash.stats.intervals import mean_clustered
 from clash.stats.latent.candidate_models import candidate_models, class_dependent_models
@@ -59,9 +60,8 @@ def designs(seed: int, replications: int, sizes: tuple[int, ...] = SIZES) -> Sim
 
 
 def _cell(design: Design, index: int, n: int, seed: int, replications: int) -> DesignCell:
-    panels = [
-        _panel(design, n, np.random.default_rng([seed, index, n, r])) for r in range(replications)
-    ]
+    seeds = [[seed, index, n, r] for r in range(replications)]
+    panels = list(run_tasks(_panel, (design, n), seeds))
     right = {
         name: np.array([panel[0][name].mean() for panel in panels])
         for name in panels[0][0]
@@ -88,10 +88,9 @@ def _cell(design: Design, index: int, n: int, seed: int, replications: int) -> D
     )
 
 
-def _panel(
-    design: Design, n: int, rng: np.random.Generator
-) -> tuple[dict[str, Floats], float, str]:
+def _panel(drawn: tuple[Design, int], seed: list[int]) -> tuple[dict[str, Floats], float, str]:
     """Which items each rule has right, auto's log-loss less the vote share's, and auto's choice."""
+    (design, n), rng = drawn, np.random.default_rng(seed)
     sample = design.sample(n, rng)
     patterns = collapse(sample.votes)
     share = patterns.expand(vote_share(patterns))

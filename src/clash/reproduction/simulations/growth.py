@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.analysis.tasks import run_tasks
 from clash.reproduction.simulations.experiment import (
     CurvePlot,
     PaperComparison,
@@ -122,7 +123,13 @@ def repeat_draws(
     draw: Draw, budgets: Sequence[int], seed: list[int], replications: int
 ) -> list[list[ErrorGrid]]:
     """So many draws, each with its own generator."""
-    return [learn(draw, budgets, np.random.default_rng([*seed, r])) for r in range(replications)]
+    seeds = [[*seed, r] for r in range(replications)]
+    return list(run_tasks(_learn_draw, (draw, budgets), seeds))
+
+
+def _learn_draw(law: tuple[Draw, Sequence[int]], seed: list[int]) -> list[ErrorGrid]:
+    draw, budgets = law
+    return learn(draw, budgets, np.random.default_rng(seed))
 
 
 def gaps(runs: Sequence[Sequence[ErrorGrid]], scalars: Sequence[str] = SCALARS) -> list[SampleMean]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.analysis.tasks import run_tasks
 from clash.errors import StatisticsError
 from clash.reproduction.simulations.experiment import PaperComparison, Simulation
 from clash.stats.dependence import classes_alike, exchangeable, families_independent, score_test
@@ -95,21 +96,11 @@ def _row(
     seed: list[int],
 ) -> PaperComparison:
     """The share rejected; panels on which the test is refused count as not rejected, and are noted."""
-    panel, n_rejected, n_refused = family_panel(**broken), 0, 0
-    for r in range(replications):
-        rng = np.random.default_rng([*seed, r])
-        sample = panel.sample(n_items, rng)
-        patterns = collapse(sample.votes, labels=sample.labels if truth == "labels" else None)
-        p = (
-            patterns.labels.astype(float)
-            if truth == "labels"
-            else dawid_skene(patterns).pattern_posterior
-        )
-        try:
-            n_rejected += score_test(hypothesis, patterns, p, rng).p < LEVEL
-        except StatisticsError:
-            n_refused += 1
-    share = n_rejected / replications
+    setting = hypothesis, truth, n_items, broken
+    seeds = [[*seed, r] for r in range(replications)]
+    is_rejected = list(run_tasks(_is_rejected, setting, seeds))
+    n_refused = is_rejected.count(None)
+    share = is_rejected.count(True) / replications
     is_true = not broken
     # The error of a true 5%, since a share of 0 would have none.
     rate = LEVEL if is_true else min(max(share, 1 / replications), 1 - 1 / replications)
@@ -121,6 +112,25 @@ def _row(
         (rate * (1 - rate) / replications) ** 0.5,
         note=f"refused on {n_refused}" if n_refused else "",
     )
+
+
+def _is_rejected(
+    setting: tuple[CouplingHypothesis, str, int, dict[str, float]], seed: list[int]
+) -> bool | None:
+    """Whether the test rejects on one panel; null where it is refused."""
+    hypothesis, truth, n_items, broken = setting
+    rng = np.random.default_rng(seed)
+    sample = family_panel(**broken).sample(n_items, rng)
+    patterns = collapse(sample.votes, labels=sample.labels if truth == "labels" else None)
+    p = (
+        patterns.labels.astype(float)
+        if truth == "labels"
+        else dawid_skene(patterns).pattern_posterior
+    )
+    try:
+        return bool(score_test(hypothesis, patterns, p, rng).p < LEVEL)
+    except StatisticsError:
+        return None
 
 
 def _findings(rows: list[PaperComparison], replications: int) -> tuple[str, ...]:

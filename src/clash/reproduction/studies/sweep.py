@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.analysis.tasks import run_tasks
 from clash.errors import StatisticsError
 from clash.reproduction.studies.trials import TrialMean, over_items
 from clash.stats.latent.candidate_models import WEAKER
@@ -159,13 +160,25 @@ def sweep(
         )
     names = list(dict.fromkeys([*methods, WEIGHTED, UNIFORM]))
     runs: dict[tuple[int, str], list[_Trial | str]] = {}
-    for t in range(trials):
-        draw = _Draw.of(data, np.random.default_rng([seed, t]))
-        for i, point in enumerate(points):
-            for name in names:
-                runs.setdefault((i, name), []).append(draw.measure(data, point, name))
+    seeds = [[seed, t] for t in range(trials)]
+    for t, measurements in enumerate(run_tasks(_measure_all, (data, points, names), seeds)):
+        for key, measurement in measurements.items():
+            runs.setdefault(key, []).append(measurement)
         on_trial(t + 1)
     return [_cell(runs, i, point, name, data) for i, point in enumerate(points) for name in methods]
+
+
+def _measure_all(
+    setting: tuple[PanelData, Sequence[SweepPoint], Sequence[str]], seed: list[int]
+) -> dict[tuple[int, str], _Trial | str]:
+    """One trial: every model at every point."""
+    data, points, names = setting
+    draw = _Draw.of(data, np.random.default_rng(seed))
+    return {
+        (i, name): draw.measure(data, point, name)
+        for i, point in enumerate(points)
+        for name in names
+    }
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,56 @@
+"""Independent computations of one kind: here, or wherever the caller has them run.
+
+A task carries its own seed, so its result is the same wherever it runs. What is computed says
+``run_tasks``; who has a cluster says ``run_by``. Neither knows of the other.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    Shared = TypeVar("Shared")
+    Task = TypeVar("Task")
+    Result = TypeVar("Result")
+
+
+class TaskMap(Protocol):
+    """Runs tasks and yields their results in their order."""
+
+    def __call__(
+        self, function: Callable[[Shared, Task], Result], shared: Shared, tasks: Sequence[Task]
+    ) -> Iterator[Result]:
+        """``function(shared, task)`` of each; the function stands at the top of a module."""
+        ...
+
+
+_task_map: ContextVar[TaskMap | None] = ContextVar("task_map", default=None)
+
+
+@contextmanager
+def run_by(task_map: TaskMap | None) -> Iterator[None]:
+    """Have tasks run by ``task_map``; without one they run here, one after the other."""
+    before = _task_map.set(task_map)
+    try:
+        yield
+    finally:
+        _task_map.reset(before)
+
+
+def is_spread() -> bool:
+    """Whether tasks run elsewhere."""
+    return _task_map.get() is not None
+
+
+def run_tasks(
+    function: Callable[[Shared, Task], Result], shared: Shared, tasks: Sequence[Task]
+) -> Iterator[Result]:
+    """The results of ``function(shared, task)``, in the order of the tasks."""
+    task_map = _task_map.get()
+    if task_map is None:
+        return (function(shared, task) for task in tasks)
+    return task_map(function, shared, tasks)
