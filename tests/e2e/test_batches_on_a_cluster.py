@@ -97,3 +97,14 @@ def test_a_changed_engine_in_a_run_folder_is_not_ones_own(lab, head):
     done = lab.here("resume", "runs/run")
     assert done.code != 0
     assert not head.jobs
+
+
+def test_doctor_asks_the_cluster_and_starts_no_job(lab, head):
+    done = lab.here("doctor", "--ping", "--panel", "panel.yaml")
+    assert done.code == 0, done.out + done.err
+    assert "the cluster answers" in done.out
+    head.token = "another"
+    done = lab.here("doctor", "--ping", "--panel", "panel.yaml")
+    assert done.code == 1
+    assert "auth" in done.out
+    assert not head.jobs

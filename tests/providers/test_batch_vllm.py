@@ -16,7 +16,7 @@ from clash.providers import open_batches, open_provider, require
 from clash.providers.base import Request
 from clash.providers.batch import Lot, never_came
 from clash.providers.batch_vllm import question_of
-from clash.providers.vllm_job import line, unanswered
+from clash.providers.vllm_job import line, open_rows
 from clash.records import Turn
 from clash.secrets.destinations import Environ
 from wire.asking import SCHEMA, run
@@ -308,9 +308,9 @@ def test_what_is_no_file_is_not_read(ref, tmp_path, kind):
 def test_the_job_asks_only_rows_without_a_line(ref):
     submit(ref)
     folder = answers(ref).parent
-    assert [row["custom_id"] for row in unanswered(folder)] == [f"judge-{i}-mark" for i in range(3)]
+    assert [row["custom_id"] for row in open_rows(folder)] == [f"judge-{i}-mark" for i in range(3)]
     answers(ref).write_bytes(GOOD + b'{"custom_id": "judge-1-ma')
-    left = unanswered(folder)
+    left = open_rows(folder)
     assert [row["custom_id"] for row in left] == ["judge-1-mark", "judge-2-mark"]
     assert json.loads(left[0]["question"]) == rows_in(folder)[1]["question"]
 

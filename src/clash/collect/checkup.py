@@ -21,6 +21,7 @@ from clash.providers import (
     destination,
     has_key,
     key_variable,
+    open_batches,
     open_provider,
     prices,
     require,
@@ -281,6 +282,8 @@ async def _ping_all(
 
 async def _ping(name: str, ref: ModelRef, environ: Mapping[str, str]) -> CheckupFinding:
     """Ask a model for one word, in up to three attempts where it refuses a parameter."""
+    if ref.provider == "vllm":
+        return await _ping_cluster(name, ref, environ)
     provider = open_provider(ref, environ=environ, limits=_LIMITS)
     request = Request(
         turns=(Turn(role="user", content="Answer with the word: here"),),
@@ -299,3 +302,17 @@ async def _ping(name: str, ref: ModelRef, environ: Mapping[str, str]) -> Checkup
     finally:
         await provider.aclose()
     return CheckupFinding("bad", name, "refuses every request format")
+
+
+async def _ping_cluster(name: str, ref: ModelRef, environ: Mapping[str, str]) -> CheckupFinding:
+    """Ask a Ray cluster for a batch that it does not have: to start an engine would take minutes."""
+    from clash.providers.batch import Lot
+
+    cluster = open_batches(ref, environ, _LIMITS)
+    try:
+        await cluster.find(Lot("ping", "", 0, datetime.now(UTC)))
+    except ProviderError as error:
+        return CheckupFinding("bad", name, f"{error.error_class}: {error.message}"[:160])
+    finally:
+        await cluster.aclose()
+    return CheckupFinding("ok", name, "the cluster answers; its engines start with a batch")

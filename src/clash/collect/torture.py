@@ -314,8 +314,11 @@ async def targets(
         InputError: there is no such panel, or the address lists no model and none is named.
     """
     if not url_or_panel.startswith(("http://", "https://")):
+        # A cluster is asked in batches only.
         return [
-            ref for ref in read_panel(url_or_panel, "file").judges if ref.provider not in OFFLINE
+            ref
+            for ref in read_panel(url_or_panel, "file").judges
+            if ref.provider not in (*OFFLINE, "vllm")
         ]
     if models:
         names = [name.strip() for name in models.split(",") if name.strip()]

@@ -17,7 +17,7 @@ from typing import Any
 def main(folder: Path) -> None:
     """Answer every row of ``folder/rows.jsonl`` that has no line in ``folder/answers.jsonl``."""
     settings = json.loads((folder / "settings.json").read_bytes())
-    rows = unanswered(folder)
+    rows = open_rows(folder)
     if not rows:
         return
     with (folder / "answers.jsonl").open("a+b", buffering=0) as answers:
@@ -30,21 +30,21 @@ def main(folder: Path) -> None:
         os.fsync(answers.fileno())
 
 
-def unanswered(folder: Path) -> list[dict[str, str]]:
+def open_rows(folder: Path) -> list[dict[str, str]]:
     """The rows to ask: each its id, and its messages and sampling parameters as JSON.
 
     As text, because Arrow would give equal keys to the schemas and options of all rows.
     """
-    done = set()
+    answered_ids: set[str | None] = set()
     if (folder / "answers.jsonl").exists():
         with (folder / "answers.jsonl").open("rb") as lines:
-            done = {answered_id(text) for text in lines}
+            answered_ids = {answered_id(text) for text in lines}
     with (folder / "rows.jsonl").open("rb") as lines:
         rows = [json.loads(text) for text in lines]
     return [
         {"custom_id": row["custom_id"], "question": json.dumps(row["question"])}
         for row in rows
-        if row["custom_id"] not in done
+        if row["custom_id"] not in answered_ids
     ]
 
 
