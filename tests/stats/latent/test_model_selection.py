@@ -282,6 +282,45 @@ def test_near_copies_do_not_become_the_truth(sources, seed):
     assert earned > -0.01
 
 
+def test_copies_count_once_where_the_votes_tell_them_from_judges():
+    """Four copies of a weak judge outvote five better ones; the factor models, too, follow them."""
+    sources = [(0.65, 4), (0.8, 1), (0.75, 1), (0.85, 1), (0.9, 1), (0.7, 1)]
+    votes, truth = near_copies(1500, sources, 0.04, np.random.default_rng(0))
+    earned, sharper, chosen = gain(votes, truth)
+    assert chosen.method == "factor-blocs"
+    assert earned > 0.1
+    assert sharper > 0
+    np.testing.assert_allclose(chosen.posterior(votes[:40]), chosen.item_posterior[:40])
+
+
+def test_good_judges_among_others_that_err_together_are_not_counted_once():
+    """The mirror image of copies: three good judges agree, and a factor moves all others."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 800)
+    good = np.where(rng.random((800, 3)) < 0.93, truth[:, None], 1 - truth[:, None])
+    pull = (2 * truth - 1)[:, None] * [0.5, 0.8, 0.9, 1.1] + 1.8 * rng.normal(size=(800, 1))
+    others = rng.random(pull.shape) < 1 / (1 + np.exp(-pull))
+    earned, _, _ = gain(np.column_stack([good, others]).astype(np.int8), truth)
+    assert earned >= 0
+
+
+def test_many_judges_decide_level_votes_where_all_models_agree():
+    rng = np.random.default_rng(0)
+    truth = (rng.random(600) < 0.5).astype(int)
+    family = rng.normal(size=(600, 6))[:, np.arange(16) // 3]
+    pull = (2 * truth - 1)[:, None] * rng.uniform(0.2, 1.5, 16) + 1.2 * family
+    votes = (rng.random(pull.shape) < 1 / (1 + np.exp(-pull))).astype(np.int8)
+    earned, sharper, chosen = gain(votes, truth)
+    counted = majority(collapse(votes)).item_posterior
+    assert chosen.method == "majority"
+    assert "decides level votes alone" in chosen.reason
+    assert earned > 0.005
+    assert sharper > 0
+    is_uneven = votes.sum(axis=1) != 8
+    np.testing.assert_array_equal(chosen.item_posterior[is_uneven], counted[is_uneven])
+    np.testing.assert_allclose(chosen.posterior(votes[:40]), chosen.item_posterior[:40])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])
 @pytest.mark.parametrize(

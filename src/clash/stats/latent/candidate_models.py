@@ -10,6 +10,7 @@ from clash.stats.latent.dawid_skene import dawid_skene, equal_skill, no_agreemen
 from clash.stats.latent.factor import (
     FactorPriors,
     factor,
+    factor_blocs,
     factor_class,
     factor_family,
     fit_exchanged,
@@ -33,6 +34,10 @@ CHANCE = "no agreement"
 """The rival in which judges agree no more than by chance."""
 EVEN = FactorPriors(skill=0.3)
 """A prior that judges are about equally good, to look for another reading of the votes."""
+BLOCS, TRAIT_AND_BLOCS = "factor-blocs", "trait and blocs"
+"""Judges in blocs that the votes show, and what explains the votes by the same blocs without a class."""
+FEWEST_BLOCS = 4
+"""Blocs, judges of their own among them, below which a class cannot be told from a bloc's verdict."""
 MOST_COUPLED = 10
 """Judges up to which the exact Ising model is among the candidates."""
 MOST_COUPLED_BY_CLASS = 8
@@ -73,7 +78,7 @@ def candidate_models(
     that what its couplings explain would be credited to its classes.
     """
     crowd = patterns.n_judges > MOST_FACTORED
-    continua = ("trait", "two traits", "trait and blocs")
+    continua = ("trait", "two traits", TRAIT_AND_BLOCS)
     traits = continua if patterns.n_judges > 3 and not crowd else ("trait",)
     alone = (*traits, CHANCE)
     models = {
@@ -89,6 +94,10 @@ def candidate_models(
         models["factor"] = CandidateModel(
             factor, traits, readings=(partial(_from_even, factor), fit_exchanged)
         )
+        blocs = correlated_blocs(patterns)
+        if FEWEST_BLOCS <= len(set(blocs)) < patterns.n_judges:
+            fit = partial(factor_blocs, blocs=blocs)
+            models[BLOCS] = CandidateModel(fit, (TRAIT_AND_BLOCS,))
     if patterns.n_judges <= MOST_COUPLED:
         models["ising-shared"] = CandidateModel(
             ising_shared, (*traits, "ising-alone"), rival_is_nested=True
@@ -115,9 +124,9 @@ def rivals(patterns: Patterns, families: Sequence[object] | None) -> dict[str, M
     }
     if families is not None:
         models["trait and families"] = partial(trait, families=families)
-    groups = correlated_blocs(patterns)
-    if len(set(groups)) < patterns.n_judges:
-        models["trait and blocs"] = partial(trait, families=groups)
+    blocs = correlated_blocs(patterns)
+    if len(set(blocs)) < patterns.n_judges:
+        models[TRAIT_AND_BLOCS] = partial(trait, families=blocs)
     return models | {"ising-alone": ising_alone}
 
 

@@ -169,6 +169,38 @@ def factor_family(
     return fit_from("factor-family", model, patterns, _starts(model, patterns), tol=tol, warm=warm)
 
 
+def factor_blocs(
+    patterns: Patterns,
+    blocs: Sequence[int],
+    *,
+    priors: FactorPriors | None = None,
+    nodes: int = 0,
+    tol: float = 1e-5,
+    warm: LatentFit | None = None,
+) -> LatentFit:
+    """One latent factor per bloc: :func:`factor_family` where the votes name the families.
+
+    Model: judges of a bloc err together, blocs do not. A bloc of near-copies gets a large loading
+    and counts as little more than one judge. No factor is shared by all, so that a class cannot
+    change places with it: what many blocs agree on is the class.
+    Assumes and fails as :func:`factor_family`, and where the one bloc is right and the others share
+    an error that has no bloc of its own.
+
+    Args:
+        patterns: the votes.
+        blocs: the bloc of each judge, as of :func:`clash.stats.latent.vote_correlations.correlated_blocs`.
+        priors: the prior.
+        nodes: Gauss-Hermite nodes per factor; 0 chooses by the number of judges.
+        tol: largest entry of the gradient per item at which the optimiser stops.
+        warm: a fit to nearly the same votes to start from, for folds.
+
+    Raises:
+        NotIdentifiedError: fewer than three blocs that vote both ways, or no bloc of two judges.
+    """
+    fit = factor_family(patterns, blocs, priors=priors, nodes=nodes, tol=tol, warm=warm)
+    return replace(fit, name="factor-blocs")
+
+
 def factor_class(
     patterns: Patterns,
     *,

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.latent.candidate_models import (
+    BLOCS,
     CHANCE,
     EQUAL,
+    TRAIT_AND_BLOCS,
     CandidateModel,
     class_dependent_models,
     rivals,
@@ -35,6 +37,7 @@ from clash.stats.latent.vote_correlations import (
 from clash.stats.latent.witnesses import (
     REFITS,
     STABLE,
+    UNGUARDED,
     RefittedOneCoin,
     WitnessGuard,
     contested_items,
@@ -66,6 +69,8 @@ CLEAR = 3.0
 """Standard errors by which a class must beat the same model without it, or another reading."""
 FEW = 3
 """Judges up to which no second trait can be told from a class."""
+MANY = 12
+"""Judges from which on models that all agree may decide a level vote."""
 DIFFERS = 0.05
 """Share of the items on which another reading may differ before it counts as another."""
 AHEAD = 3.0
@@ -84,6 +89,8 @@ POSSIBLE = -CLEAR
 CONTESTED, LEAST_CONTESTED = 0.25, 0.02
 """Share of the verdicts that overrule majority, and of all items, which such models contest where
 none of these verdicts is to be believed."""
+NEAR_COPIES_POSSIBLE = -2.0
+"""The same for a reading whose classes hang on judges that may be copies of each other."""
 ONE_COIN = "one-coin"
 ALONE = (ONE_COIN, "dawid-skene")
 
@@ -213,8 +220,59 @@ class MajorityChallenge:
     def _is_behind_dependence(self, model: HeldOutScores) -> bool:
         """Whether any model in which judges depend on each other predicts new votes better."""
         scores = self.scores | self.rival_scores | self.class_scores
-        dependent = [score for name, score in scores.items() if name not in (*ALONE, EQUAL, CHANCE)]
+        others = (*ALONE, BLOCS, EQUAL, CHANCE)
+        dependent = [score for name, score in scores.items() if name not in others]
         return any(paired_z(model, score) < ABREAST for score in dependent)
+
+    def blocs_that_err_alone(self, rng: np.random.Generator) -> tuple[WitnessGuard, str]:
+        """Where majority stands if judges err in blocs and blocs err alone, and why that is in doubt.
+
+        The model has to be ahead of the same blocs without a class, of judges that err alone, equally
+        or not, and of judges that agree by chance; to side with majority on most items; and not to hang on
+        near-copies. Factor models, in which a bloc's verdict may be the class, are readings that contest it.
+        They count by how far they are behind the best of those that share its verdicts.
+        """
+        fit, score = self.fits[BLOCS], self.scores[BLOCS]
+        beaten = [self.scores[name] for name in (*ALONE, EQUAL) if name in self.scores]
+        beaten += [self.rival_scores[name] for name in (TRAIT_AND_BLOCS, CHANCE)]
+        least = min(beaten, key=lambda other: paired_z(score, other))
+        if paired_z(score, least) < EVIDENT:
+            return UNGUARDED, f"{least.name} predicts held-out votes as well"
+        if fit.anchor_agreement < SIDES:
+            share = f"{fit.anchor_agreement:.0%}"
+            return UNGUARDED, f"agrees with majority on only {share} of the items"
+        if not fit.converged:
+            return UNGUARDED, "the fit did not converge"
+        if doubt := self.copies_behind(fit, rng):
+            return UNGUARDED, doubt
+        witnesses = self._contesting(fit, score, rng)
+        if self._contest_many(fit, witnesses):
+            names = " and ".join(witness.name for witness in witnesses)
+            return UNGUARDED, f"{names}, about as likely, decides many items otherwise"
+        return WitnessGuard(witnesses), ""
+
+    def _contesting(
+        self, fit: LatentFit, score: HeldOutScores, rng: np.random.Generator
+    ) -> tuple[LatentFit, ...]:
+        """The factor models that may be readings of the votes where blocs are."""
+        fits, scores = self.fits | self.by_class, self.scores | self.class_scores
+        names = [name for name in ("factor", "factor-class") if name in scores]
+        allies = [name for name in names if not self._contest_many(fit, (fits[name],))]
+        best = max([score, *(scores[name] for name in allies)], key=mean_score)
+        return tuple(
+            fits[name]
+            for name in names
+            if fits[name].anchor_agreement >= SIDES
+            and paired_z(scores[name], best)
+            >= (NEAR_COPIES_POSSIBLE if self.copies_behind(fits[name], rng) else POSSIBLE)
+        )
+
+    def _contest_many(self, fit: LatentFit, witnesses: Sequence[LatentFit]) -> bool:
+        """Whether readings contest so many verdicts by which a fit overrules majority that none is believed."""
+        counts = self.patterns.counts
+        overruled = float(counts @ overruled_items(fit, self.patterns.votes))
+        contested = float(counts @ contested_items(fit, witnesses))
+        return contested > max(CONTESTED * overruled, LEAST_CONTESTED * self.patterns.weight)
 
     def has_contrary_judge(self, rng: np.random.Generator) -> bool:
         """Whether one of three judges votes against both others, who agree with each other.
@@ -247,13 +305,26 @@ class MajorityChallenge:
         room for a factor of one class, which other models take for a class of its own.
         """
         possible = self._class_readings(name, POSSIBLE)
-        fit, counts = self.fits[name], self.patterns.counts
-        contested = float(counts @ contested_items(fit, possible))
-        overruled = float(counts @ overruled_items(fit, self.patterns.votes))
-        least = max(CONTESTED * overruled, LEAST_CONTESTED * self.patterns.weight)
-        if name != ONE_COIN and contested > least:
+        if name != ONE_COIN and self._contest_many(self.fits[name], possible):
             return WitnessGuard(possible, level_votes_alone=True)
         return WitnessGuard(self._class_readings(name, BETTER if name == ONE_COIN else AS_GOOD))
+
+    def level_votes(self) -> tuple[LatentFit, WitnessGuard] | None:
+        """What decides level votes where no model may overrule majority: all models, where they agree.
+
+        Returns:
+            The model that predicts held-out votes best, of those that converged, whose probabilities are reported, with all others as
+            witnesses; None where there are too few judges or votes to fit them.
+        """
+        if self.patterns.n_judges < MANY or self.crossed_share < LEAST_CROSSED_SHARE:
+            return None
+        fits = {name: fit for name, fit in (self.fits | self.by_class).items() if name != EQUAL}
+        scores = self.scores | self.class_scores
+        converged = [scores[name] for name, fit in fits.items() if fit.converged]
+        if not converged:
+            return None
+        best = max(converged, key=mean_score).name
+        return fits.pop(best), WitnessGuard(tuple(fits.values()), level_votes_alone=True)
 
     def _class_readings(self, name: str, behind: float) -> tuple[LatentFit, ...]:
         """The models with dependence by class that are not further behind this one than that."""

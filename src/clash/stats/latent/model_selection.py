@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clash.errors import StatisticsError
-from clash.stats.latent.candidate_models import EQUAL, candidate_models
+from clash.stats.latent.candidate_models import BLOCS, EQUAL, candidate_models
 from clash.stats.latent.cross_validation import (
     HeldOutScores,
     fit_all,
@@ -198,10 +198,20 @@ def _by_rule(
         )
         rows = _considered_models(challenge, refusals, {})
         return _model_selection(challenge, challenge.by_class[name], reason, rows, UNGUARDED)
-    doubts = {name: challenge.doubt(name, rng) for name in fits}
-    alone = challenge.judges_that_err_alone()
+    doubts = {name: challenge.doubt(name, rng) for name in fits if name != BLOCS}
+    guard = UNGUARDED
+    if BLOCS in fits:
+        guard, doubts[BLOCS] = challenge.blocs_that_err_alone(rng)
     if challenge.crossed_share < LEAST_CROSSED_SHARE:
         doubts = {name: doubt or _sparse(challenge) for name, doubt in doubts.items()}
+    if not doubts.get(BLOCS, "none"):
+        reason = (
+            f"{BLOCS}: judges vote in blocs, and the blocs err alone; that predicts held-out votes "
+            "better than judges that err alone, and than the same blocs without classes"
+        )
+        rows = _considered_models(challenge, refusals, doubts)
+        return _model_selection(challenge, fits[BLOCS], reason, rows, guard)
+    alone = challenge.judges_that_err_alone()
     if alone is not None and not challenge.copies_behind(fits[alone], rng):
         doubts[alone] = ""
         reason = (
@@ -220,6 +230,8 @@ def _by_rule(
         eligible = [n for n in doubts if not models[n].rival_is_nested] or list(doubts)
         best = max((challenge.scores[n] for n in eligible), key=mean_score).name
         reason = f"{best} describes the votes best, but {doubts[best] or doubts[EQUAL]}"
+        if (level := challenge.level_votes()) is not None:
+            return _level_votes_selection(challenge, level[0], reason, rows, level[1])
         return _majority_selection(challenge.patterns, reason, rows, correlation)
     if simplest == EQUAL:
         n_items = challenge.patterns.n_items
@@ -261,25 +273,56 @@ def _model_selection(
 ) -> ModelSelection:
     """A model's verdicts; where the guard says so, majority's."""
     patterns, correlation = fit.patterns, challenge.correlation
-    stands = guard.stands(fit)
     if guard.level_votes_alone:
         names = " and ".join(witness.name for witness in guard.witnesses)
         doubt = (
             f"{fit.name} may overrule majority, but models that predict held-out votes about as well "
             f"({names}) contest more than {CONTESTED:.0%} of the verdicts by which it does"
         )
-        if stands[patterns.labels == MISSING].all():
-            return _majority_selection(patterns, doubt, models, correlation)
-        reason = f"{doubt}; it decides level votes alone"
+        return _level_votes_selection(challenge, fit, doubt, models, guard)
+    stands = guard.stands(fit)
     reason += (
         f"; the judges' mean correlation is {correlation:.2f}, and it agrees with "
         f"majority on {fit.anchor_agreement:.0%} of the items"
     )
-    if stands.any() and not guard.level_votes_alone:
+    if stands.any():
         share = float(patterns.counts @ stands) / patterns.weight
         reason += (
             f"; {share:.1%} where another reading does not share its verdict stay with majority"
         )
+    return _guarded_selection(challenge, fit, reason, models, guard)
+
+
+def _level_votes_selection(
+    challenge: MajorityChallenge,
+    fit: LatentFit,
+    doubt: str,
+    models: tuple[ConsideredModel, ...],
+    guard: WitnessGuard,
+) -> ModelSelection:
+    """Majority, but for level votes that a fit and all witnesses decide alike."""
+    patterns = fit.patterns
+    decided = ~guard.stands(fit) & (patterns.labels == MISSING)
+    if not decided.any():
+        return _majority_selection(patterns, doubt, models, challenge.correlation)
+    share = float(patterns.counts @ decided) / patterns.weight
+    reason = (
+        f"{doubt}; {fit.name} decides level votes alone, {share:.1%} of the items, where "
+        "all other readings decide alike"
+    )
+    selection = _guarded_selection(challenge, fit, reason, models, guard)
+    return replace(selection, method="majority")
+
+
+def _guarded_selection(
+    challenge: MajorityChallenge,
+    fit: LatentFit,
+    reason: str,
+    models: tuple[ConsideredModel, ...],
+    guard: WitnessGuard,
+) -> ModelSelection:
+    """A model's probabilities; where the guard says so, the vote share."""
+    patterns, correlation, stands = fit.patterns, challenge.correlation, guard.stands(fit)
     fit = temper(fit)
     return ModelSelection(
         fit.name,

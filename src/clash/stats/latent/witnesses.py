@@ -90,9 +90,11 @@ class WitnessGuard:
         if not self.level_votes_alone:
             return contested_items(fit, self.witnesses, votes)
         rows = fit.patterns.votes if votes is None else votes
-        stands = (majority_side(rows) != 0) | ~_all_share(self.witnesses, fit, rows)
-        is_open = fit.patterns.labels == MISSING
-        return np.asarray(stands & is_open if votes is None else stands)
+        stands = np.ones(len(rows), bool)
+        level = np.flatnonzero((majority_side(rows) == 0) & (rows != MISSING).any(axis=1))
+        if len(level):
+            stands[level] = ~_all_share(self.witnesses, fit, rows[level])
+        return stands & (fit.patterns.labels == MISSING) if votes is None else stands
 
 
 UNGUARDED = WitnessGuard()
