@@ -93,7 +93,7 @@ def _refs(plan: Plan) -> dict[tuple[str, str], ModelRef]:
     """The model behind each line of a forecast, by its purpose and its actor."""
     refs: dict[tuple[str, str], ModelRef] = {("generate", c.id): c for c in plan.candidates}
     refs |= {("judge", judge.id): judge for judge in plan.judges}
-    refs |= {("user", ref.model): ref for ref in plan.users()}
+    refs |= {("user", ref.model): ref for ref in plan.users}
     if plan.criteria_ref is not None:
         refs["criteria", "criteria"] = plan.criteria_ref
     return refs

@@ -206,7 +206,7 @@ def _responses(plan: Plan) -> list[_ModelTotal]:
     batches = plan.config.limits.batch
     answers = {c.id: _ModelTotal("generate", c.id, c, batches) for c in plan.candidates}
     messages = {
-        ref.model_dump_json(): _ModelTotal("user", ref.model, ref, batches) for ref in plan.users()
+        ref.model_dump_json(): _ModelTotal("user", ref.model, ref, batches) for ref in plan.users
     }
     for item, candidate in plan.missing():
         script = plan.script(item)
@@ -285,25 +285,23 @@ def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt | None, list[Judge]]]:
     Only the size of a response counts here, so signs without meaning stand for it: nothing is masked
     or defused, which changes the length of a prompt by next to nothing.
     """
-    texts: dict[str, dict[str, str]] = {item.item_id: {} for item in plan.items}
-    turns: dict[tuple[str, str], tuple[VisibleTurn, ...]] = {}
-    for response in (*plan.responses, *_placeholders(plan)):
-        texts[response.item_id][response.candidate] = response.text or ""
-        if response.turns:
-            turns[response.item_id, response.candidate] = tuple(
-                VisibleTurn(turn.user, turn.text) for turn in response.turns
-            )
     for item in plan.items:
+        texts: dict[str, str] = {}
+        turns: dict[str, tuple[VisibleTurn, ...]] = {}
+        for response in (*plan.given_to(item.item_id), *_placeholders(item, plan)):
+            texts[response.candidate] = response.text or ""
+            if response.turns:
+                turns[response.candidate] = tuple(
+                    VisibleTurn(turn.user, turn.text) for turn in response.turns
+                )
         criteria = _criteria(item, plan)
-        for names, readers in _readers(plan, texts[item.item_id]).items():
+        for names, readers in _readers(plan, texts).items():
             labels = {f"A{number}": name for number, name in enumerate(names)}
-            shown_texts = {
-                label: _of_size(texts[item.item_id][name]) for label, name in labels.items()
-            }
+            shown_texts = {label: _of_size(texts[name]) for label, name in labels.items()}
             shown_turns = {
-                label: tuple(_turn_of_size(turn) for turn in turns[item.item_id, name])
+                label: tuple(_turn_of_size(turn) for turn in turns[name])
                 for label, name in labels.items()
-                if (item.item_id, name) in turns
+                if name in turns
             }
             for number in range(plan.presentations):
                 blinding = Blinding(
@@ -343,8 +341,8 @@ def _readers(plan: Plan, names: Iterable[str]) -> dict[tuple[str, ...], list[Jud
     return views
 
 
-def _placeholders(plan: Plan) -> Iterator[Response]:
-    for item, candidate in plan.missing():
+def _placeholders(item: Item, plan: Plan) -> Iterator[Response]:
+    for candidate in plan.missing_from(item):
         script = plan.script(item)
         turns = next(_earlier_turns(script, script.most_turns, candidate, plan))
         yield injected_response(item.item_id, candidate.id, turns)

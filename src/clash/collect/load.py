@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from clash.config import SINGLE, PromptEntry
 from clash.conversations import injected_response, read_answer, user_messages
@@ -16,16 +19,19 @@ from clash.files.inputs import without_gz
 from clash.records import Item, Response, candidates_of
 from clash.secrets.redaction import REPLACEMENT
 from clash.store.secrecy import without_secrets
+from clash.store.table import Table
 from clash.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from clash.secrets.redaction import Redactor
+    from clash.store.folder import RunFolder
 
 _COLUMNS = ("id", "prompt", "system", "reference", "tags", "label", "group", "response")
 _RESPONSE = "response:"
+_BY_LINE = (".jsonl", ".ndjson")
 _CHUNK = 1 << 20
 
 
@@ -40,8 +46,8 @@ class Prompts:
     """
 
     path: Path
-    items: tuple[Item, ...]
-    responses: tuple[Response, ...]
+    items: Sequence[Item]
+    responses: Sequence[Response]
     sha256: str
     warnings: tuple[str, ...] = ()
 
@@ -54,37 +60,52 @@ class Prompts:
         """The same with candidates under other names, in responses and labels."""
         if not names.keys() & {*self.candidates, *(item.label for item in self.items)}:
             return self
-        items = tuple(
+        items = (
             item.model_copy(update={"label": names.get(item.label, item.label)})
             if item.label is not None
             else item
             for item in self.items
         )
-        responses = tuple(
+        responses = (
             r.model_copy(update={"candidate": names.get(r.candidate, r.candidate)})
             for r in self.responses
         )
-        return replace(self, items=items, responses=responses)
+        return self.with_records(items, responses)
+
+    def with_records(self, items: Iterable[Item], responses: Iterable[Response]) -> Prompts:
+        """The same with other items and responses, of which few are in memory."""
+        return replace(self, items=Table.of(Item, items), responses=Table.of(Response, responses))
 
     def without_secrets(self, redactor: Redactor) -> Prompts:
         """The same with secrets hidden, so that what is sent is what is on record."""
-        items = tuple(without_secrets(item, redactor) for item in self.items)
-        responses = tuple(without_secrets(response, redactor) for response in self.responses)
-        item_ids = {i.item_id for i, safe in zip(self.items, items, strict=True) if i is not safe}
-        item_ids |= {
-            r.item_id for r, safe in zip(self.responses, responses, strict=True) if r is not safe
-        }
-        if not item_ids:
-            return self
-        number = f"{len(item_ids)} item{'s hold' if len(item_ids) > 1 else ' holds'}"
+        items, responses = Table.of(Item, self.items), Table.of(Response, self.responses)
+        changed = {*_with_secrets(items, redactor), *_with_secrets(responses, redactor)}
+        if not changed:
+            return replace(self, items=items, responses=responses)
+        number = f"{len(changed)} item{'s hold' if len(changed) > 1 else ' holds'}"
         warning = f"{number} a secret of this environment: {REPLACEMENT} replaces it, also in what is sent"
-        return replace(self, items=items, responses=responses, warnings=(*self.warnings, warning))
+        return replace(
+            self.with_records(
+                (without_secrets(item, redactor) for item in items),
+                (without_secrets(response, redactor) for response in responses),
+            ),
+            warnings=(*self.warnings, warning),
+        )
 
     def first(self, n: int) -> Prompts:
         """The first ``n`` items and their responses."""
-        item_ids = {item.item_id for item in self.items[:n]}
-        responses = tuple(r for r in self.responses if r.item_id in item_ids)
-        return replace(self, items=self.items[:n], responses=responses)
+        items = self.items[:n]
+        item_ids = {item.item_id for item in items}
+        return self.with_records(items, (r for r in self.responses if r.item_id in item_ids))
+
+
+def _with_secrets(table: Table[Item] | Table[Response], redactor: Redactor) -> Iterator[str]:
+    """The item of each record that holds a secret."""
+    for index, line in enumerate(table.lines()):
+        if redactor.suspects(line):
+            record = table[index]
+            if without_secrets(record, redactor) is not record:
+                yield record.item_id
 
 
 def load(path: Path, *, single: bool = False) -> Prompts:
@@ -97,16 +118,16 @@ def load(path: Path, *, single: bool = False) -> Prompts:
     Raises:
         InputError: it cannot be used; names file, line, field and how to fix it.
     """
-    items: list[Item] = []
-    responses: list[Response] = []
     warnings: list[str] = []
+    entries = _Entries(path, warnings, single=single)
+    items, responses = Table.of(Item, ()), Table.of(Response, ())
     id_lines: dict[str, int | None] = {}
-    contents: dict[tuple[Any, ...], str] = {}
-    groups: dict[str, str] = {}
-    entries = list(_entries(path, warnings, single=single))
-    entry_ids = {entry.id for _, entry, _ in entries if entry.id}
-    for number, (document, entry, has_replacements) in enumerate(entries, start=1):
-        item_id = entry.id or free_id(f"q{number}", entry_ids)
+    # Positions by hash: the texts themselves would be in memory twice.
+    contents: dict[bytes, int] = {}
+    first_of_prompt: dict[bytes, int] = {}
+    n_repeats = 0
+    for position, (document, entry, has_replacements) in enumerate(entries):
+        item_id = entry.id or free_id(f"q{position + 1}", entries.ids)
         if has_replacements:
             warnings.append(f"{item_id}: characters that are not Unicode text were replaced")
         if item_id in id_lines:
@@ -118,26 +139,81 @@ def load(path: Path, *, single: bool = False) -> Prompts:
         id_lines[item_id] = document.line(())
         item = _item(entry, item_id)
         prompt = item.prompt or repr([(t.role, t.content) for t in item.turns])
-        content = (prompt, entry.system, entry.user, repr(sorted(entry.texts.items())))
-        if content in contents:
+        content = _digest(prompt, entry.system, entry.user, sorted(entry.texts.items()))
+        if (first := contents.setdefault(content, position)) != position:
             raise document.error(
-                f"is the same as item {contents[content]!r}",
+                f"is the same as item {items[first].item_id!r}",
                 hint="remove one; to judge an item several times use --repeat",
             )
-        contents[content] = item_id
-        group = entry.group or groups.setdefault(prompt, item_id)
-        items.append(item.model_copy(update={"group": group if group != item_id else None}))
-        responses += _responses(document, entry, item)
+        group = entry.group
+        if not group:
+            first = first_of_prompt.setdefault(_digest(prompt), position)
+            group = item_id if first == position else items[first].item_id
+        if group != item_id:
+            n_repeats += 1
+            item = item.model_copy(update={"group": group})
+        items.append(item)
+        for response in _responses(document, entry, item):
+            responses.append(response)
     if not items:
         raise InputError("holds no prompt", path=path, hint="write at least one prompt")
-    n_repeats = sum(item.group is not None for item in items)
     if n_repeats:
         verb = "repeats" if n_repeats == 1 else "repeat"
         warnings.append(
             f"{plural(n_repeats, 'item')} {verb} the prompt of another;"
             " intervals are clustered by prompt"
         )
-    return Prompts(path, tuple(items), tuple(responses), _hash(path), tuple(warnings))
+    return Prompts(path, items, responses, _hash(path), tuple(warnings))
+
+
+def recorded_prompts(folder: RunFolder, path: Path, sha256: str = "") -> Prompts:
+    """The prompts of a run, with the responses that came with them.
+
+    Args:
+        folder: the run.
+        path: the name of the prompts file.
+        sha256: its hash.
+    """
+    responses = folder.table(Response)
+    given = responses.where(part.source == "injected" for part in responses.parts(_Source))
+    return Prompts(path, folder.table(Item), given, sha256)
+
+
+class _Source(msgspec.Struct, gc=False):
+    """Where a response comes from."""
+
+    source: str = ""
+
+
+def _digest(*parts: object) -> bytes:
+    return hashlib.blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).digest()
+
+
+class _Entries:
+    """The entries of a file; one line at a time where it has one a line.
+
+    Args:
+        path: the file.
+        notes: what is to be said of its reading is added to it, once.
+        single: each text is judged by itself.
+    """
+
+    def __init__(self, path: Path, notes: list[str], *, single: bool) -> None:
+        self._path, self._single = path, single
+        by_line = without_gz(path).suffix.lower() in _BY_LINE and not path.is_dir()
+        self._entries = None if by_line else list(_entries(path, notes, single=single))
+
+    def __iter__(self) -> Iterator[tuple[Document, PromptEntry, bool]]:
+        return iter(
+            _entries(self._path, [], single=self._single)
+            if self._entries is None
+            else self._entries
+        )
+
+    @cached_property
+    def ids(self) -> set[str]:
+        """The ids in the file, which no other entry may be given."""
+        return {entry.id for _, entry, _ in self if entry.id}
 
 
 def _entries(
@@ -189,7 +265,7 @@ def _documents(path: Path, notes: list[str]) -> Iterable[Document]:
     match file.suffix.lower():
         case ".yaml" | ".yml" | ".json":
             return _list_entries(path)
-        case ".jsonl" | ".ndjson":
+        case suffix if suffix in _BY_LINE:
             return read_jsonl(path)
         case ".csv" | ".xlsx":
             return _rows(path, ",", notes)
@@ -269,7 +345,11 @@ def _clean(document: Document) -> tuple[Document, bool]:
 
 def _without_surrogates(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return value
     if isinstance(value, dict):
         return {_without_surrogates(key): _without_surrogates(part) for key, part in value.items()}
     return [_without_surrogates(part) for part in value] if isinstance(value, list) else value

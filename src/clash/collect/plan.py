@@ -7,20 +7,22 @@ and a resumed run gets the same plan from its folder.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass, field, replace
 from decimal import ROUND_DOWN, Decimal
 from difflib import get_close_matches
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from pydantic import ValidationError
 
 from clash.collect.conversation import Script
 from clash.config import PROMPT, PROVIDERS, Candidate, Config, Judge, ModelRef, Panel, SimulatedUser
 from clash.errors import ConfigError, InputError, one_of
-from clash.records import SELF, Response
+from clash.records import SELF, Item, Response
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
+from clash.store.table import ByItem, Marks, OfItem, Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from clash.collect.load import Prompts
     from clash.collect.templates import Templates
     from clash.config import JudgingConfig
-    from clash.records import Criteria, Item, UserGoal
+    from clash.records import Criteria, UserGoal
     from clash.secrets.redaction import Redactor
     from clash.store.manifest import Shard
 
@@ -72,8 +74,8 @@ class Plan:
     config: Config
     panel: Panel
     judges: tuple[Judge, ...]
-    items: tuple[Item, ...]
-    responses: tuple[Response, ...]
+    items: Table[Item]
+    responses: Table[Response]
     templates: Templates
     criteria_ref: ModelRef | None = None
     criteria_why: str | None = None
@@ -89,12 +91,35 @@ class Plan:
 
     def missing(self) -> Iterator[tuple[Item, Candidate]]:
         """Every response that has to be generated."""
-        injected_keys = {(r.item_id, r.candidate) for r in self.responses}
-        for item in self.items:
-            # A control item has its two responses, and nobody else takes part in it.
-            for candidate in () if item.control else self.candidates:
-                if (item.item_id, candidate.id) not in injected_keys:
+        if self.candidates:
+            for item in self.items:
+                for candidate in self.missing_from(item):
                     yield item, candidate
+
+    def missing_from(self, item: Item) -> Iterator[Candidate]:
+        """The candidates whose response to an item has to be generated."""
+        # A control item has its two responses, and nobody else takes part in it.
+        for candidate in () if item.control else self.candidates:
+            if not self.given.has(candidate.id, self.positions[item.item_id]):
+                yield candidate
+
+    @cached_property
+    def given(self) -> Marks:
+        """The items that a candidate has a given response to, by candidate."""
+        marks = Marks(len(self.items))
+        for response in self.responses.parts(_Author):
+            position = self.positions.get(response.item_id)
+            if position is not None:
+                marks.put(response.candidate, position)
+        return marks
+
+    @cached_property
+    def _given_responses(self) -> ByItem[Response]:
+        return ByItem(self.responses, self.positions)
+
+    def given_to(self, item_id: str) -> Iterator[Response]:
+        """The given responses to an item."""
+        return self._given_responses.of(self.positions[item_id])
 
     @cached_property
     def names(self) -> list[str]:
@@ -103,7 +128,7 @@ class Plan:
         Those of a shard include candidates that respond to items of other shards only.
         """
         elsewhere = () if self.shard is None else self.shard.candidates
-        names = {r.candidate for r in self.responses}.union(elsewhere)
+        names = {*map(str, self.given), *elsewhere}
         return sorted(names | {c.id for c in self.candidates})
 
     def user_of(self, item: Item) -> SimulatedUser | None:
@@ -131,7 +156,7 @@ class Plan:
     @cached_property
     def _conversations(self) -> frozenset[str]:
         """Items that an injected conversation responds to."""
-        return frozenset(response.item_id for response in self.responses if response.turns)
+        return frozenset(part.item_id for part in self.responses.parts(_Author) if part.turns)
 
     @cached_property
     def fallback_judges(self) -> dict[str, tuple[FallbackJudge, ...]]:
@@ -152,17 +177,22 @@ class Plan:
     def refs(self) -> Iterator[ModelRef]:
         """Every model that this run may call."""
         yield from self.all_judges
-        if any(True for _ in self.missing()):
+        if self._generates:
             yield from self.candidates
-            yield from self.users()
+            yield from self.users
         if self.criteria_ref is not None:
             yield self.criteria_ref
 
-    def users(self) -> Iterator[ModelRef]:
+    @cached_property
+    def _generates(self) -> bool:
+        """Whether a response has to be generated."""
+        return any(True for _ in self.missing())
+
+    @cached_property
+    def users(self) -> list[ModelRef]:
         """Every model that plays a user, once for each way to call it."""
-        items = {item.item_id: item for item, _ in self.missing()}.values()
-        users = (user for item in items if (user := self.user_of(item)) is not None)
-        yield from {user.ref.model_dump_json(): user.ref for user in users}.values()
+        users = (user for item, _ in self.missing() if (user := self.user_of(item)) is not None)
+        return list({user.ref.model_dump_json(): user.ref for user in users}.values())
 
     @property
     def quorum(self) -> float | None:
@@ -227,16 +257,25 @@ class Plan:
         if self.secret is None or " " not in self.secret:
             return self.secret
         secrets = self.secret.split()
-        return secrets[self._positions[item_id] % len(secrets)]
+        return secrets[self.positions[item_id] % len(secrets)]
 
     @cached_property
-    def _positions(self) -> dict[str, int]:
-        return {item.item_id: position for position, item in enumerate(self.items)}
+    def positions(self) -> dict[str, int]:
+        """Where each item is in :attr:`items`, by id."""
+        return {part.item_id: position for position, part in enumerate(self.items.parts(OfItem))}
 
     @property
     def presentations(self) -> int:
         """How often each judge sees each item."""
         return 2 if self.config.blinding.both_orders else 1
+
+
+class _Author(msgspec.Struct, gc=False):
+    """Whose response a line is; ``turns`` is read only as far as it says whether there are any."""
+
+    item_id: str
+    candidate: str
+    turns: list[msgspec.Raw] = []
 
 
 def simulated_user(goal: UserGoal, user: SimulatedUser | None) -> SimulatedUser | None:
@@ -306,7 +345,7 @@ def make_plan(
 def _with_prompts_as_texts(prompts: Prompts) -> Prompts:
     """The prompts file with the prompt as the text of each item that has no other."""
     item_ids = {response.item_id for response in prompts.responses}
-    texts = [
+    texts = (
         Response(
             item_id=item.item_id,
             candidate=PROMPT,
@@ -315,8 +354,8 @@ def _with_prompts_as_texts(prompts: Prompts) -> Prompts:
         )
         for item in prompts.items
         if item.item_id not in item_ids
-    ]
-    return replace(prompts, responses=(*prompts.responses, *texts)) if texts else prompts
+    )
+    return prompts.with_records(prompts.items, chain(prompts.responses, texts))
 
 
 def _prompt_text(item: Item) -> str:
@@ -359,16 +398,19 @@ def unwritten_responses(plan: Plan) -> list[str]:
     if not plan.candidates:
         return []
     models = {candidate.id for candidate in plan.candidates}
-    items = {item.item_id for item in plan.items if not item.control}
-    counts = Counter(
-        r.candidate for r in plan.responses if r.item_id in items and r.candidate not in models
-    )
+    n_items = sum(not item.control for item in plan.items)
+    controls = [number for number, item in enumerate(plan.items) if item.control]
+    counts = {
+        name: plan.given.count(name) - sum(plan.given.has(name, number) for number in controls)
+        for name in map(str, plan.given)
+        if name not in models
+    }
     warnings = []
     for name, count in counts.items():
         match = similar_candidate(name, plan.candidates)
-        if match is None and count == len(items):
+        if not count or (match is None and count == n_items):
             continue
-        text = f"{name} has responses to {count} of {len(items)} items, and no model generates more"
+        text = f"{name} has responses to {count} of {n_items} items, and no model generates more"
         if match is not None:
             text += (
                 f"; fix: if it is {match.model}, write `id: {name}` beside that model in "
@@ -468,26 +510,29 @@ def not_observing(config: Config) -> list[str]:
     return [f"no self-evaluation by {', '.join(names)}: a Python function that writes responses"]
 
 
-def _repeat(prompts: Prompts, repeat: int) -> tuple[tuple[Item, ...], tuple[Response, ...]]:
+def _repeat(prompts: Prompts, repeat: int) -> tuple[Table[Item], Table[Response]]:
     """Each item ``repeat`` times, grouped by the item it repeats."""
     if repeat == 1:
-        return prompts.items, prompts.responses
+        return Table.of(Item, prompts.items), Table.of(Response, prompts.responses)
     controls = {item.item_id for item in prompts.items if item.control}
-    items = [
+    items = (
         item.model_copy(update={"item_id": _again(item.item_id, n), "group": item.cluster})
         for item in prompts.items
         if item.item_id not in controls
         for n in range(repeat)
-    ]
-    responses = [
+    )
+    responses = (
         response.model_copy(update={"item_id": _again(response.item_id, n)})
         for response in prompts.responses
         if response.item_id not in controls
         for n in range(repeat)
-    ]
-    items += [item for item in prompts.items if item.item_id in controls]
-    responses += [r for r in prompts.responses if r.item_id in controls]
-    return tuple(items), tuple(responses)
+    )
+    control_items = (item for item in prompts.items if item.item_id in controls)
+    control_responses = (r for r in prompts.responses if r.item_id in controls)
+    return (
+        Table.of(Item, chain(items, control_items)),
+        Table.of(Response, chain(responses, control_responses)),
+    )
 
 
 def _again(item_id: str, n: int) -> str:
@@ -595,17 +640,12 @@ def _check_text_labels(
 def _check(plan: Plan, prompts: Prompts) -> None:
     _check_fallbacks(plan)
     models = {candidate.id for candidate in plan.candidates}
-    injected_candidates: dict[str, set[str]] = {item.item_id: set() for item in plan.items}
-    prompt_texts: dict[str, str | None] = {}
-    for response in plan.responses:
-        injected_candidates[response.item_id].add(response.candidate)
-        if response.candidate == PROMPT:
-            prompt_texts[response.item_id] = response.text
-    generated_items = {item.item_id for item, _ in plan.missing()}
-    for item in plan.items:
-        if item.item_id in generated_items:
+    names = [str(name) for name in plan.given]
+    for position, item in enumerate(plan.items):
+        given = {name for name in names if plan.given.has(name, position)}
+        if not item.control and models - given:
             _check_user(plan, item, prompts.path)
-        candidates = models | injected_candidates[item.item_id]
+        candidates = models | given
         if plan.config.judging.is_single:
             if item.control is not None:
                 raise ConfigError(
@@ -614,7 +654,8 @@ def _check(plan: Plan, prompts: Prompts) -> None:
                     hint="leave judging out of the configuration of `clash redteam`",
                 )
             prompt_text = _prompt_text(item)
-            if PROMPT in models or prompt_texts.get(item.item_id, prompt_text) != prompt_text:
+            prompt_as_text = (r for r in plan.given_to(item.item_id) if r.candidate == PROMPT)
+            if PROMPT in models or any(r.text != prompt_text for r in prompt_as_text):
                 raise InputError(
                     f"item {item.item_id!r} has a candidate called {PROMPT!r}, which is the name of"
                     " the prompt where that is the text to judge",

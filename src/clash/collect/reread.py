@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from clash.collect.calling import call_id
 from clash.collect.criteria import FALLBACK, derive, ready_criteria
 from clash.collect.judge import ask_judge, prompt_of
-from clash.collect.load import Prompts
+from clash.collect.load import recorded_prompts
+from clash.collect.pages import Duties, Pages, presentation_key, rubrics_of
 from clash.collect.plan import Plan, make_plan
 from clash.collect.recorded import (
     MissingCallError,
@@ -25,7 +26,6 @@ from clash.collect.recorded import (
 )
 from clash.collect.resolve import criteria_model
 from clash.collect.respond import respond, response_request
-from clash.collect.run import open_slots, presentation_key, presentations_of, rubrics_of
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.errors import RunFolderError
@@ -77,8 +77,7 @@ def recorded_plan(folder: RunFolder, manifest: Manifest) -> Plan:
     config = Config.model_validate({**manifest.config, "repeat": 1})
     if not isinstance(config.panel, Panel):
         raise RunFolderError(f"{folder.path / layout.MANIFEST}: names no panel")
-    responses = tuple(r for r in folder.responses() if r.source == "injected")
-    prompts = Prompts(Path(layout.ITEMS), tuple(folder.items()), responses, "")
+    prompts = recorded_prompts(folder, Path(layout.ITEMS))
     dynamic = config.criteria.mode == "dynamic"
     return make_plan(
         config,
@@ -138,7 +137,7 @@ class _Repetition:
     def pages(self) -> Iterator[str]:
         """Every shuffle and every mask."""
         records = {presentation_key(record): record for record in self.folder.blinding()}
-        for presentation in presentations_of(self.plan, self.folder):
+        for _, presentation in Pages(self.plan, self.folder):
             blinding = presentation.blinding
             record = records.pop(presentation_key(blinding), blinding)
             if record != blinding:
@@ -213,20 +212,12 @@ class _Repetition:
 
     def _slots(self) -> Iterator[tuple[JudgmentSlot, JudgePrompt]]:
         """Page by page, so that each is rendered once."""
-        items = {item.item_id: item for item in self.plan.items}
-        rubrics = rubrics_of(self.folder)
-        for presentation in presentations_of(self.plan, self.folder):
-            item_id = presentation.blinding.item_id
-            prompt = prompt_of(items[item_id], rubrics[item_id], presentation, self.plan)
+        rubric = rubrics_of(self.plan, self.folder)
+        duties = Duties(self.plan.excluded_candidates)
+        for item, presentation in Pages(self.plan, self.folder):
+            prompt = prompt_of(item, rubric(item.item_id), presentation, self.plan)
             for judge in self.plan.judges:
-                slots = open_slots(
-                    judge,
-                    presentations=[presentation],
-                    items=items,
-                    finished_keys=set(),
-                    excluded_candidates=self.plan.excluded_candidates,
-                )
-                for slot in slots:
+                for slot in duties.slots(judge, [(item, presentation)]):
                     yield slot, prompt
 
 

@@ -6,21 +6,21 @@ mode: every stage reads first what is there.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from array import array
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 import anyio
 
-from clash.collect.blind import Presentation, presentations
 from clash.collect.budget import Budget
 from clash.collect.calling import Caller, Listener
 from clash.collect.criteria import derive, ready_criteria
 from clash.collect.fallbacks import Fallbacks
-from clash.collect.judge import JudgmentSlot, PromptCache, judge, prompt_of
+from clash.collect.judge import JudgmentSlot, PromptCache, prompt_of
+from clash.collect.judge import judge as judge_page
+from clash.collect.pages import Duties, Pages, rubrics_of, seal_pages
 from clash.collect.recorded import (
     MissingCallError,
     OtherQuestionError,
@@ -31,20 +31,25 @@ from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import ErrorClass, RunFolderError
 from clash.files import run_files
+from clash.records import Blinding, Criteria, Response
 from clash.store import layout
+from clash.store.table import Marks, OfItem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from clash.collect.batch_queue import RunBatch
+    from clash.collect.blind import Presentation
     from clash.collect.judge_prompt import JudgePrompt
     from clash.collect.plan import Plan
-    from clash.config import Candidate, Judge
-    from clash.records import AnsweredTurn, Blinding, Call, Criterion, Item, Judgment, Response
-    from clash.store.folder import RunFolder, RunWriter
+    from clash.config import Candidate
+    from clash.records import Call, Item, Judgment, Record
+    from clash.store.folder import RunWriter
 
 New = Literal["batch", "live", "none"]
 """How new questions are asked: in batches, live, or not at all."""
+_KEPT = 256
+"""Items whose pages are kept at least: they need not be made again after they are sealed."""
 SYNC_S = 0.2
 """Seconds between two syncs to disk: a machine that crashes loses no more than these."""
 
@@ -277,9 +282,16 @@ def _missing_responses(plan: Plan, folder: RunWriter, history: _RunHistory) -> s
     Raises:
         RunFolderError: that of one is lost too.
     """
-    present = {(r.item_id, r.candidate) for r in folder.responses() if r.text is not None}
-    on_pages = {(page.item_id, name) for page in folder.blinding() for name in page.labels.values()}
-    missing = on_pages - present
+    pages = folder.table(Blinding)
+    if not pages:
+        return set()
+    present = _response_marks(plan, folder, lambda response: response.text is not None)
+    missing = {
+        (page.item_id, name)
+        for page in pages
+        for name in page.labels.values()
+        if not present.has(name, plan.positions[page.item_id])
+    }
     pieces = {(item.item_id, who.id): (item, who) for item, who in plan.missing() if missing}
     for item_id, candidate in sorted(missing):
         piece = pieces.get((item_id, candidate))
@@ -290,6 +302,16 @@ def _missing_responses(plan: Plan, folder: RunWriter, history: _RunHistory) -> s
                 "\n  fix: restore one of the two from a copy of the run"
             )
     return missing
+
+
+def _response_marks(plan: Plan, folder: RunWriter, counts: Callable[[Response], bool]) -> Marks:
+    """The items that the last response of a candidate ``counts`` of, by candidate."""
+    marks = Marks(len(plan.positions))
+    for response in folder.table(Response):
+        position = plan.positions.get(response.item_id)
+        if position is not None:
+            marks.put(response.candidate, position, counts(response))
+    return marks
 
 
 def _is_recorded(item: Item, candidate: Candidate, plan: Plan, history: _RunHistory) -> bool:
@@ -319,52 +341,70 @@ class _Stages:
     async def prepare(self) -> None:
         """Make everything a judge's page needs. Criteria and responses do not know of each other."""
         workers = self.caller.workers
+        items = self.plan.items
         by_candidate = self._open_responses()
         open_criteria = self._open_criteria()
-        totals = {name: len(pieces) for name, pieces in by_candidate.items() if pieces}
+        totals = {name: len(positions) for name, positions in by_candidate.items() if positions}
         stage = "responses and criteria" if totals else "criteria"
         if open_criteria:
             totals["criteria"] = len(open_criteria)
         if totals:
             self.progress.stage_began(stage, totals)
         pools = [
-            Pool(pieces, self._generate, workers, queues=True) for pieces in by_candidate.values()
+            Pool(
+                ((items[position], candidate) for position in by_candidate[candidate.id]),
+                self._generate,
+                workers,
+                queues=True,
+            )
+            for candidate in self.plan.candidates
         ]
-        criteria_pool = Pool(open_criteria, self._write_criteria, workers, queues=True)
+        to_criteria = (items[position] for position in open_criteria)
+        criteria_pool = Pool(to_criteria, self._write_criteria, workers, queues=True)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(drain, pools, self.stop)
             tasks.start_soon(drain, [criteria_pool], self.stop)
 
-    def _open_responses(self) -> dict[str, list[tuple[Item, Candidate]]]:
-        """The responses that are to be generated, by candidate."""
-        responses = {
-            (r.item_id, r.candidate) for r in self.folder.responses() if self.history.confirms(r)
-        }
+    def _open_responses(self) -> dict[str, array[int]]:
+        """Where the items are that each candidate has yet to respond to."""
+        plan = self.plan
+        missing = _missing_responses(plan, self.folder, self.history)
+        open_positions = {candidate.id: array("q") for candidate in plan.candidates}
+        if not open_positions:
+            return {}
+        responses = _response_marks(plan, self.folder, self.history.confirms)
         # What is sealed is judged as it is: a response that comes later would change the page.
-        sealed_items = {record.item_id for record in self.folder.blinding()}
-        missing = _missing_responses(self.plan, self.folder, self.history)
-        pieces: dict[str, list[tuple[Item, Candidate]]] = {
-            candidate.id: [] for candidate in self.plan.candidates
-        }
-        for item, candidate in self.plan.missing():
-            key = (item.item_id, candidate.id)
-            if key in missing or (key not in responses and item.item_id not in sealed_items):
-                pieces[candidate.id].append((item, candidate))
-        return pieces
+        sealed_items = self._items_in(Blinding)
+        for item, candidate in plan.missing():
+            position = plan.positions[item.item_id]
+            if (item.item_id, candidate.id) in missing or not (
+                responses.has(candidate.id, position) or sealed_items[position]
+            ):
+                open_positions[candidate.id].append(position)
+        return open_positions
 
-    def _open_criteria(self) -> list[Item]:
-        """The items whose criteria a model has to write; those of the others are written down."""
-        items_with_criteria = {record.item_id for record in self.folder.criteria()}
-        items = []
-        for item in self.plan.items:
-            if item.item_id in items_with_criteria:
+    def _open_criteria(self) -> array[int]:
+        """Where the items are whose criteria a model has to write; those of others are written."""
+        items_with_criteria = self._items_in(Criteria)
+        open_positions = array("q")
+        for position, item in enumerate(self.plan.items):
+            if items_with_criteria[position]:
                 continue
             criteria = ready_criteria(item, self.plan)
             if criteria is None:
-                items.append(item)
+                open_positions.append(position)
             else:
                 self.folder.append(criteria)
-        return items
+        return open_positions
+
+    def _items_in(self, model: type[Record]) -> bytearray:
+        """For each item, whether the folder has a record of it."""
+        present = bytearray(len(self.plan.positions))
+        for part in self.folder.table(model).parts(OfItem):
+            position = self.plan.positions.get(part.item_id)
+            if position is not None:
+                present[position] = 1
+        return present
 
     async def _generate(self, piece: tuple[Item, Candidate]) -> None:
         item, candidate = piece
@@ -383,135 +423,39 @@ class _Stages:
     async def judge(self) -> None:
         """Seal every page, and have each judged by every judge that may see it."""
         plan = self.plan
-        presentations = _seal_presentations(plan, self.folder)
-        rubrics = rubrics_of(self.folder)
-        finished_keys = {
-            (j.item_id, j.presentation, j.seat)
-            for j in self.folder.judgments()
-            if self.history.confirms(j)
-        }
-        items = {item.item_id: item for item in plan.items}
-        slots = partial(
-            open_slots,
-            presentations=presentations,
-            items=items,
-            finished_keys=finished_keys,
-            excluded_candidates=plan.excluded_candidates,
-        )
+        duties = Duties(plan.excluded_candidates, self._stands())
+        totals = dict.fromkeys((judge.id for judge in plan.judges), 0)
+        for page in seal_pages(plan, self.folder):
+            for judge in plan.judges:
+                totals[judge.id] += duties.owes(judge, page)
+        # Judges of one account are at most this far apart; one that lags has its pages made again.
+        pages = Pages(plan, self.folder, kept=max(_KEPT, 2 * plan.config.limits.concurrency))
+        rubric = rubrics_of(plan, self.folder)
 
         def render(presentation: Presentation) -> JudgePrompt:
-            item_id = presentation.blinding.item_id
-            return prompt_of(items[item_id], rubrics[item_id], presentation, plan)
+            position = plan.positions[presentation.blinding.item_id]
+            item, _ = pages.of(position)
+            return prompt_of(item, rubric(item.item_id), presentation, plan)
 
         prompts = PromptCache(render, plan.config.limits.concurrency)
 
         async def fill(slot: JudgmentSlot) -> None:
             prompt = await prompts.of(slot.presentation)
-            judgment = await judge(slot, prompt, plan, self.caller, self.fallbacks)
+            judgment = await judge_page(slot, prompt, plan, self.caller, self.fallbacks)
             self.folder.append(judgment)
             self.progress.count_done(slot.judge.id, failed=not judgment.is_usable)
 
-        totals = {j.id: sum(1 for _ in slots(j)) for j in plan.judges}
         self.progress.stage_began("judgments", totals)
         workers = self.caller.workers
-        pools = [Pool(slots(j), fill, workers, queues=True) for j in plan.judges]
+        pools = [Pool(duties.slots(j, pages), fill, workers, queues=True) for j in plan.judges]
         await drain(pools, self.stop)
 
-
-# -- pages and who judges them --------------------------------------------------------------------
-
-
-def rubrics_of(folder: RunFolder) -> dict[str, tuple[Criterion, ...]]:
-    """What each item is judged by. Many items share their criteria, so each set is kept once."""
-    rubrics: dict[tuple[Criterion, ...], tuple[Criterion, ...]] = {}
-    return {
-        record.item_id: rubrics.setdefault(rubric, rubric)
-        for record in folder.criteria()
-        for rubric in [tuple(record.criteria)]
-    }
-
-
-def _seal_presentations(plan: Plan, folder: RunWriter) -> list[Presentation]:
-    """Every presentation of every item that has something to compare, sealed before use.
-
-    A resumed run makes the same ones again: they are a function of the seed and of the responses
-    that were there when the item was sealed.
-    """
-    sealed_keys = {presentation_key(record) for record in folder.blinding()}
-    presentations = list(presentations_of(plan, folder))
-    for presentation in presentations:
-        if presentation_key(presentation.blinding) not in sealed_keys:
-            folder.append(presentation.blinding)
-    return presentations
-
-
-def presentations_of(plan: Plan, folder: RunFolder) -> Iterator[Presentation]:
-    """The presentations that follow from the seed, whether or not they are sealed yet."""
-    judges = [judge.id for judge in plan.judges]
-    turns: dict[str, dict[str, list[AnsweredTurn]]] = defaultdict(dict)
-    for response in folder.responses():
-        if response.turns:
-            turns[response.item_id][response.candidate] = response.turns
-    for item_id, texts in _texts(plan, folder).items():
-        yield from presentations(
-            item_id,
-            texts,
-            judges,
-            plan.config.blinding,
-            plan.config.seed,
-            names=plan.names,
-            excluded_candidates=plan.excluded_candidates,
-            turns={name: t for name, t in turns[item_id].items() if name in texts},
-            judging=plan.config.judging,
-        )
-
-
-def _texts(plan: Plan, folder: RunFolder) -> dict[str, dict[str, str]]:
-    """Response by candidate, for each item that has enough of them, in the order of the items.
-
-    Of an item that is sealed, only the candidates on its pages: a later response is not judged.
-    """
-    candidates_on_pages: dict[str, set[str]] = {}
-    for page in folder.blinding():
-        candidates_on_pages.setdefault(page.item_id, set()).update(page.labels.values())
-    texts: dict[str, dict[str, str]] = {item.item_id: {} for item in plan.items}
-    for response in folder.responses():
-        candidates = candidates_on_pages.get(response.item_id, {response.candidate})
-        if response.text is not None and response.candidate in candidates:
-            texts[response.item_id][response.candidate] = response.text
-    least = 1 if plan.config.judging.is_single else 2
-    return {item_id: responses for item_id, responses in texts.items() if len(responses) >= least}
-
-
-def presentation_key(blinding: Blinding) -> tuple[str, int, str | None]:
-    """What identifies a page."""
-    return blinding.item_id, blinding.presentation, blinding.judge
-
-
-def open_slots(
-    judge: Judge,
-    *,
-    presentations: Iterable[Presentation],
-    items: Mapping[str, Item],
-    finished_keys: set[tuple[str, int, str]],
-    excluded_candidates: Mapping[str, frozenset[str]],
-) -> Iterator[JudgmentSlot]:
-    """The judgments that ``judge`` still owes.
-
-    Args:
-        judge: the judge.
-        presentations: the pages of the run.
-        items: by id.
-        finished_keys: keys of the judgments that stand.
-        excluded_candidates: whose responses a judge is not shown, by judge.
-    """
-    hidden_candidates = excluded_candidates.get(judge.id, frozenset())
-    for presentation in presentations:
-        blinding = presentation.blinding
-        if blinding.judge not in (None, judge.id):
-            continue
-        if (blinding.item_id, blinding.presentation, judge.id) in finished_keys:
-            continue
-        if not hidden_candidates.isdisjoint(blinding.labels.values()):
-            continue
-        yield JudgmentSlot(judge, items[blinding.item_id], presentation)
+    def _stands(self) -> Callable[[str, int, str], bool]:
+        """Whether the judgment of an item, presentation and judge is there, and stands."""
+        positions = self.plan.positions
+        standing = Marks(len(positions))
+        for judgment in self.folder.judgments():
+            if self.history.confirms(judgment) and judgment.item_id in positions:
+                key = judgment.presentation, judgment.seat
+                standing.put(key, positions[judgment.item_id])
+        return lambda item_id, number, judge: standing.has((number, judge), positions[item_id])

@@ -12,16 +12,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clash.errors import ConfigError
-from clash.records import candidates_of
+from clash.records import Item, Response, candidates_of
 from clash.store.journal import encode
 from clash.store.manifest import MOST_SHARDS, Shard
+from clash.store.table import ByItem, OfItem, Table
 from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from clash.collect.plan import Plan
-    from clash.records import Item, Response
 
 
 def parse_shard(text: str) -> tuple[int, int]:
@@ -64,7 +64,9 @@ def cut_plan(plan: Plan, number: int, of: int) -> Plan:
     return replace(
         plan,
         items=items,
-        responses=tuple(r for r in plan.responses if r.item_id in item_ids),
+        responses=plan.responses.where(
+            part.item_id in item_ids for part in plan.responses.parts(OfItem)
+        ),
         secret=joined_secrets([plan.secret_of(item.item_id) for item in items]),
         shard=shard,
     )
@@ -72,15 +74,15 @@ def cut_plan(plan: Plan, number: int, of: int) -> Plan:
 
 def inputs_hash(items: Iterable[Item], responses: Iterable[Response]) -> str:
     """SHA-256 of items and given responses; the responses of an item are taken in their order."""
-    texts: dict[str, list[bytes]] = {}
-    for response in responses:
-        if response.source == "injected":
-            texts.setdefault(response.item_id, []).append(encode(response))
+    items = Table.of(Item, items)
+    positions = {item.item_id: position for position, item in enumerate(items)}
+    of_item = ByItem(Table.of(Response, responses), positions)
     digest = hashlib.sha256()
-    for item in items:
+    for position, item in enumerate(items):
         digest.update(encode(item))
-        for line in texts.get(item.item_id, ()):
-            digest.update(line)
+        for response in of_item.of(position):
+            if response.source == "injected":
+                digest.update(encode(response))
     return digest.hexdigest()
 
 

@@ -132,10 +132,19 @@ def lines(path: Path) -> Iterator[bytes]:
     except FileNotFoundError:
         return
     with file:
-        for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), b""), start=1):
-            if len(line) > LONGEST:
-                raise RunFolderError(f"{path}:{number}: is longer than {LONGEST:,} bytes")
-            yield line
+        yield from lines_of(file, path)
+
+
+def lines_of(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """The lines of a file that is open.
+
+    Raises:
+        RunFolderError: one is longer than a record can be.
+    """
+    for number, line in enumerate(iter(partial(file.readline, LONGEST + 1), b""), start=1):
+        if len(line) > LONGEST:
+            raise RunFolderError(f"{path}:{number}: is longer than {LONGEST:,} bytes")
+        yield line
 
 
 def replace(path: Path, data: bytes) -> None:

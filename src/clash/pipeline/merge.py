@@ -5,8 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from clash.collect.pages import Duties, Pages
 from clash.collect.reread import recorded_plan, reread
-from clash.collect.run import CollectOutcome, open_slots, presentations_of
+from clash.collect.run import CollectOutcome
 from clash.collect.shards import inputs_hash, joined_secrets
 from clash.errors import AuditFailed, RunFolderError
 from clash.pipeline import keys
@@ -162,16 +163,10 @@ def _open_work(folder: RunFolder) -> Iterator[object]:
     )
     yield from (item for item in plan.items if item.item_id not in criteria_ids)
     finished_keys = {(j.item_id, j.presentation, j.seat) for j in folder.judgments()}
-    presentations = list(presentations_of(plan, folder))
-    items = {item.item_id: item for item in plan.items}
-    for judge in plan.judges:
-        yield from open_slots(
-            judge,
-            presentations=presentations,
-            items=items,
-            finished_keys=finished_keys,
-            excluded_candidates=plan.excluded_candidates,
-        )
+    duties = Duties(plan.excluded_candidates, lambda *key: key in finished_keys)
+    for page in Pages(plan, folder):
+        for judge in plan.judges:
+            yield from duties.slots(judge, [page])
 
 
 def _whole_plan(group: RunGroup) -> Plan:

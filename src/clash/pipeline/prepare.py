@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.collect.load import Prompts, load
+from clash.collect.load import Prompts, load, recorded_prompts
 from clash.collect.plan import (
     Plan,
     candidate_names,
@@ -96,7 +97,7 @@ def prepare(
         prompt_set = load(path, single=_is_single(config, replay))
     elif replay is not None:
         templates = Templates.from_manifest(replay.manifest().templates)
-        prompt_set = recorded_prompts(replay)
+        prompt_set = prompts_of(replay)
     else:
         raise ConfigError(
             "no prompts", field="PROMPTS", hint="clash eval prompts.yaml, or prompts: in clash.yaml"
@@ -175,11 +176,7 @@ def _with_controls(prompts: Prompts, config: Config) -> Prompts:
     """The prompts, and the control items that test the judges."""
     controls = draw(read_controls(), config.blinding.controls, config.seed)
     items, responses = control_items(controls)
-    return replace(
-        prompts,
-        items=(*prompts.items, *items),
-        responses=(*prompts.responses, *responses),
-    )
+    return prompts.with_records(chain(prompts.items, items), chain(prompts.responses, responses))
 
 
 def _earlier_criteria(config: Config) -> dict[str, Criteria]:
@@ -261,11 +258,10 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
     )
     manifest = keys.sign(without_secrets(manifest, plan.redactor), plan.refs(), options.environ)
     criteria = _reused_criteria(plan, origin)
-    item_ids = {item.item_id for item in plan.items}
     labels = origin.labels
     if plan.shard is not None:
-        labels = tuple(label for label in labels if label.item_id in item_ids)
-    records = (*plan.items, *plan.responses, *labels, *origin.pool, *criteria)
+        labels = tuple(label for label in labels if label.item_id in plan.positions)
+    records = chain(plan.items, plan.responses, labels, origin.pool, criteria)
     out = options.out or Path(plan.config.out)
     return RunWriter.create(out, name, manifest, records, redactor=plan.redactor)
 
@@ -278,8 +274,10 @@ def _slug(setup: RunSetup) -> str:
 
 def _reused_criteria(plan: Plan, origin: Origin) -> Iterator[Criteria]:
     """The criteria of an earlier run for every item, so that this folder no longer needs that one."""
-    items = (*plan.items, *(entry.item for entry in origin.pool))
-    for item_id in dict.fromkeys(item.item_id for item in items):
+    if not plan.reused_criteria:
+        return
+    pool = (entry.item.item_id for entry in origin.pool)
+    for item_id in dict.fromkeys(chain(plan.positions, pool)):
         if item_id in plan.reused_criteria:
             yield plan.reused_criteria[item_id].model_copy(update={"call_id": None})
 
@@ -327,12 +325,10 @@ def _calibrator(
     return calibrator.as_json(), doubts
 
 
-def recorded_prompts(folder: RunFolder) -> Prompts:
+def prompts_of(folder: RunFolder) -> Prompts:
     """The prompts of a run, with the responses that came with them."""
     name = Path(folder.manifest().prompts or layout.ITEMS)
-    responses = tuple(r for r in folder.responses() if r.source == "injected")
-    items = seal_file(folder.path / layout.ITEMS)
-    return Prompts(name, tuple(folder.items()), responses, items.sha256)
+    return recorded_prompts(folder, name, seal_file(folder.path / layout.ITEMS).sha256)
 
 
 def replan(
@@ -358,7 +354,7 @@ def replan(
     plan = make_plan(
         config.model_copy(update={"repeat": 1}),
         config.panel,
-        recorded_prompts(folder),
+        prompts_of(folder),
         Templates.from_manifest(manifest.templates),
         criteria_ref=resolution.criteria_ref,
         criteria_why=resolution.criteria_why,

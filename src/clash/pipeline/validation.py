@@ -98,8 +98,8 @@ def _load(name: str, draw: Draw) -> Dataset:
         name=without_gz(path).stem,
         source=path.name,
         licence="as its file says",
-        items=prompts.items,
-        responses=prompts.responses,
+        items=tuple(prompts.items),
+        responses=tuple(prompts.responses),
         labels=read_labels(labels) if labels.is_file() else (),
         notes=prompts.warnings,
     )

@@ -39,6 +39,7 @@ from clash.store.chain import ChainedJournal
 from clash.store.journal import Journal
 from clash.store.manifest import Manifest, now, seals_of
 from clash.store.secrecy import without_secrets
+from clash.store.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -131,6 +132,10 @@ class RunFolder:
     def blinding(self) -> list[Blinding]:
         """Every presentation."""
         return list(journal.read(self.path / layout.BLINDING, Blinding))
+
+    def table(self, model: type[R]) -> Table[R]:
+        """Every record of a kind that is in the folder now, of which one at a time is in memory."""
+        return Table.of_file(model, self.path / _FILE_OF[model])
 
     def criteria(self) -> list[Criteria]:
         """The criteria of each item."""

@@ -20,6 +20,7 @@ from clash.store import chain, layout
 from clash.store.folder import RunFolder
 from clash.store.journal import decode_part
 from clash.store.manifest import missing_shards
+from clash.store.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
     from clash.store.manifest import Manifest
 
+RecordT = TypeVar("RecordT", bound="Record")
 R = TypeVar("R", "Item", "Response", "Blinding", "Criteria", "Judgment", "Verdict", "Label")
 _FREE = ("limits", "out", "prompts")
 """Settings that decide neither what is asked nor what the answers come to."""
@@ -133,6 +135,11 @@ class RunGroup(RunFolder):
         """The responses; given ones first, as in one run."""
         records = self._in_order([r for folder in self.folders for r in folder.responses()])
         return sorted(records, key=lambda response: response.source == "generated")
+
+    def table(self, model: type[RecordT]) -> Table[RecordT]:
+        """Every record of a kind, in the order of :meth:`lines`."""
+        name = next(name for name, kind in layout.RECORDS.items() if kind is model)
+        return Table.of_lines(model, self.lines(name))
 
     def blinding(self) -> list[Blinding]:
         """Every presentation."""

@@ -1,0 +1,142 @@
+"""The pages of a run, and who owes a judgment of each. A page is made when it is needed.
+
+A page is a function of the seed and of the responses that are there when its item is sealed, so
+making it twice gives the same page, and few have to be kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from clash.collect.blind import presentations
+from clash.collect.judge import JudgmentSlot
+from clash.records import Blinding, Criteria, Response
+from clash.store.table import ByItem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from clash.collect.blind import Presentation
+    from clash.collect.plan import Plan
+    from clash.config import Judge
+    from clash.records import Criterion, Item
+    from clash.store.folder import RunFolder, RunWriter
+
+    PageKey = tuple[str, int, str | None]
+
+
+class Pages:
+    """The pages of the items of a run that have something to compare, in the order of the items.
+
+    Args:
+        plan: what the run does.
+        folder: the responses that it has, and the pages that are sealed.
+        kept: number of items whose pages are kept: as many as judges are at, at one time.
+    """
+
+    def __init__(self, plan: Plan, folder: RunFolder, kept: int = 1) -> None:
+        self._plan = plan
+        self._judges = [judge.id for judge in plan.judges]
+        self._responses = ByItem(folder.table(Response), plan.positions)
+        self._sealed = ByItem(folder.table(Blinding), plan.positions)
+        self.of = lru_cache(kept)(self._of)
+
+    def __iter__(self) -> Iterator[tuple[Item, Presentation]]:
+        for position in range(len(self._plan.items)):
+            item, pages = self.of(position)
+            for page in pages:
+                yield item, page
+
+    def _of(self, position: int) -> tuple[Item, tuple[Presentation, ...]]:
+        """The item at a position, and its pages."""
+        plan, item = self._plan, self._plan.items[position]
+        responses = self._shown(position)
+        if len(responses) < (1 if plan.config.judging.is_single else 2):
+            return item, ()
+        pages = presentations(
+            item.item_id,
+            {name: response.text or "" for name, response in responses.items()},
+            self._judges,
+            plan.config.blinding,
+            plan.config.seed,
+            names=plan.names,
+            excluded_candidates=plan.excluded_candidates,
+            turns={name: response.turns for name, response in responses.items() if response.turns},
+            judging=plan.config.judging,
+        )
+        return item, tuple(pages)
+
+    def _shown(self, position: int) -> dict[str, Response]:
+        """The responses to an item by candidate; where a resumed run asked again, the last one.
+
+        Of an item that is sealed, only the candidates on its pages: a later response is not judged.
+        """
+        sealed = list(self._sealed.of(position))
+        on_pages = {name for page in sealed for name in page.labels.values()}
+        last = {response.candidate: response for response in self._responses.of(position)}
+        return {
+            name: response
+            for name, response in last.items()
+            if response.text is not None and (name in on_pages or not sealed)
+        }
+
+
+def seal_pages(plan: Plan, folder: RunWriter) -> Iterator[Blinding]:
+    """Write down every page, before a judge sees the first one.
+
+    A resumed run makes the same ones again, and writes those that are missing.
+    """
+    sealed = ByItem(folder.table(Blinding), plan.positions)
+    for item, page in Pages(plan, folder):
+        records = sealed.of(plan.positions[item.item_id])
+        if presentation_key(page.blinding) not in map(presentation_key, records):
+            folder.append(page.blinding)
+        yield page.blinding
+
+
+def presentation_key(blinding: Blinding) -> PageKey:
+    """What identifies a page."""
+    return blinding.item_id, blinding.presentation, blinding.judge
+
+
+def rubrics_of(plan: Plan, folder: RunFolder) -> Callable[[str], tuple[Criterion, ...]]:
+    """What an item is judged by, by its id."""
+    criteria = ByItem(folder.table(Criteria), plan.positions)
+
+    def rubric(item_id: str) -> tuple[Criterion, ...]:
+        *_, last = criteria.of(plan.positions[item_id])
+        return tuple(last.criteria)
+
+    return rubric
+
+
+@dataclass(frozen=True)
+class Duties:
+    """Which pages a judge has yet to judge.
+
+    Attributes:
+        excluded_candidates: whose responses a judge is not shown, by judge.
+        is_finished: whether the judgment of an item, presentation and judge stands.
+    """
+
+    excluded_candidates: Mapping[str, frozenset[str]]
+    is_finished: Callable[[str, int, str], bool] = lambda *_: False
+
+    def owes(self, judge: Judge, blinding: Blinding) -> bool:
+        """Whether ``judge`` owes a judgment of a page."""
+        hidden_candidates = self.excluded_candidates.get(judge.id, frozenset())
+        return (
+            blinding.judge in (None, judge.id)
+            and not self.is_finished(blinding.item_id, blinding.presentation, judge.id)
+            and hidden_candidates.isdisjoint(blinding.labels.values())
+        )
+
+    def slots(
+        self, judge: Judge, pages: Iterable[tuple[Item, Presentation]]
+    ) -> Iterator[JudgmentSlot]:
+        """The judgments that ``judge`` owes of these pages."""
+        for item, page in pages:
+            if self.owes(judge, page.blinding):
+                yield JudgmentSlot(judge, item, page)
