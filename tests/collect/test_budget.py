@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clash.collect.budget import Budget, BudgetSpent
-from clash.collect.run import _read_history
+from clash.collect.history import read_history
 from clash.config import Config
 from clash.records import Batch, BatchRow, Call, Reservation
 from clash.store.folder import RunWriter
@@ -124,11 +124,11 @@ def test_every_attempt_that_a_kill_cut_short_counts_as_spent_and_keeps_its_numbe
         writer.append(Reservation(call_id="d", attempt=1, usd=0.5))
         config = Config.model_validate({"limits": {"max_cost": 2}})
         plan = SimpleNamespace(config=config, max_cost=Decimal(2))
-        past = _read_history(plan, writer)
+        past = read_history(plan, writer)
     assert past.budget.limit == 2
     assert past.budget.spent_usd == Decimal("0.25") * 2 + Decimal("0.125") + Decimal("0.5")
     assert not past.budget.exact
-    assert past.attempt_numbers == {"c": 3, "d": 1}
+    assert {name: past.calls.number(name) for name in "cd"} == {"c": 3, "d": 1}
     assert list(past.calls) == ["c"]
 
 
@@ -172,7 +172,7 @@ def test_what_is_in_a_batch_that_goes_on_is_set_aside_and_not_lost(tmp_path):
             writer.append(answered(call))
         config = Config.model_validate({"limits": {"max_cost": 2}})
         plan = SimpleNamespace(config=config, max_cost=Decimal(2))
-        past = _read_history(plan, writer)
+        past = read_history(plan, writer)
         states = {batch.batch: batch.state for batch in writer.batches()}
     assert past.budget.reserved_usd == Decimal("0.5") * 2
     assert past.budget.spent_usd == Decimal("0.125") * 2 + Decimal("0.5")  # x is lost

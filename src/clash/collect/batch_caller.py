@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clash.collect.batch_queue import RunBatch
     from clash.collect.budget import Budget
-    from clash.collect.calling import Ask, ModelConnection
+    from clash.collect.calling import Ask, ModelConnection, Past
     from clash.collect.schedule import Stop
     from clash.config import Limits, ModelRef
     from clash.providers.base import Request
@@ -49,8 +49,7 @@ class BatchCaller(Caller):
         environ: where keys are.
         listener: is told of every attempt, and of every poll.
         stop: after it nothing is asked, and nothing submitted.
-        calls: as for any :class:`Caller`.
-        attempt_numbers: as for any :class:`Caller`.
+        past: as for any :class:`Caller`.
         batches: those that an earlier process submitted, or may have.
         new: what to do with new questions: submit them as batches, ask them live, or ask nothing
             and cancel the unfinished batches.
@@ -65,8 +64,7 @@ class BatchCaller(Caller):
         listener: BatchProgress,
         stop: Stop,
         *,
-        calls: Iterable[Call] = (),
-        attempt_numbers: Mapping[str, int] | None = None,
+        past: Past | None = None,
         batches: Iterable[RunBatch] = (),
         new: Literal["batch", "live", "none"] = "batch",
     ) -> None:
@@ -77,8 +75,7 @@ class BatchCaller(Caller):
             environ,
             listener,
             stop,
-            calls=calls,
-            attempt_numbers=attempt_numbers,
+            past=past,
         )
         self._environ = environ
         self._new = new
@@ -173,7 +170,7 @@ class BatchCaller(Caller):
         if self._stop:
             raise Interrupted(str(self._stop.reason))
         connection.check()
-        number = self._attempt_numbers[ask.call_id] = self._attempt_numbers.get(ask.call_id, 0) + 1
+        number = self._next_number(ask)
         worst = prices.worst_case(ask.ref, request, batch=True)
         try:
             row = provider.row(request)

@@ -145,14 +145,14 @@ class RunBatch:
 
 def unfinished_batches(
     folder: RunFolder,
-    answers: Mapping[tuple[str, int], bool],
+    was_answered: Callable[[str, int], bool | None],
     open_usd: Mapping[tuple[str, int], float],
 ) -> list[RunBatch]:
     """The batches that an earlier process submitted, or may have, and did not see to the end.
 
     Args:
         folder: the run.
-        answers: for every attempt on record, by call and number, whether it was answered.
+        was_answered: whether an attempt of a call was; null where it is not on record.
         open_usd: dollars reserved for every attempt that is not on record.
     """
     batches = []
@@ -168,9 +168,9 @@ def unfinished_batches(
                 reservation=Decimal(repr(open_usd.get((row.call_id, row.attempt), 0.0))),
             )
             for row in record.rows
-            if (row.call_id, row.attempt) not in answers
+            if was_answered(row.call_id, row.attempt) is None
         }
-        outcomes = [answers.get((row.call_id, row.attempt)) for row in record.rows]
+        outcomes = [was_answered(row.call_id, row.attempt) for row in record.rows]
         batch = RunBatch(
             record.batch,
             record.model,

@@ -23,7 +23,7 @@ from clash.records import Call, Reservation
 from clash.store.manifest import now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from anyio.abc import TaskGroup
 
@@ -77,6 +77,18 @@ class AnswerSource(Protocol):
 
     async def ask(self, ask: Ask) -> Call:
         """The last attempt of the call."""
+        ...
+
+
+class Past(Protocol):
+    """The calls of earlier processes of a run."""
+
+    def answer(self, call_id: str) -> Call | None:
+        """The last attempt of a call, where it was answered."""
+        ...
+
+    def number(self, call_id: str) -> int:
+        """The number of the last attempt of a call; 0 without any."""
         ...
 
 
@@ -146,9 +158,9 @@ class Caller:
         environ: where keys are.
         listener: is told of every attempt.
         stop: after it no attempt begins.
-        calls: those that an earlier process of this run made; answered ones are not made again.
-        attempt_numbers: of the last attempt of each call that an earlier process began. The next
-            attempt has the next number, so that no two reservations are mistaken for one.
+        past: the calls that an earlier process of this run made; answered ones are not made again.
+            The next attempt of a call has the next number, so that no two reservations are mistaken
+            for one.
 
     Attributes:
         refusal: why questions were not asked that a later process may ask; null where all were.
@@ -165,8 +177,7 @@ class Caller:
         listener: Listener,
         stop: Stop,
         *,
-        calls: Iterable[Call] = (),
-        attempt_numbers: Mapping[str, int] | None = None,
+        past: Past | None = None,
     ) -> None:
         self._write = write
         self._budget = budget
@@ -179,8 +190,9 @@ class Caller:
         self._pool = _worker_pool(environ, limits, self._open)
         self._connections: dict[str, ModelConnection] = {}
         self._by_object: dict[int, tuple[ModelRef, ModelConnection]] = {}
-        self._answers = {call.call_id: call for call in calls if call.outcome != "error"}
-        self._attempt_numbers = dict(attempt_numbers or {})
+        self._past = past
+        # Of calls without an answer only: a run may make millions.
+        self._attempt_numbers: dict[str, int] = {}
 
     @property
     def workers(self) -> int:
@@ -237,8 +249,8 @@ class Caller:
             BudgetSpent: there is no money for the attempt.
             Interrupted: the run was told to stop before the attempt.
         """
-        if ask.call_id in self._answers:
-            return self._answers[ask.call_id]
+        if self._past is not None and (answer := self._past.answer(ask.call_id)) is not None:
+            return answer
         connection = self._connection(ask.ref)
         try:
             return await self._attempt(ask, connection)
@@ -319,8 +331,7 @@ class Caller:
             if self._stop:
                 raise Interrupted(str(self._stop.reason))
             connection.check()
-            number = self._attempt_numbers.get(ask.call_id, 0) + 1
-            self._attempt_numbers[ask.call_id] = number
+            number = self._next_number(ask)
             reservation = await self._reserve(ask, number)
             self._listener.attempt_began(ask)
             try:
@@ -334,7 +345,16 @@ class Caller:
                 raise
             charge = usage.charge(ask.ref, ask.request, reply)
             self._budget.settle(reservation, charge.cost.usd if charge.cost else None)
+        del self._attempt_numbers[ask.call_id]
         return self._record(self._reply(ask, number, reply, charge, reservation), ask)
+
+    def _next_number(self, ask: Ask) -> int:
+        """The number of the attempt that begins."""
+        number = self._attempt_numbers.get(ask.call_id)
+        if number is None:
+            number = 0 if self._past is None else self._past.number(ask.call_id)
+        self._attempt_numbers[ask.call_id] = number + 1
+        return number + 1
 
     async def _reserve(self, ask: Ask, number: int) -> Decimal:
         """Reserve the worst case, on record before any money can be spent."""

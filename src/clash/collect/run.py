@@ -9,15 +9,16 @@ from __future__ import annotations
 from array import array
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import repeat
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import anyio
 
-from clash.collect.budget import Budget
 from clash.collect.calling import Caller, Listener
 from clash.collect.criteria import derive, ready_criteria
 from clash.collect.fallbacks import Fallbacks
+from clash.collect.history import RunHistory, read_history
 from clash.collect.judge import JudgmentSlot, PromptCache, prompt_of
 from clash.collect.judge import judge as judge_page
 from clash.collect.pages import Duties, Pages, rubrics_of, seal_pages
@@ -29,8 +30,7 @@ from clash.collect.recorded import (
 )
 from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
-from clash.errors import ErrorClass, RunFolderError
-from clash.files import run_files
+from clash.errors import RunFolderError
 from clash.records import Blinding, Criteria, Response
 from clash.store import layout
 from clash.store.table import Marks, OfItem
@@ -38,12 +38,11 @@ from clash.store.table import Marks, OfItem
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from clash.collect.batch_queue import RunBatch
     from clash.collect.blind import Presentation
     from clash.collect.judge_prompt import JudgePrompt
     from clash.collect.plan import Plan
     from clash.config import Candidate
-    from clash.records import Call, Item, Judgment, Record
+    from clash.records import Item, Record
     from clash.store.folder import RunWriter
 
 New = Literal["batch", "live", "none"]
@@ -52,9 +51,6 @@ _KEPT = 256
 """Items whose pages are kept at least: they need not be made again after they are sealed."""
 SYNC_S = 0.2
 """Seconds between two syncs to disk: a machine that crashes loses no more than these."""
-
-_ASK_AGAIN = frozenset(get_args(ErrorClass)) - {"blocked", "too_long"}
-"""Failures that a resumed run tries again: nothing usable was paid for."""
 
 
 class Progress(Listener, Protocol):
@@ -128,7 +124,7 @@ async def collect(
     Raises:
         ConfigError: a key or an address is missing; nothing has been spent then.
     """
-    history = _read_history(plan, folder)
+    history = read_history(plan, folder)
     progress.count_spent(float(history.budget.spent_usd))
     caller = _caller(plan, folder, environ, progress, stop, history, new)
     fallbacks = Fallbacks(plan.judges, plan.fallback_judges)
@@ -169,23 +165,21 @@ def _caller(
     environ: Mapping[str, str],
     progress: Progress,
     stop: Stop,
-    history: _RunHistory,
+    history: RunHistory,
     new: New | None,
 ) -> Caller:
     """Who makes the calls; one that knows of batches only where there are some or may be."""
     limits = plan.config.limits
     new = new or ("batch" if limits.batch else "live")
     arguments = (history.budget, limits, environ, progress, stop)
-    calls, numbers = history.calls.values(), history.attempt_numbers
     if new == "live" and not history.batches:
-        return Caller(folder.append, *arguments, calls=calls, attempt_numbers=numbers)
+        return Caller(folder.append, *arguments, past=history.calls)
     from clash.collect.batch_caller import BatchCaller
 
     return BatchCaller(
         folder,
         *arguments,
-        calls=calls,
-        attempt_numbers=numbers,
+        past=history.calls,
         batches=history.batches,
         new=new,
     )
@@ -197,84 +191,10 @@ async def _keep_synced(folder: RunWriter) -> None:
         await anyio.to_thread.run_sync(folder.sync)
 
 
-# -- earlier processes of the run -----------------------------------------------------------------
+# -- what was lost of earlier processes -----------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _RunHistory:
-    """What earlier processes of this run did.
-
-    Attributes:
-        calls: the last attempt of each call, by id.
-        attempt_numbers: the number of the last attempt of each call, whether or not it ended.
-        budget: with the money that they spent, or may have.
-        batches: those that are with a provider, or may be.
-    """
-
-    calls: dict[str, Call]
-    attempt_numbers: dict[str, int]
-    budget: Budget
-    batches: list[RunBatch]
-
-    def confirms(self, record: Response | Judgment) -> bool:
-        """Whether a record stands: it need not be tried again, and its call is there."""
-        has_call = record.call_id is None or record.call_id in self.calls
-        return has_call and not _is_retried(record.error)
-
-
-def _read_history(plan: Plan, folder: RunWriter) -> _RunHistory:
-    budget = Budget(plan.max_cost)
-    calls: dict[str, Call] = {}
-    attempt_numbers: dict[str, int] = {}
-    answers: dict[tuple[str, int], bool] = {}
-    for call in folder.calls():
-        # The raw answers are the bulk of the file, and nothing needs them again.
-        calls[call.call_id] = call.model_copy(update={"request": None, "response": None})
-        attempt_numbers[call.call_id] = max(call.attempt, attempt_numbers.get(call.call_id, 0))
-        answers[call.call_id, call.attempt] = call.outcome != "error"
-        cost = call.cost_usd if call.cost_usd is not None else call.cost_bound_usd
-        budget.book(Decimal(repr(cost or 0.0)), exact=call.cost_usd is not None)
-    # Money of attempts without a record: the process was killed before they ended.
-    open_usd: dict[tuple[str, int], float] = {}
-    for reservation in folder.reservations():
-        number, name = reservation.attempt, reservation.call_id
-        attempt_numbers[name] = max(number, attempt_numbers.get(name, 0))
-        if (name, number) not in answers:
-            open_usd[name, number] = reservation.usd
-    batches = _unfinished_batches(folder, answers, open_usd)
-    for entry in (entry for batch in batches for entry in batch.entries.values()):
-        # This money is not lost: the answer may yet come.
-        attempt_numbers[entry.call_id] = max(entry.attempt, attempt_numbers.get(entry.call_id, 0))
-        open_usd.pop((entry.call_id, entry.attempt), None)
-        budget.hold(entry.reservation)
-    for usd in open_usd.values():
-        budget.book(Decimal(repr(usd)), exact=False)
-    return _RunHistory(calls, attempt_numbers, budget, batches)
-
-
-def _unfinished_batches(
-    folder: RunWriter,
-    answers: Mapping[tuple[str, int], bool],
-    open_usd: Mapping[tuple[str, int], float],
-) -> list[RunBatch]:
-    """Batches that an answer may yet come of; one whose calls are all on record has ended."""
-    if not run_files.is_file(folder.path / layout.BATCHES):
-        return []
-    from clash.collect.batch_queue import unfinished_batches
-
-    batches = unfinished_batches(folder, answers, open_usd)
-    for batch in batches:
-        if not batch.n_open:
-            folder.append(batch.record("ended"))
-    return [batch for batch in batches if batch.n_open]
-
-
-def _is_retried(error: str | None) -> bool:
-    """Whether a failure is one that a resumed run tries again."""
-    return error is not None and error.partition(":")[0] in _ASK_AGAIN
-
-
-def _missing_responses(plan: Plan, folder: RunWriter, history: _RunHistory) -> set[tuple[str, str]]:
+def _missing_responses(plan: Plan, folder: RunWriter, history: RunHistory) -> set[tuple[str, str]]:
     """Responses that a page shows and ``responses.jsonl`` lacks, by item and candidate.
 
     Their calls were answered, so that writing them again takes no call.
@@ -314,7 +234,7 @@ def _response_marks(plan: Plan, folder: RunWriter, counts: Callable[[Response], 
     return marks
 
 
-def _is_recorded(item: Item, candidate: Candidate, plan: Plan, history: _RunHistory) -> bool:
+def _is_recorded(item: Item, candidate: Candidate, plan: Plan, history: RunHistory) -> bool:
     """Whether every call of a response was answered."""
     try:
         response = run_at_once(respond(item, candidate, plan, RecordedCalls(history.calls)))
@@ -336,7 +256,7 @@ class _Stages:
     fallbacks: Fallbacks
     progress: Progress
     stop: Stop
-    history: _RunHistory
+    history: RunHistory
 
     async def prepare(self) -> None:
         """Make everything a judge's page needs. Criteria and responses do not know of each other."""
@@ -352,7 +272,7 @@ class _Stages:
             self.progress.stage_began(stage, totals)
         pools = [
             Pool(
-                ((items[position], candidate) for position in by_candidate[candidate.id]),
+                zip(map(items.__getitem__, by_candidate[candidate.id]), repeat(candidate)),
                 self._generate,
                 workers,
                 queues=True,
