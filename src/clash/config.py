@@ -792,6 +792,7 @@ class Config(Strict):
         repeat: how often each item is generated and judged.
         exclude_self: overrides the panel's, where it is set.
         user: a simulated user, who continues the conversation of every item that has a goal.
+        compress: how raw answers are compressed; the manifest says so under ``codecs``.
     """
 
     prompts: str | None = None
@@ -821,6 +822,7 @@ class Config(Strict):
     user: SimulatedUser | None = Field(default=None, exclude_if=not_)
     seed: int = 42
     out: str = "runs"
+    compress: Literal["zstd"] | None = Field(default=None, exclude=True)
 
     @model_validator(mode="before")
     @classmethod

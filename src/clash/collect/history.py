@@ -155,6 +155,7 @@ def is_retried(error: str | None) -> bool:
 def read_history(plan: Plan, folder: RunWriter) -> RunHistory:
     """Read the calls, reservations and batches of a run, each file once."""
     budget = Budget(plan.max_cost)
+    folder.pack()  # lines that are packed while the table is in use would change their places
     table = folder.table(Call)
     calls = PastCalls(table)
     for row, attempt in enumerate(table.parts(_Attempt)):

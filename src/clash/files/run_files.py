@@ -8,6 +8,7 @@ because another process may replace the file between a check and an open.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import secrets
 import stat
@@ -16,6 +17,8 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from clash.errors import RunFolderError
+from clash.extras import require
+from clash.files import packed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +82,78 @@ def open_to_read(path: Path, *, refuse_sparse: bool = True) -> BinaryIO:
         raise RunFolderError(
             f"{path}: has holes (it is a sparse file), so it was not written by clash"
         )
-    return file
+    return _with_frames(file, path) if path.suffix == ".jsonl" else file
+
+
+def _with_frames(plain: BinaryIO, path: Path) -> BinaryIO:
+    """A journal with the lines that are compressed beside it, where some are.
+
+    Raises:
+        RunFolderError: a frame is damaged, or would unpack to more than a bomb may.
+        MissingPackageError: the package that unpacks them is missing.
+    """
+    try:
+        file = os.fdopen(_open(packed.packed_path(path), os.O_RDONLY, "read"), "rb")
+    except FileNotFoundError:
+        return plain
+    try:
+        require("zstandard", field=packed.packed_path(path).name)
+        return cast("BinaryIO", packed.content(file, packed.packed_path(path), plain, LONGEST))
+    except BaseException:
+        file.close()
+        plain.close()
+        raise
+
+
+def mend_frames(path: Path) -> None:
+    """Remove what a process left that was killed while it packed the lines of a journal.
+
+    Either a part of a frame, whose lines are still there, or lines that are in a frame as well.
+
+    Raises:
+        RunFolderError: a frame is damaged, or there are lines that follow no frame.
+    """
+    target = packed.packed_path(path)
+    try:
+        file = open_to_update(target)
+    except FileNotFoundError:
+        return
+    with file, open_to_update(path) as plain:
+        frames = packed.Frames(file, target, LONGEST)
+        if frames.torn:
+            file.truncate(frames.all[-1].end if frames.all else 0)
+        if not packed.follows(plain, frames, LONGEST):
+            *_, last = lines_of(plain, path)
+            if hashlib.sha256(last.removesuffix(b"\n")).hexdigest() != frames.all[-1].head:
+                raise RunFolderError(
+                    f"{path}: its first line does not follow the last of {target.name}"
+                    "\n  fix: restore both from a copy of the run"
+                )
+            plain.truncate(0)
+
+
+def pack_lines(path: Path) -> None:
+    """Move the lines of a journal into frames of the file beside it; the lines go last.
+
+    Raises:
+        RunFolderError: there is no space for the frames; the lines stay.
+    """
+    target = packed.packed_path(path)
+    with open_to_update(path) as plain:
+        descriptor = open_to_append(target)
+        end = os.fstat(descriptor).st_size
+        try:
+            for frame in packed.pack(lines_of(plain, path)):
+                rest = memoryview(frame)
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        except OSError as error:
+            os.ftruncate(descriptor, end)
+            raise file_error(target, "written", error) from None
+        finally:
+            os.close(descriptor)
+        plain.truncate(0)
 
 
 def open_to_append(path: Path) -> int:

@@ -24,6 +24,7 @@ from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.datasets.controls import control_items, draw, read_controls
 from clash.errors import ConfigError, RunFolderError
+from clash.extras import require
 from clash.files import run_files
 from clash.files.inputs import without_gz
 from clash.pipeline import keys
@@ -245,6 +246,7 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
         git=git_state(),
         stopping=None if origin.stopping is None else dict(origin.stopping),
         shard=plan.shard,
+        codecs=_codecs(plan.config),
         counts=_initial_counts(plan, origin),
         forecast=forecast.summary(),
         started=now(),
@@ -264,6 +266,18 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
     records = chain(plan.items, plan.responses, labels, origin.pool, criteria)
     out = options.out or Path(plan.config.out)
     return RunWriter.create(out, name, manifest, records, redactor=plan.redactor)
+
+
+def _codecs(config: Config) -> dict[str, str]:
+    """How files of the run are compressed.
+
+    Raises:
+        MissingPackageError: the package that does it is not installed.
+    """
+    if config.compress is None:
+        return {}
+    require("zstandard", field="--compress", alternative="leave the option out")
+    return {layout.CALLS: config.compress}
 
 
 def _slug(setup: RunSetup) -> str:

@@ -10,6 +10,7 @@ import hashlib
 import re
 from typing import TYPE_CHECKING
 
+from clash.files import run_files
 from clash.store.journal import Journal, encode, last_line
 
 if TYPE_CHECKING:
@@ -20,15 +21,24 @@ if TYPE_CHECKING:
 START = "0" * 64
 """The link of the first line."""
 _LINK = re.compile(rb',"chain":"([0-9a-f]{64})"\}\n?\Z')
+MOST_PLAIN = 8 << 20
+"""Bytes of lines that are moved into frames at a time."""
 _LENGTH = len(',"chain":""}\n') + len(START)
 
 
 class ChainedJournal(Journal):
-    """A journal whose lines each carry the hash of the line before, also after a resume."""
+    """A journal whose lines each carry the hash of the line before, also after a resume.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file.
+        packs: compress lines that are older than the last megabytes (:mod:`clash.files.packed`).
+    """
+
+    def __init__(self, path: Path, *, packs: bool = False) -> None:
         super().__init__(path)
         self._head = head(path)
+        self._packs = packs
+        self._n_plain = path.stat().st_size if packs else 0
 
     def append(self, record: Record) -> None:
         """Write one line, with its link as the last key."""
@@ -39,6 +49,15 @@ class ChainedJournal(Journal):
         line = line[:-2] + b',"chain":"' + self._head.encode() + b'"}\n'
         self._write(line)
         self._head = digest(line)
+        self._n_plain += len(line)
+        if self._packs and self._n_plain >= MOST_PLAIN:
+            self.pack()
+
+    def pack(self) -> None:
+        """Move the lines into frames, in a journal that packs its lines."""
+        if self._packs and self._n_plain:
+            run_files.pack_lines(self.path)
+            self._n_plain = 0
 
 
 def head(path: Path) -> str:

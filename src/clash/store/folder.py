@@ -37,7 +37,7 @@ from clash.secrets.redaction import NO_SECRETS, Redactor
 from clash.store import chain, journal, layout
 from clash.store.chain import ChainedJournal
 from clash.store.journal import Journal
-from clash.store.manifest import Manifest, now, seals_of
+from clash.store.manifest import CODEC, Manifest, now, seals_of
 from clash.store.secrecy import without_secrets
 from clash.store.table import Table
 
@@ -112,6 +112,12 @@ class RunFolder:
             raise RunFolderError(
                 f"{file}: is not a manifest ({first['msg']})\n  fix: {_manifest_hint(self.path)}"
             ) from None
+        unknown = {*manifest.codecs.values()} - {CODEC}
+        if unknown:
+            raise RunFolderError(
+                f"{file}: codecs: {min(unknown)!r} is none that this version of clash reads"
+                "\n  fix: update clash"
+            )
         if manifest.v > SCHEMA_VERSION:
             raise RunFolderError(
                 f"{file}: has schema {manifest.v}; this version of clash reads up to "
@@ -218,6 +224,7 @@ class RunWriter(RunFolder):
         self._lock = _Lock(path / layout.LOCK)
         try:
             run_files.sweep(path)
+            run_files.mend_frames(path / layout.CALLS)
             self.repairs = {n: cut for n in _JOURNALS if (cut := journal.repair_tail(path / n)) > 0}
         except BaseException:
             self._lock.release()
@@ -287,9 +294,19 @@ class RunWriter(RunFolder):
     def journal(self, name: str) -> Journal:
         """The journal with that file name, opened on first use."""
         if name not in self._journals:
-            kind = ChainedJournal if name == layout.CALLS else Journal
-            self._journals[name] = kind(self.path / name)
+            path = self.path / name
+            self._journals[name] = (
+                ChainedJournal(path, packs=name in self.manifest().codecs)
+                if name == layout.CALLS
+                else Journal(path)
+            )
         return self._journals[name]
+
+    def pack(self) -> None:
+        """Compress the calls so far, in a run whose manifest names a codec for them."""
+        calls = self.journal(layout.CALLS)
+        if isinstance(calls, ChainedJournal):
+            calls.pack()
 
     def append(self, record: Record) -> None:
         """Write a record to the journal of its kind."""
@@ -322,6 +339,7 @@ class RunWriter(RunFolder):
     def seal(self, manifest: Manifest, **update: object) -> Manifest:
         """Write the manifest with the hash and line count of every file."""
         self.sync()
+        self.pack()
         seals = seals_of(self.path, layout.SEALED_FILES)
         fields = {**update, "files": seals, "chain": chain.head(self.path / layout.CALLS)}
         sealed_manifest = manifest.model_copy(update=fields).with_seal()

@@ -26,6 +26,8 @@ CALLS = "calls.jsonl"
 JUDGMENTS = "judgments.jsonl"
 VERDICTS = "verdicts.jsonl"
 LABELS = "labels.jsonl"
+PACKED_CALLS = "calls.jsonl.zst"
+"""Older lines of the calls, in a run that compresses them."""
 RESERVATIONS = "reservations.jsonl"
 BATCHES = "batches.jsonl"
 POOL = "pool.jsonl"
@@ -85,6 +87,7 @@ ENTRIES = frozenset(
         RETEST_JSON,
         RETEST_MD,
         SIGNATURE,
+        PACKED_CALLS,
         LOCK,
     }
 )

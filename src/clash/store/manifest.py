@@ -35,6 +35,8 @@ _DECIDING = ("clash", "numpy", "scipy")
 """Packages that the numbers and the wording of a report depend on."""
 
 
+CODEC = "zstd"
+"""How raw answers are compressed, where they are."""
 MOST_SHARDS = 100_000
 """Shards of one run: more than any scheduler starts."""
 
@@ -136,6 +138,8 @@ class Manifest(BaseModel):
             occur in it. Null in runs of earlier versions.
         replaced: models of ``stopped`` whose remaining items a fallback judged.
         shard: which part of a run this one is; absent in a whole run.
+        codecs: how the lines of a file are compressed, in a file beside it; absent where none are.
+            Hash and line count in ``files`` are of the lines.
         files: the seal of each file, at the end.
         chain: SHA-256 of the last line of ``calls.jsonl``; each line carries the hash of the line
             before.
@@ -178,6 +182,7 @@ class Manifest(BaseModel):
     origin: str | None = None
     secrets_scan: dict[str, Any] | None = None
     shard: Shard | None = None
+    codecs: dict[str, str] = {}
     files: dict[str, FileSeal] = {}
     chain: str | None = None
     seal: str | None = None
@@ -191,7 +196,8 @@ class Manifest(BaseModel):
         return self.model_copy(update={"seal": digest(self._fields())})
 
     def _fields(self) -> dict[str, Any]:
-        return self.model_dump(exclude={"shard"} if self.shard is None else None)
+        empty = {name for name in ("shard", "codecs") if not getattr(self, name)}
+        return self.model_dump(exclude=empty or None)
 
 
 def manifest_text(value: Mapping[str, Any]) -> str:

@@ -6,14 +6,13 @@ is planned and judged in the memory of a small one.
 
 from __future__ import annotations
 
-import os
 import tempfile
 import weakref
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, BinaryIO, Generic, Protocol, TypeVar, overload
 
 import msgspec
 
@@ -40,21 +39,23 @@ class _Source(Protocol):
 
 
 class _File:
-    """Bytes of an open file, for any thread."""
+    """Bytes of an open file, for any thread; it is closed with this object."""
 
-    def __init__(self, path: Path, descriptor: int) -> None:
+    def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
-        self._descriptor = os.dup(descriptor)
+        self._file = file
         self._lock = Lock()
-        weakref.finalize(self, os.close, self._descriptor)
+        weakref.finalize(self, file.close)
 
     def read(self, start: int, size: int) -> bytes:
         with self._lock:
-            os.lseek(self._descriptor, start, os.SEEK_SET)
-            data = os.read(self._descriptor, size)
-            while len(data) < size and (more := os.read(self._descriptor, size - len(data))):
-                data += more
-        return data
+            self._file.seek(start)
+            return self._file.read(size)
+
+    def write(self, start: int, data: bytes) -> None:
+        with self._lock:
+            self._file.seek(start)
+            self._file.write(data)
 
 
 class _Spool:
@@ -65,7 +66,6 @@ class _Spool:
         self._new = bytearray()
         self._n_written = 0
         self._file: _File | None = None
-        self._writer = -1
 
     def append(self, line: bytes) -> int:
         """Keep a line; returns where it is."""
@@ -83,14 +83,9 @@ class _Spool:
 
     def _write(self) -> None:
         if self._file is None:
-            with tempfile.TemporaryFile(prefix="clash-") as file:
-                self._file = _File(self.path, file.fileno())
-                self._writer = os.dup(file.fileno())
-            weakref.finalize(self, os.close, self._writer)
-        rest = memoryview(self._new)
-        os.lseek(self._writer, self._n_written, os.SEEK_SET)
-        while rest:
-            rest = rest[os.write(self._writer, rest) :]
+            file = tempfile.TemporaryFile(prefix="clash-")  # noqa: SIM115 - open as long as this
+            self._file = _File(self.path, file)
+        self._file.write(self._n_written, bytes(self._new))
         self._n_written += len(self._new)
         self._new = bytearray()
 
@@ -138,12 +133,11 @@ class Table(Sequence[R]):
         except FileNotFoundError:
             return cls.of_lines(model, ())
         starts, sizes, start = array("q"), array("I"), 0
-        with file:
-            source = _File(path, file.fileno())
-            for line in run_files.lines_of(file, path):
-                starts.append(start)
-                sizes.append(len(line))
-                start += len(line)
+        source = _File(path, file)
+        for line in run_files.lines_of(file, path):
+            starts.append(start)
+            sizes.append(len(line))
+            start += len(line)
         return cls(model, source, starts, sizes)
 
     def __len__(self) -> int:

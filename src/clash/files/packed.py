@@ -1,0 +1,255 @@
+"""Journals whose older lines are compressed: ``calls.jsonl.zst`` before ``calls.jsonl``.
+
+A journal is written as plain lines, so that a killed process loses none. From time to time, and when
+the run is sealed, its lines are moved into frames of a file beside it. Both together are the
+journal: :func:`clash.files.run_files.open_to_read` reads the frames and then the lines, at any
+place. ``zstd -dc calls.jsonl.zst`` shows the frames too.
+
+Before each frame stands a skippable frame of the Zstandard format (RFC 8878, section 3.1.2): packed
+size, size, and the hash of the last line. The first plain line names that hash where it follows; a
+process that was killed between packing lines and removing them leaves some that do not, and these are
+passed over. A frame never unpacks to more than :data:`MAX_RATIO` times its bytes, because a frame
+that would is followed by as many zeros as that takes: a stranger's bomb has to be as large.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import struct
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from clash.errors import RunFolderError
+from clash.files.inputs import MAX_RATIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from typing_extensions import Buffer
+
+SUFFIX = ".zst"
+FRAME = 1 << 20
+"""Bytes of lines in a frame, unless one line is longer: what is unpacked to read a single line."""
+LEVEL = 3
+_MAGIC = 0x184D2A5C
+_HEADER = struct.Struct("<II QQ32s")
+_HEAD = struct.Struct("<QQ32s")
+_SKIPPED = 8
+"""Bytes of a skippable frame before its content: magic number and size."""
+_KEPT = 8
+"""Frames that are kept unpacked."""
+
+
+def packed_path(path: Path) -> Path:
+    """The file of frames beside a journal."""
+    return path.with_name(path.name + SUFFIX)
+
+
+def pack(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Complete lines as frames, each with its header."""
+    import zstandard
+
+    compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
+    for portion in _portions(lines):
+        data = b"".join(portion)
+        frame = compressor.compress(data)
+        padding = bytes(max(0, -(-len(data) // MAX_RATIO) - len(frame) - _HEADER.size))
+        head = hashlib.sha256(portion[-1].removesuffix(b"\n")).digest()
+        size = _HEAD.size + len(padding)
+        yield _HEADER.pack(_MAGIC, size, len(frame), len(data), head) + padding + frame
+
+
+def _portions(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    portion: list[bytes] = []
+    size = 0
+    for line in lines:
+        if portion and size + len(line) > FRAME:
+            yield portion
+            portion, size = [], 0
+        portion.append(line)
+        size += len(line)
+    if portion:
+        yield portion
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where a frame is.
+
+    Attributes:
+        start: its first byte in the file.
+        packed: its bytes.
+        at: where its lines begin in the journal.
+        size: bytes of its lines.
+        head: SHA-256 of its last line, in hexadecimal digits.
+        end: where the next frame begins in the file.
+    """
+
+    start: int
+    packed: int
+    at: int
+    size: int
+    head: str
+    end: int
+
+
+class Frames:
+    """The frames of a file.
+
+    Attributes:
+        all: the complete ones.
+        torn: a frame at the end is incomplete, as a killed process leaves one.
+
+    Args:
+        file: the file.
+        path: its name, for messages.
+        longest: bytes of the longest line.
+
+    Raises:
+        RunFolderError: the file has another format, or a frame is larger than one can be.
+    """
+
+    def __init__(self, file: BinaryIO, path: Path, longest: int) -> None:
+        self._file, self._path = file, path
+        self.all: list[Frame] = []
+        self.torn = False
+        end, start, at = file.seek(0, os.SEEK_END), 0, 0
+        while start < end:
+            file.seek(start)
+            header = file.read(_HEADER.size)
+            if len(header) < _HEADER.size:
+                self.torn = True
+                break
+            magic, content, packed, size, head = _HEADER.unpack(header)
+            if magic != _MAGIC or content < _HEAD.size or not size:
+                raise self._error("is not a frame that clash wrote")
+            if size > longest + FRAME or size > MAX_RATIO * (packed + content + _SKIPPED):
+                raise self._error(
+                    f"unpacks to {size:,} bytes from {packed:,}, as a decompression bomb does"
+                )
+            body = start + _SKIPPED + content
+            if body + packed > end:
+                self.torn = True
+                break
+            self.all.append(Frame(body, packed, at, size, head.hex(), body + packed))
+            start, at = body + packed, at + size
+
+    @property
+    def size(self) -> int:
+        """Bytes of lines in the complete frames."""
+        return self.all[-1].at + self.all[-1].size if self.all else 0
+
+    def unpack(self, number: int) -> bytes:
+        """The lines of a frame.
+
+        Raises:
+            RunFolderError: it is damaged, or not of the size that its header says.
+        """
+        import zstandard
+
+        frame = self.all[number]
+        self._file.seek(frame.start)
+        data = self._file.read(frame.packed)
+        try:
+            # The size in the frame itself decides how much memory is taken.
+            if zstandard.frame_content_size(data) != frame.size:
+                raise self._error("is not of the size that its header says", number)
+            unpacked: bytes = zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
+        except zstandard.ZstdError as error:
+            raise self._error(f"is damaged ({error})", number) from None
+        return unpacked
+
+    def _error(self, message: str, number: int | None = None) -> RunFolderError:
+        number = len(self.all) if number is None else number
+        return RunFolderError(
+            f"{self._path}: frame {number + 1} {message}\n  fix: restore the file from a copy of the run"
+        )
+
+
+class _Content(io.RawIOBase):
+    """A journal of frames and plain lines, read as one file.
+
+    Args:
+        frames: those of the file beside it.
+        packed: that file.
+        plain: the lines that follow; empty where they are in the frames already.
+    """
+
+    def __init__(self, frames: Frames, packed: BinaryIO, plain: BinaryIO) -> None:
+        self._frames, self._packed, self._plain = frames, packed, plain
+        self._starts = [frame.at for frame in frames.all]
+        self._n_packed = frames.size
+        self._plain_at = plain.seek(0, os.SEEK_END)
+        self._at = 0
+        self._unpack: Callable[[int], bytes] = lru_cache(_KEPT)(frames.unpack)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        end = self._n_packed + self._plain_at
+        self._at = max(0, offset + (0, self._at, end)[whence])
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Buffer, /) -> int:
+        target = memoryview(buffer).cast("B")
+        data = self._piece(len(target))
+        target[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def _piece(self, most: int) -> bytes:
+        """At most so many bytes from here on, of one frame or of the plain lines."""
+        if self._at >= self._n_packed:
+            self._plain.seek(self._at - self._n_packed)
+            return self._plain.read(most)
+        number = bisect_right(self._starts, self._at) - 1
+        offset = self._at - self._starts[number]
+        return self._unpack(number)[offset : offset + most]
+
+    def close(self) -> None:
+        if not self.closed:
+            self._packed.close()
+            self._plain.close()
+        super().close()
+
+    def fileno(self) -> int:
+        raise io.UnsupportedOperation("a journal of two files has no descriptor")
+
+
+def content(frames_file: BinaryIO, path: Path, plain: BinaryIO, longest: int) -> io.BufferedReader:
+    """A journal as one file, from the file of its frames and its plain lines.
+
+    Raises:
+        RunFolderError: the frames are damaged; a torn one at the end is not where its lines are
+            still there.
+    """
+    frames = Frames(frames_file, path, longest)
+    is_rest = follows(plain, frames, longest)
+    if frames.torn and not (is_rest and plain.seek(0, os.SEEK_END)):
+        raise RunFolderError(
+            f"{path}: ends inside a frame\n  fix: restore the file from a copy of the run"
+        )
+    if not is_rest:
+        plain.close()
+        plain = cast("BinaryIO", io.BytesIO())
+    return io.BufferedReader(_Content(frames, frames_file, plain), FRAME >> 4)
+
+
+def follows(plain: BinaryIO, frames: Frames, longest: int) -> bool:
+    """Whether the plain lines come after the frames; otherwise the frames hold them already."""
+    plain.seek(0)
+    first = plain.readline(longest + 1)
+    plain.seek(0)
+    return not frames.all or not first or frames.all[-1].head.encode() in first[-100:]
