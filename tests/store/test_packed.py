@@ -192,8 +192,10 @@ def test_every_command_reads_a_run_whose_calls_are_compressed(tmp_path, monkeypa
     assert ids[0] == ids[1]
     verdicts = [(run.path / layout.VERDICTS).read_bytes() for run in runs]
     assert verdicts[0] == verdicts[1]
+    question = "select judge, count(*) n from calls group by judge"
     for command in (
         ["verify", "runs/packed"],
+        ["query", "runs/packed", question],
         ["report", "runs/packed", "-q"],
         ["resume", "runs/packed", "-q"],
         ["verify", "runs/packed"],

@@ -6,8 +6,12 @@ A query reads lines as they stream past, so a run may be larger than memory.
 from __future__ import annotations
 
 import json
+import shutil
+import tempfile
 import types
+import weakref
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 import duckdb
@@ -18,8 +22,7 @@ from clash.files import run_files
 from clash.store import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
 _TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 _MEMORY = "1GB"
@@ -69,6 +72,21 @@ def query(path: Path, sql: str) -> QueryResult:
         InputError: the query is no single SELECT, or is wrong.
         RunFolderError: a file is not a regular file, or its last line is not complete.
     """
+    unpacked = _unpacked_calls(path)
+    places = {name: path / name for name in layout.RECORDS}
+    if unpacked is None:
+        return _query(places, sql)
+    try:
+        result = _query({**places, layout.CALLS: unpacked}, sql)
+    except BaseException:
+        shutil.rmtree(unpacked.parent, ignore_errors=True)
+        raise
+    weakref.finalize(result, shutil.rmtree, unpacked.parent, ignore_errors=True)
+    return result
+
+
+def _query(places: Mapping[str, Path], sql: str) -> QueryResult:
+    """The query over these files, by the names of their records."""
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -80,9 +98,10 @@ def query(path: Path, sql: str) -> QueryResult:
             "threads": _THREADS,
         },
     )
-    files = [path / name for name in layout.RECORDS if _is_readable(path / name)]
+    files = [place for place in places.values() if _is_readable(place)]
     for name, record in layout.RECORDS.items():
-        _add_view(connection, path / name, _columns(record), is_empty=path / name not in files)
+        place = places[name]
+        _add_view(connection, place, _columns(record), is_empty=place not in files)
     # Both the pattern and the file that it finds must be allowed.
     paths = dict.fromkeys(text for file in files for text in (str(file), _literal(file)))
     allowed = ", ".join("'" + text.replace("'", "''") + "'" for text in paths)
@@ -100,6 +119,23 @@ def query(path: Path, sql: str) -> QueryResult:
     description = cursor.description or []
     names, kinds = (tuple(str(column[i]) for column in description) for i in (0, 1))
     return QueryResult(names, kinds, cursor)
+
+
+def _unpacked_calls(path: Path) -> Path | None:
+    """A copy of compressed calls that DuckDB can read; null where they are not compressed."""
+    if not run_files.is_file(path / layout.PACKED_CALLS):
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="clash-"))
+    try:
+        with (
+            run_files.open_to_read(path / layout.CALLS) as packed,
+            (folder / layout.CALLS).open("wb") as copy,
+        ):
+            shutil.copyfileobj(packed, copy)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder / layout.CALLS
 
 
 def _add_view(
