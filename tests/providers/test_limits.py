@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from clash.errors import ProviderError
-from clash.providers.limits import START, Limiter, Limiters
+from clash.providers.limits import START, Limiter, Limiters, _Pace
 
 
 def error(kind="rate_limit", retry_after=None):
@@ -343,3 +343,31 @@ def test_models_at_one_account_share_its_limiter():
     limiters = Limiters(100)
     assert limiters.of("a") is limiters.of("a", ceiling=5)
     assert limiters.of("a") is not limiters.of("b")
+
+
+@pytest.mark.parametrize("allowed", [5, 40, 150])
+def test_an_account_with_a_rate_is_used_and_hardly_ever_asked_too_often(allowed):
+    """The account allows so many calls a second, the client could make 200."""
+    pace, now, level = _Pace(), 0.0, float(allowed)
+    refusals, answers = [], []
+    while now < 300:
+        step = max(pace.wait_s(now), 1 / 200)
+        now, level = now + step, min(allowed, level + step * allowed)
+        if level >= 1:
+            level -= 1
+            answers.append(now)
+            pace.on_success(now)
+        else:
+            refusals.append(now)
+            pace.on_rate_limit(now, cut=True)
+    later = sum(moment > 100 for moment in refusals) / sum(moment > 100 for moment in answers)
+    assert later < 0.01
+    assert sum(moment > 100 for moment in answers) > 0.85 * 200 * allowed
+
+
+def test_no_account_is_paced_for_429s_that_are_scattered():
+    pace = _Pace()
+    for second in range(100):
+        pace.on_success(second)
+        pace.on_rate_limit(second, cut=False)
+    assert pace.per_second is None

@@ -5,11 +5,16 @@ its ceiling. Where more than a tenth of a round is answered 429, the limit is cu
 burst to 70%, and grows by a sixteenth of the ceiling a round from then on. More than a tenth of
 transient failures of any kind pauses growth. Below that, retries are enough: an account that turns
 down one call in twenty is well used.
+
+Most vendors limit calls a minute and not calls in flight. So an account that has had its limit cut
+is also paced: calls begin at nine tenths of the rate at which it answered, and each further 429 takes
+away 7%. In between the pace grows, by 7% in some 300 calls, and faster the longer it holds.
 """
 
 from __future__ import annotations
 
 import time
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +32,15 @@ _GROWTH = 7.0
 _CUT = 0.7
 _STEPS = 16
 _TENTH = 10
+_WINDOW_S = 5.0
+"""Seconds over which answers are counted."""
+_SHORTEST_S = 1.0
+"""Fewer seconds tell nothing about a rate; also the least time between two changes of it for a 429."""
+_SHARE = 0.9
+_BACK = 0.93
+_GAIN = 0.0002
+_PATIENCE = 500
+"""The pace grows twice as fast once it has held for so many calls, three times after twice as many."""
 _TRANSIENT = frozenset({"overloaded", "server", "timeout", "connection", "incomplete_stream"})
 
 
@@ -49,6 +63,56 @@ class _Round:
     def over(self, count: int) -> bool:
         """Whether ``count`` is more than a tenth of the calls in flight."""
         return count * _TENTH > self.used
+
+
+class _Pace:
+    """How many calls a second may begin; null until a limit has been met.
+
+    Attributes:
+        per_second: calls a second.
+    """
+
+    def __init__(self) -> None:
+        self.per_second: float | None = None
+        self._answered = deque[float]()
+        self._first_answer: float | None = None
+        self._next_start = 0.0
+        self._changed = 0.0
+        self._held = 0
+
+    def wait_s(self, now: float) -> float:
+        """Take the next turn; the seconds until it comes."""
+        if self.per_second is None:
+            return 0.0
+        start = max(now, self._next_start)
+        self._next_start = start + 1 / self.per_second
+        return start - now
+
+    def on_success(self, now: float) -> None:
+        """Count an answer, and grow a little."""
+        if self._first_answer is None:
+            self._first_answer = now
+        self._answered.append(now)
+        while self._answered[0] < now - _WINDOW_S:
+            self._answered.popleft()
+        self._held += 1
+        if self.per_second is not None:
+            self.per_second *= 1 + _GAIN * (1 + self._held / _PATIENCE)
+
+    def on_rate_limit(self, now: float, *, cut: bool) -> None:
+        """Slow down, at most once a second; ``cut`` says that a burst was turned down."""
+        if now - self._changed < _SHORTEST_S:
+            return
+        if self.per_second is not None:
+            self._change(now, _BACK * self.per_second)
+        elif cut and self._first_answer is not None:
+            seconds = min(_WINDOW_S, now - self._first_answer)
+            recent = sum(moment > now - _WINDOW_S for moment in self._answered)
+            if seconds >= _SHORTEST_S and recent:
+                self._change(now, _SHARE * recent / seconds)
+
+    def _change(self, now: float, per_second: float) -> None:
+        self.per_second, self._changed, self._held = per_second, now, 0
 
 
 class Limiter:
@@ -84,6 +148,7 @@ class Limiter:
         self._waiting = 0
         self._round = _Round()
         self._held_until = 0.0
+        self._pace = _Pace()
         self._tokens = anyio.CapacityLimiter(self.limit)
         self._total = total
         self._clock = clock
@@ -106,8 +171,10 @@ class Limiter:
         finally:
             self._waiting -= 1
         try:
-            while (wait := self._held_until - self._clock()) > 0:
+            await self._wait_for_hint()
+            if (wait := self._pace.wait_s(self._clock())) > 0:
                 await self._sleep(wait)
+                await self._wait_for_hint()
             if self._total is not None:
                 await self._total.acquire_on_behalf_of(borrower)
         except BaseException:
@@ -116,6 +183,10 @@ class Limiter:
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
         self._round.used = max(self._round.used, self.in_flight)
+
+    async def _wait_for_hint(self) -> None:
+        while (wait := self._held_until - self._clock()) > 0:
+            await self._sleep(wait)
 
     def release(self, borrower: object) -> None:
         """Give the room back."""
@@ -126,6 +197,7 @@ class Limiter:
 
     def on_success(self) -> None:
         """Grow, unless growth is paused or nobody waits for more room."""
+        self._pace.on_success(self._clock())
         grows = not self._round.over(self._round.troubles)
         if self._waiting and self._limit < self.ceiling and grows:
             step = _GROWTH if self._slow_start else max(1.0, self.ceiling / _STEPS) / self._limit
@@ -138,7 +210,10 @@ class Limiter:
         is_rate_limit = error.error_class == "rate_limit" and epoch == self.epoch
         self._round.rate_limits += is_rate_limit
         self._round.troubles += is_rate_limit or error.error_class in _TRANSIENT
-        if self._round.over(self._round.rate_limits):
+        is_cut = self._round.over(self._round.rate_limits)
+        if error.error_class == "rate_limit":
+            self._pace.on_rate_limit(self._clock(), cut=is_cut)
+        if is_cut:
             self._cut(error.retry_after or 0.0)
         else:
             self._end_call()
