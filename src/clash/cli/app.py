@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -62,7 +63,7 @@ from clash.files import run_files
 from clash.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _FIX = "\n  fix: "
 """What stands between the problem and its fix in the text of an error."""
@@ -133,6 +134,12 @@ app.add_typer(study.app, rich_help_panel=_STATISTICS)
 app.add_typer(datasets.app, rich_help_panel="Data")
 
 
+@cache
+def _commands() -> Callable[..., object]:
+    """The tree of commands, made once: it takes longer than many a command."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run a command line; errors of ours become a message and an exit code, not a traceback.
 
@@ -147,7 +154,7 @@ def run(arguments: Sequence[str]) -> int:
 def _run(arguments: Sequence[str]) -> int:
     try:
         # Not standalone: that mode drops the exit code that a command returns.
-        code = app(list(arguments), prog_name="clash", standalone_mode=False)
+        code = _commands()(list(arguments), prog_name="clash", standalone_mode=False)
     except ClashError as error:
         _print_error(str(error), error.exit_code, as_json="--json" in arguments)
         return error.exit_code
