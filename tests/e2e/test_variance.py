@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import signal
 
 import pytest
 
@@ -99,6 +100,22 @@ def test_one_budget_holds_for_all_arms_and_the_same_command_goes_on(study):
     screen = study.here("variance", "runs/run-variance", "--report", "-v")
     assert "of the variance" in screen.out or "Nothing but the prompts" in screen.out
     assert study.here("variance", "run", "--shuffles", "1").code == 2
+
+
+def test_ctrl_c_ends_an_arm_and_the_same_command_goes_on(study):
+    words = ("variance", "run", "--samples", "1", "--yes", "--concurrency", "1")
+    plan, before = study.here(*words, "--dry-run", "--json").json, study.server.count()
+    study.server.latency_s = 0.05
+    process = study.start(*words)
+    study.wait_for(lambda: study.server.count() - before > N + 3, process)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=240)
+    assert process.returncode == 130, err
+    assert re.search(r"\d arms? missing \(interrupted\): the same command goes on", err)
+    study.server.latency_s = 0.0
+    rest = study.here(*words, "--json")
+    assert (rest.code, rest.json["missing"]) == (0, []), rest.err
+    assert study.server.count() - before == plan["calls"]
 
 
 def test_generations_draw_responses_anew_for_all_arms_of_a_level(lab):
