@@ -161,13 +161,13 @@ def _headline_lines(text: str) -> tuple[list[str], int]:
         lines = _even(_wrap(text, size, room), size, room)
         if len(lines) <= most:
             return lines, size
-    return [*lines[:2], _to_end(" ".join(lines[2:]), size, room, bold=True)], size
+    return [*lines[:2], _to_end(" ".join(lines[2:]), size, room)], size
 
 
 def _two_lines(text: str, size: int, room: float) -> list[str]:
     lines = _wrap(text, size, room)
     if len(lines) > 2:
-        return [lines[0], _to_end(" ".join(lines[1:]), size, room, bold=True)]
+        return [lines[0], _to_end(" ".join(lines[1:]), size, room)]
     return _even(lines, size, room)
 
 
@@ -293,11 +293,11 @@ def _from_end(text: str, size: int, room: float, *, bold: bool = False) -> str:
     return f"…{text[start:]}"
 
 
-def _to_end(text: str, size: int, room: float, *, bold: bool = False) -> str:
-    """The text without its end, as far as there is room."""
-    if _width(text, size, bold=bold) <= room:
+def _to_end(text: str, size: int, room: float) -> str:
+    """The bold text without its end, as far as there is room."""
+    if _width(text, size, bold=True) <= room:
         return text
     stop = len(text) - 1
-    while stop and _width(f"{text[:stop]}…", size, bold=bold) > room:
+    while stop and _width(f"{text[:stop]}…", size, bold=True) > room:
         stop -= 1
     return f"{text[:stop].rstrip()}…"

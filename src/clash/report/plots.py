@@ -90,7 +90,6 @@ def heat_map(
     *,
     title: str,
     unit: str,
-    limit: float | None = None,
     frames: Sequence[tuple[int, int]] = (),
 ) -> Figure:
     """A square matrix around zero: blue below, red above, grey where there is no value.
@@ -100,7 +99,6 @@ def heat_map(
         names: n names, for both axes.
         title: over the figure.
         unit: what the numbers are, beside the colour bar.
-        limit: the value of the strongest colour. Default: the largest there is.
         frames: first row and the one after the last of blocks on the diagonal to be framed.
     """
     require("matplotlib")
@@ -109,8 +107,7 @@ def heat_map(
     from matplotlib.figure import Figure
 
     n = len(names)
-    largest = float(np.nanmax(np.abs(matrix), initial=0.0))
-    scale = limit or largest or 1.0
+    scale = float(np.nanmax(np.abs(matrix), initial=0.0)) or 1.0
     side = 2.6 + 0.34 * n
     with rc_context(STYLE):
         figure = Figure(figsize=(side + 0.9, side), layout="constrained")

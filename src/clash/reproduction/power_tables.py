@@ -74,8 +74,8 @@ def published_tables() -> PublishedTables:
     return PublishedTables(cells, tuple(_claims()))
 
 
-def _exact(m: float, icc: float, effect: float = EFFECT, level: ErrorRates | None = None) -> float:
-    return required_two_proportions(effect, 0.5, Clustering(m, icc), level or ErrorRates()).exact
+def _exact(m: float, icc: float, effect: float = EFFECT) -> float:
+    return required_two_proportions(effect, 0.5, Clustering(m, icc), ErrorRates()).exact
 
 
 def _cell(table: str, icc: float, figure: int) -> PublishedCell:

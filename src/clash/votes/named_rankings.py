@@ -446,7 +446,7 @@ def _score_rankings(table: VoteTable) -> _TableRankings:
     index = {name: k for k, name in enumerate(_names_in(table, "model"))}
     model = _indices(table, "model", index)
     hint = "a score has its `model`, and the `group` of the responses it is compared with"
-    for name, empty in (("model", model < 0), ("group", _blank(table, "group"))):
+    for name, empty in (("model", model < 0), ("group", _without_group(table))):
         if empty.any():
             table.fail("is missing", int(np.flatnonzero(empty)[0]), name, hint)
     votes = table.values["vote"][table.codes["vote"]]
@@ -494,15 +494,16 @@ def _indices(table: VoteTable, column: str, index: Mapping[str, int]) -> Codes:
     return np.array(code, dtype=np.intp)[table.codes[column]]
 
 
-def _blank(table: VoteTable, column: str) -> NDArray[np.bool_]:
-    nameless = np.array([name is None for name in table.names[column]])
-    return np.asarray(nameless[table.codes[column]])
+def _without_group(table: VoteTable) -> NDArray[np.bool_]:
+    """Whether each line names no group."""
+    nameless = np.array([name is None for name in table.names["group"]])
+    return np.asarray(nameless[table.codes["group"]])
 
 
 def _clusters(table: VoteTable) -> Codes:
     """The group of each line where it names one, else its item."""
     group, item = table.codes["group"].astype(np.intp), table.codes["item"].astype(np.intp)
-    return np.where(_blank(table, "group"), item + len(table.names["group"]), group)
+    return np.where(_without_group(table), item + len(table.names["group"]), group)
 
 
 def _shares(items: Codes, judges: Codes) -> Floats:

@@ -43,7 +43,7 @@ def _voting(findings: Findings) -> int:
 
 def _against_people(findings: Findings, apart: Differences) -> str:
     if not apart.disagree:
-        return f"Nowhere that people looked: they agree on {_all_of(apart.n_labelled, 'labelled prompt')}."
+        return f"Nowhere that people looked: they agree on {_all_labelled(apart.n_labelled)}."
     start = f"People disagree with the panel on {apart.disagree} of"
     start += f" {plural(apart.n_labelled, 'labelled prompt')}."
     n_unanimous = sum(g.disagree for g in apart.groups if g.kind == "unanimous")
@@ -58,8 +58,8 @@ def _against_people(findings: Findings, apart: Differences) -> str:
     return f"{start} On {n_unanimous} of these the judges were unanimous."
 
 
-def _all_of(n: int, noun: str) -> str:
-    return f"all {plural(n, noun)}" if n > 1 else f"the one {noun}"
+def _all_labelled(n: int) -> str:
+    return f"all {plural(n, 'labelled prompt')}" if n > 1 else "the one labelled prompt"
 
 
 def _among_judges(findings: Findings, apart: Differences) -> str:

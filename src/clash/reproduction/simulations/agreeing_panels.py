@@ -69,23 +69,34 @@ def _rows(name: str, replications: int, rng: np.random.Generator) -> list[PaperC
             "theorem 2, pi (1 - p)",
             paper_se=figure_se,
         ),
-        PaperComparison(
-            f"{name}: risk of |M| >= t, {MANY} judges",
-            many.risk(panel.threshold_rule(MANY)),
-            0.0,
-            "theorem 2",
-            resolution=NEGLIGIBLE,
-        ),
-        PaperComparison(
-            f"{name}: risk of Bayes' rule, {MANY} judges",
-            many.risk(many.bayes()),
-            0.0,
-            "theorem 2",
-            resolution=NEGLIGIBLE,
-        ),
+        *_vanishing_risks(name, panel, many, "|M| >= t", "theorem 2"),
         _glauber(name, replications, rng),
         *fitted_rows(name, panel.counts(FITTED_SIZE), replications, rng),
     ]
+
+
+def _vanishing_risks(
+    name: str, panel: CurieWeiss, many: CountLaw, threshold: str, source: str
+) -> list[PaperComparison]:
+    """The risks of the threshold rule and of Bayes' rule, which go to zero with many judges."""
+    rules = {threshold: panel.threshold_rule(MANY), "Bayes' rule": many.bayes()}
+    return [
+        PaperComparison(
+            f"{name}: risk of {rule}, {MANY} judges",
+            many.risk(decision),
+            0.0,
+            source,
+            resolution=NEGLIGIBLE,
+        )
+        for rule, decision in rules.items()
+    ]
+
+
+def _threshold_curve(panel: CurieWeiss, name: str) -> RiskCurve:
+    laws = [panel.counts(K) for K in JUDGES]
+    return RiskCurve(
+        name, JUDGES, tuple(law.risk(panel.threshold_rule(law.n_judges)) for law in laws)
+    )
 
 
 def _glauber(name: str, replications: int, rng: np.random.Generator) -> PaperComparison:
@@ -115,11 +126,7 @@ def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
         panels.append(
             (
                 exact_curve("Bayes", laws, CountLaw.bayes),
-                RiskCurve(
-                    "|M| >= t",
-                    JUDGES,
-                    tuple(law.risk(panel.threshold_rule(law.n_judges)) for law in laws),
-                ),
+                _threshold_curve(panel, "|M| >= t"),
                 exact_curve("independence", laws, CountLaw.if_independent),
                 sampled_curve(
                     f"independence, {replications} x {N_ITEMS} items",
@@ -220,20 +227,7 @@ def _zero_rows(name: str, replications: int, rng: np.random.Generator) -> list[P
             "theorem 1, part 1",
             resolution=1e-9,
         ),
-        PaperComparison(
-            f"{name}: risk of M^2 >= t, {MANY} judges",
-            many.risk(panel.threshold_rule(MANY)),
-            0.0,
-            "theorem 1, part 2",
-            resolution=NEGLIGIBLE,
-        ),
-        PaperComparison(
-            f"{name}: risk of Bayes' rule, {MANY} judges",
-            many.risk(many.bayes()),
-            0.0,
-            "theorem 1, part 2",
-            resolution=NEGLIGIBLE,
-        ),
+        *_vanishing_risks(name, panel, many, "M^2 >= t", "theorem 1, part 2"),
         PaperComparison(
             f"{name}: excess risk of independence, {MANY} judges",
             excess_risk(many),
@@ -249,11 +243,10 @@ def _zero_plot() -> CurvePlot:
     panels = []
     for panel in ZERO_FIELD.values():
         laws = [panel.counts(K) for K in JUDGES]
-        threshold = tuple(law.risk(panel.threshold_rule(law.n_judges)) for law in laws)
         panels.append(
             (
                 exact_curve("Bayes", laws, CountLaw.bayes),
-                RiskCurve("M^2 >= t", JUDGES, threshold),
+                _threshold_curve(panel, "M^2 >= t"),
                 exact_curve("independence", laws, CountLaw.if_independent),
             )
         )
