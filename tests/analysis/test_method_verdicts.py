@@ -56,7 +56,7 @@ def decided(table, method, *, controls=(), exchanged=(), min_confidence=0.0, **m
         said, shown = records(name, row, at)
         judgments += said
         pages += shown
-    found = unblind_rankings(judgments, BlindingIndex.of(pages), by.presentations)
+    found = dict(unblind_rankings(judgments, BlindingIndex.of(pages), by.presentations))
     for at in exchanged:
         item = found[ids[at]]
         ranks = {judge: table[:, ::-1].copy() for judge, table in item.ranks.items()}

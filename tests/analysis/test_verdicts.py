@@ -316,7 +316,7 @@ def test_scores_that_break_a_tie_are_weighed_as_the_rubric_weighs_them():
             Criterion(name=name, weight=weight)
             for name, weight in zip(("Truth", "Wit"), weights, strict=True)
         ]
-        criteria = [Criteria(item_id="q", source="fixed", criteria=rubric)]
+        criteria = {"q": Criteria(item_id="q", source="fixed", criteria=rubric)}
         said = unblind_rankings(judgments, BlindingIndex.of(pages), 1, criteria)["q"]
         assert verdict("q", said, by).winner == winner
 

@@ -8,6 +8,7 @@ from clash.records import Blinding, Criteria, Criterion, Item, Judgment, Label
 from clash.store.folder import RunFolder, RunWriter
 from clash.store.manifest import Manifest
 from clash.votes import read_votes, run_votes, write_votes
+from clash.store.stored import ByItem
 from clash.votes.from_run import BlindingIndex, score_rows, unblind_rankings, vote_rows
 
 NAN = np.nan
@@ -222,7 +223,9 @@ def test_votes_and_verdicts_take_the_same_mean_where_no_scored_criterion_is_in_t
         judgment("q1", "j1", TIE, scores={"A0": {"kind": 4, "short": 2}, "A1": {}}),
     )
     rankings = unblind_rankings(
-        folder.judgments(), BlindingIndex.of(folder.blinding()), 1, folder.criteria()
+        folder.judgments(),
+        BlindingIndex.of(folder.blinding()),
+        criteria=ByItem(folder.records(Criteria)),
     )
     assert np.array_equal(rankings["q1"].scores["j1"], [NAN, 3.0], equal_nan=True)  # of a, of b
     rows = {row.item: row.vote for row in score_rows(folder)}

@@ -269,11 +269,11 @@ class _Table:
     def rate(self, name: str) -> CorrectedRate | None:
         """The share that people give to a candidate alone; null where no item of it has a label."""
         rows = np.flatnonzero(self._is_asked(name))
-        wins = np.array([float(self.run.verdicts[i].winner == name) for i in rows])
+        wins = np.array([float(self.run.verdicts[i].winner == name) for i in rows.tolist()])
         people = np.array(
             [
                 float(self.run.truth[item_id] == name) if item_id in self.run.truth else np.nan
-                for item_id in (self.run.items[i].item_id for i in rows)
+                for item_id in (self.run.items[i].item_id for i in rows.tolist())
             ]
         )
         share = self._share(people, wins, rows)

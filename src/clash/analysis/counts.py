@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -13,15 +14,13 @@ if TYPE_CHECKING:
 def count_records(run: RunData) -> dict[str, int]:
     """How many of each there are in the whole run, control items included."""
     parts = [run] if run.controls is None else [run, run.controls]
-    items = [item for part in parts for item in part.items]
-    judgments = [judgment for part in parts for judgment in part.judgments]
-    voting = [judgment for judgment in judgments if judgment.role == "voting"]
+    judgments = Counter((j.role == "voting", j.is_usable) for part in parts for j in part.judgments)
     return {
-        "items": len(items),
+        "items": sum(len(part.items) for part in parts),
         "responses": sum(r.text is not None for part in parts for r in part.responses),
-        "judgments": len(judgments),
+        "judgments": judgments.total(),
         "voting_expected": sum(part.n_voting_pages for part in parts),
-        "voting_usable": sum(j.is_usable for j in voting),
+        "voting_usable": judgments[True, True],
         "verdicts": sum(v.is_decided for part in parts for v in part.verdicts),
         "calls": sum(use.calls for use in run.usage.values()),
         "attempts": sum(use.attempts for use in run.usage.values()),

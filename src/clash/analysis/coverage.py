@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 from clash.records import CONTRADICTION, MISSING_REASON
 from clash.stats.intervals import Interval, wilson_clustered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from clash.analysis.rundata import RunData
     from clash.records import Judgment, Verdict
@@ -82,28 +82,56 @@ class Unanimity:
 
 def coverage(run: RunData) -> Coverage:
     """Count everything."""
-    voting = [j for j in run.judgments if j.role == "voting"]
-    failures = Counter(cause(j) for j in voting if not j.is_usable)
     n_expected = run.n_voting_pages
     missing = Counter(r.candidate for r in run.responses if r.text is None)
+    tally = _JudgmentTally()
+    for judgment in run.judgments:
+        tally.add(judgment)
+    outcomes = Counter((v.is_decided, is_tied(v)) for v in run.verdicts)
     return Coverage(
         items=len(run.verdicts),
-        n_decided=sum(v.is_decided and not is_tied(v) for v in run.verdicts),
-        n_tied=sum(map(is_tied, run.verdicts)),
+        n_decided=outcomes[True, False],
+        n_tied=outcomes[True, True] + outcomes[False, True],
         abstained=dict(Counter(_why(v.abstained) for v in run.verdicts if v.abstained)),
         n_expected=n_expected,
-        n_clean=sum(j.parse == "clean" for j in voting),
-        n_repaired=sum(j.parse == "repaired" for j in voting),
-        failures=dict(failures),
-        not_run=n_expected - len(voting),
+        n_clean=tally.parses["clean"],
+        n_repaired=tally.parses["repaired"],
+        failures=dict(tally.failures),
+        not_run=n_expected - tally.parses.total(),
         responses_failed=dict(missing),
         criteria=dict(Counter(record.source for record in run.criteria.values())),
         n_scrubbed=_count_scrubs(run),
-        n_flagged=_count_flags(run.judgments),
-        n_contradicted=sum(CONTRADICTION in j.flags for j in voting),
-        n_unreasoned=sum(MISSING_REASON in j.flags for j in voting),
+        n_flagged=len(tally.flags),
+        n_contradicted=tally.n_contradicted,
+        n_unreasoned=tally.n_unreasoned,
         n_excluded=run.n_excluded,
     )
+
+
+@dataclass
+class _JudgmentTally:
+    """What is counted of the judgments; of the voting judges', but for ``flags``.
+
+    Attributes:
+        flags: of responses, by item; what a judgment is flagged for itself is counted beside them.
+    """
+
+    parses: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    flags: set[tuple[str, str]] = field(default_factory=set)
+    n_contradicted: int = 0
+    n_unreasoned: int = 0
+
+    def add(self, judgment: Judgment) -> None:
+        for flag in judgment.flags:
+            if flag not in (CONTRADICTION, MISSING_REASON):
+                self.flags.add((judgment.item_id, flag))
+        if judgment.role == "voting":
+            self.parses[judgment.parse] += 1
+            if not judgment.is_usable:
+                self.failures[cause(judgment)] += 1
+            self.n_contradicted += CONTRADICTION in judgment.flags
+            self.n_unreasoned += MISSING_REASON in judgment.flags
 
 
 def is_tied(verdict: Verdict) -> bool:
@@ -118,22 +146,14 @@ def cause(judgment: Judgment) -> str:
     return head if head.replace("_", "").isalpha() and len(head) < 24 else "unreadable"
 
 
-def _count_flags(judgments: Iterable[Judgment]) -> int:
-    """Flags of responses: what a judgment is flagged for itself is counted beside them."""
-    judgment_flags = (CONTRADICTION, MISSING_REASON)
-    return len(
-        {(j.item_id, flag) for j in judgments for flag in j.flags if flag not in judgment_flags}
-    )
-
-
 def _why(abstained: str) -> str:
     return abstained.partition(":")[0]
 
 
 def _count_scrubs(run: RunData) -> int:
     """Responses that said who wrote them."""
-    presentations = [*run.blinds.records]
-    return len({(b.item_id, scrub.candidate) for b in presentations for scrub in b.scrubbed})
+    pages = run.blinds.records
+    return len({(b.item_id, scrub.candidate) for b in pages for scrub in b.scrubbed})
 
 
 def unanimity(run: RunData) -> Unanimity:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.records import Judgment
-    from clash.votes.from_run import ItemRankings
+    from clash.votes.from_run import ItemRankings, Panelist
 
 
 @dataclass(frozen=True)
@@ -93,49 +95,85 @@ class JudgePair:
 
 def judge_reports(run: RunData) -> list[JudgeReport]:
     """Every judge, in the order of the panel."""
-    return [_report(run, p.id) for p in run.rules.panelists]
+    tallies = {p.id: _JudgeTally() for p in run.rules.panelists}
+    for judgment in run.judgments:
+        if judgment.judge in tallies:
+            tallies[judgment.judge].add(run, judgment)
+    return [_report(run, p, tallies[p.id]) for p in run.rules.panelists]
 
 
-def _report(run: RunData, judge: str) -> JudgeReport:
-    panelist = run.panelist(judge)
-    judgments = [j for j in run.judgments if j.judge == judge]
-    usable = [j for j in judgments if j.is_usable]
-    failures: dict[str, int] = {}
-    for judgment in judgments:
+class _PageValues:
+    """A value of each page, in the order of the judgments; of a page judged twice, the last."""
+
+    def __init__(self) -> None:
+        self._keys, self._values = array("q"), array("d")
+
+    def add(self, item: int, presentation: int, value: float) -> None:
+        self._keys.append(presentation << 40 | item)
+        self._values.append(value)
+
+    def rate(self, run: RunData) -> Interval | None:
+        """A proportion over pages, clustered by prompt."""
+        if not self._values:
+            return None
+        keys, values = np.asarray(self._keys), np.asarray(self._values)
+        if len(np.unique(keys)) < len(keys):
+            last = dict(zip(keys.tolist(), values.tolist(), strict=True))
+            keys, values = np.array([*last]), np.array([*last.values()])
+        return wilson_clustered(values, run.cluster_codes[keys & ((1 << 40) - 1)])
+
+
+@dataclass
+class _JudgeTally:
+    """What is counted of a judge's judgments."""
+
+    failures: Counter[str] = field(default_factory=Counter)
+    items: set[str] = field(default_factory=set)
+    ties: _PageValues = field(default_factory=_PageValues)
+    first_shown: _PageValues = field(default_factory=_PageValues)
+    sizes: array[int] = field(default_factory=lambda: array("i"))
+    firsts: dict[str, list[list[str]]] = field(default_factory=dict)
+
+    def add(self, run: RunData, judgment: Judgment) -> None:
         if not judgment.is_usable:
-            failures[cause(judgment)] = failures.get(cause(judgment), 0) + 1
-    sole = [j for j in usable if j.ranking and len(j.ranking[0]) == 1]
-    sizes = [len(run.blinds.labels(j)) for j in sole]
+            self.failures[cause(judgment)] += 1
+            return
+        self.items.add(judgment.item_id)
+        page = run.rows[judgment.item_id], judgment.presentation
+        labels = run.blinds.labels(judgment)
+        if judgment.ranking:
+            self.ties.add(*page, float(len(judgment.ranking[0]) > 1))
+            if len(judgment.ranking[0]) == 1:
+                self.first_shown.add(*page, float(judgment.ranking[0] == ["A0"]))
+                self.sizes.append(len(labels))
+        if judgment.ranking is not None and run.rules.presentations > 1:
+            top = sorted(labels[label] for label in (judgment.ranking or [[]])[0])
+            self.firsts.setdefault(judgment.item_id, []).append(top)
+
+
+def _report(run: RunData, panelist: Panelist, tally: _JudgeTally) -> JudgeReport:
+    sizes = tally.sizes
     return JudgeReport(
-        judge=judge,
+        judge=panelist.id,
         role=panelist.role,
         weight=panelist.weight,
         model=panelist.model,
-        n_judged=len({j.item_id for j in usable}),
-        failures=failures,
-        ties=_rate(run, {_key(j): float(len(j.ranking[0]) > 1) for j in usable if j.ranking}),
-        agreement=_rate(
-            run,
-            _agreement(run, judge),
-        ),
-        first_shown=_rate(run, {_key(j): float((j.ranking or [[]])[0] == ["A0"]) for j in sole}),
+        n_judged=len(tally.items),
+        failures=dict(tally.failures),
+        ties=tally.ties.rate(run),
+        agreement=_rate(run, _agreement(run, panelist.id)),
+        first_shown=tally.first_shown.rate(run),
         first_expected=sum(1 / size for size in sizes) / len(sizes) if sizes else None,
-        flips=_flips(run, usable),
+        flips=_flips(run, tally.firsts),
         stands_in_for=panelist.stands_in_for,
     )
 
 
-def _key(judgment: Judgment) -> tuple[str, int]:
-    return judgment.item_id, judgment.presentation
-
-
-def _rate(
-    run: RunData, values: Mapping[str, float] | Mapping[tuple[str, int], float]
-) -> Interval | None:
-    """A proportion over items (or items and presentations), clustered by prompt."""
+def _rate(run: RunData, values: Mapping[str, float]) -> Interval | None:
+    """A proportion over items, clustered by prompt."""
     if not values:
         return None
-    clusters = [run.clusters[key if isinstance(key, str) else key[0]] for key in values]
+    clusters = [run.clusters[item_id] for item_id in values]
     return wilson_clustered(list(values.values()), clusters)
 
 
@@ -152,15 +190,10 @@ def _agreement(run: RunData, judge: str) -> dict[str, float]:
     }
 
 
-def _flips(run: RunData, usable: list[Judgment]) -> Interval | None:
+def _flips(run: RunData, firsts: Mapping[str, list[list[str]]]) -> Interval | None:
     """How often the winner changes when the order is reversed."""
     if run.rules.presentations < 2:
         return None
-    firsts: dict[str, list[list[str]]] = {}
-    for judgment in (j for j in usable if j.ranking is not None):
-        labels = run.blinds.labels(judgment)
-        top = sorted(labels[label] for label in (judgment.ranking or [[]])[0])
-        firsts.setdefault(judgment.item_id, []).append(top)
     flips = {item: float(tops[0] != tops[1]) for item, tops in firsts.items() if len(tops) == 2}
     return _rate(run, flips)
 
@@ -216,18 +249,12 @@ def pairs(run: RunData) -> list[JudgePair]:
         agreement_by_item = {
             n: _same_top(ballot, a, b)
             for n, ballot in run.ballots.items()
-            if {a, b} <= set(ballot.ranks) and _same_field(ballot, a, b)
+            if a in ballot.ranks and b in ballot.ranks and ballot.fields[a] == ballot.fields[b]
         }
         rate = _rate(run, agreement_by_item)
         if rate is not None:
             agreements.append(JudgePair(a, b, rate))
     return agreements
-
-
-def _same_field(ballots: ItemRankings, a: str, b: str) -> bool:
-    """Whether two judges ranked the same candidates."""
-    first_absent, second_absent = (np.isnan(ballots.ranks[judge]).any(axis=0) for judge in (a, b))
-    return bool(np.all(first_absent == second_absent))
 
 
 def _same_top(ballots: ItemRankings, a: str, b: str) -> float:
@@ -237,10 +264,12 @@ def _same_top(ballots: ItemRankings, a: str, b: str) -> float:
 def position(run: RunData) -> tuple[Interval | None, float | None]:
     """How often the panel's sole first places are the response shown first, and the expectation."""
     voting = {p.id for p in run.rules.voting}
-    sole = [j for j in run.judgments if j.judge in voting and j.ranking and len(j.ranking[0]) == 1]
-    if not sole:
+    values, clusters, shares = array("d"), array("q"), array("d")
+    for j in run.judgments:
+        if j.judge in voting and j.ranking and len(j.ranking[0]) == 1:
+            values.append(float(j.ranking[0] == ["A0"]))
+            clusters.append(run.clusters[j.item_id])
+            shares.append(1 / len(run.blinds.labels(j)))
+    if not values:
         return None, None
-    values = np.array([float((j.ranking or [[]])[0] == ["A0"]) for j in sole])
-    clusters = np.array([run.clusters[j.item_id] for j in sole])
-    expected_rate = float(np.mean([1 / len(run.blinds.labels(j)) for j in sole]))
-    return wilson_clustered(values, clusters), expected_rate
+    return wilson_clustered(values, clusters), float(np.mean(shares))

@@ -7,33 +7,34 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.analysis.verdicts import BORDA, VerdictRules, verdict
-from clash.votes.from_run import BlindingIndex, unblind_rankings
+from clash.records import Blinding, Criteria, Item, Judgment, Response, Verdict
+from clash.store.stored import ByItem, with_item
+from clash.votes.by_item import SharedVerdicts
+from clash.votes.from_run import Ballots, BlindingIndex, unblind_rankings
 from clash.votes.text_votes import TextVotes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from clash.analysis.method_verdicts import MethodUse
-    from clash.records import Item, Judgment, Response, Verdict
     from clash.store.folder import RunFolder
     from clash.votes.from_run import ItemRankings
 
 
-def verdicts(folder: RunFolder) -> list[Verdict]:
+def verdicts(folder: RunFolder) -> Sequence[Verdict]:
     """A verdict, or the reason for none, for every item of a run, in the order of its items."""
     rules = VerdictRules.of(folder)
-    judgments = folder.judgments()
-    blinds = BlindingIndex.of(folder.blinding())
+    judgments = folder.records(Judgment)
+    blinds = BlindingIndex.of(folder.records(Blinding))
+    items, responses = folder.records(Item), folder.records(Response)
     if rules.judging is not None:
-        items, responses = folder.items(), folder.responses()
         votes = TextVotes.of(
             items, responses, judgments, blinds, rules.seats, rules.presentations, rules.judging
         )
-        return list(decide_single_texts(votes, rules, responses, judgments).verdicts)
-    rankings = unblind_rankings(judgments, blinds, rules.presentations, folder.criteria())
-    return list(
-        decide_verdicts(rules, folder.items(), folder.responses(), judgments, rankings).verdicts
-    )
+        return decide_single_texts(votes, rules, responses, judgments).verdicts
+    criteria = ByItem(folder.records(Criteria))
+    rankings = unblind_rankings(judgments, blinds, rules.presentations, criteria)
+    return decide_verdicts(rules, items, responses, judgments, rankings).verdicts
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class DecidedItems:
         use: how the method decided; null where that is the Borda count.
     """
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: Sequence[Verdict]
     use: MethodUse | None = None
 
 
@@ -57,26 +58,46 @@ def decide_verdicts(
     rankings: Mapping[str, ItemRankings],
 ) -> DecidedItems:
     """:func:`verdicts` of what was read from a run."""
-    reasons = _reasons(rules, items, responses, judgments)
-    results = [
-        verdict(item.item_id, rankings.get(item.item_id), rules, reasons.get(item.item_id))
-        for item in items
-    ]
+    results: Iterable[Verdict] = _by_borda(rules, items, responses, judgments, rankings)
     use, least = None, 0.0
     if rules.calibrator is not None:
         from clash.analysis.calibration.calibrated_verdicts import calibrate_verdicts
         from clash.analysis.calibration.calibrator import RiskLimit
 
         limit = None if rules.max_risk is None else RiskLimit(rules.max_risk, rules.risk_confidence)
-        results = calibrate_verdicts(results, rankings, rules.calibrator, limit)
+        results = calibrate_verdicts(list(results), rankings, rules.calibrator, limit)
     elif rules.method != BORDA:
         from clash.analysis.method_verdicts import NEAR_EVEN, decide_by_method
 
-        results, use = decide_by_method(results, items, rankings, rules)
+        results, use = decide_by_method(list(results), items, rankings, rules)
         least = NEAR_EVEN if use.fallback is None else 0.0
     least = least if rules.min_confidence is None else rules.min_confidence
-    results = [_unless_close(result, least) for result in results]
-    return DecidedItems(tuple(results), use)
+    return DecidedItems(SharedVerdicts(_unless_close(result, least) for result in results), use)
+
+
+def _by_borda(
+    rules: VerdictRules,
+    items: Sequence[Item],
+    responses: Iterable[Response],
+    judgments: Iterable[Judgment],
+    rankings: Mapping[str, ItemRankings],
+) -> Iterator[Verdict]:
+    """The verdict on each item by Borda count; items that are ranked alike are counted once."""
+    unranked = [item.item_id for item in items if item.item_id not in rankings]
+    reasons = _reasons(rules, unranked, responses, judgments) if unranked else {}
+    verdicts: dict[int, Verdict] = {}
+    for item in items:
+        name = item.item_id
+        ballots = rankings.get(name)
+        code = rankings.pattern(name) if ballots and isinstance(rankings, Ballots) else None
+        if code is not None and code in verdicts:
+            yield with_item(verdicts[code], name)
+            continue
+        result = verdict(name, ballots, rules, reasons.get(name))
+        # A tie that scores may break is each item's own.
+        if code is not None and ballots is not None and not ballots.has_scores_read:
+            verdicts[code] = result
+        yield result
 
 
 def decide_single_texts(
@@ -123,25 +144,26 @@ def _unless_close(result: Verdict, least: float) -> Verdict:
 
 def _reasons(
     rules: VerdictRules,
-    items: Iterable[Item],
+    names: Collection[str],
     responses: Iterable[Response],
     judgments: Iterable[Judgment],
 ) -> dict[str, str]:
-    """Why an item that nobody judged has no judgment."""
-    failures: dict[str, list[str]] = defaultdict(list)
+    """Why items that nobody judged have no judgment, by id."""
+    failures: dict[str, list[str]] = {name: [] for name in names}
     for judgment in judgments:
-        if judgment.error:
+        if judgment.error and judgment.item_id in failures:
             failures[judgment.item_id].append(f"{judgment.judge}: {judgment.error}")
     texts: dict[str, set[str]] = defaultdict(set)
     errors: dict[str, list[str]] = defaultdict(list)
     for response in responses:
+        if response.item_id not in failures:
+            continue
         if response.text is not None:
             texts[response.item_id].add(response.candidate)
         if response.error:
             errors[response.item_id].append(f"{response.candidate}: {response.error}")
     reasons: dict[str, str] = {}
-    for item in items:
-        name = item.item_id
+    for name in names:
         if failures[name]:
             reasons[name] = "every judge failed: " + "; ".join(failures[name])[:300]
         elif len(texts[name]) < 2:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -17,8 +19,12 @@ from clash.analysis.spending import Tally
 from clash.analysis.verdicts import VerdictRules
 from clash.errors import RunFolderError, StatisticsError
 from clash.labels import truths
+from clash.records import Blinding, Criteria, Item, Judgment, Response
 from clash.store import layout
+from clash.store.stored import ByItem, of_items
+from clash.votes.by_item import ComputedByItem, RecordsByItem, SharedByItem, SharedVerdicts
 from clash.votes.from_run import (
+    Ballots,
     BlindingIndex,
     ItemRankings,
     Panelist,
@@ -29,25 +35,19 @@ from clash.votes.text_labels import people_votes, text_truth
 from clash.votes.text_votes import TextVotes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from clash.analysis.method_verdicts import MethodUse
     from clash.labels import Truth
-    from clash.records import (
-        AnsweredTurn,
-        Blinding,
-        CallSummary,
-        Criteria,
-        Item,
-        Judgment,
-        Label,
-        Response,
-        Verdict,
-    )
+    from clash.records import AnsweredTurn, CallSummary, Label, Verdict
     from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
     from clash.votes.text_labels import TextKey
+
+V = TypeVar("V")
 
 
 @dataclass
@@ -92,7 +92,10 @@ class Usage:
 
 @dataclass(frozen=True)
 class RunData:
-    """A run in memory, but for its calls, which are only counted.
+    """A run: its records, which stay on disk, and what follows from them.
+
+    Records are read again each time that they are gone through, so go through them once and keep
+    what counts, not the records. Calls are only counted.
 
     Attributes:
         usage: by purpose and by judge, candidate or ``criteria``.
@@ -107,13 +110,13 @@ class RunData:
 
     manifest: Manifest
     rules: VerdictRules
-    items: tuple[Item, ...]
-    responses: tuple[Response, ...]
+    items: Sequence[Item]
+    responses: Sequence[Response]
     criteria: Mapping[str, Criteria]
-    judgments: tuple[Judgment, ...]
+    judgments: Sequence[Judgment]
     blinds: BlindingIndex
     ballots: Mapping[str, ItemRankings]
-    verdicts: tuple[Verdict, ...]
+    verdicts: Sequence[Verdict]
     labels: tuple[Label, ...]
     usage: Mapping[tuple[str, str], Usage]
     n_lost: int = 0
@@ -134,12 +137,12 @@ class RunData:
     @classmethod
     def _read_whole(cls, folder: RunFolder) -> RunData:
         rules = VerdictRules.of(folder)
-        items, responses = tuple(folder.items()), tuple(folder.responses())
-        judgments = tuple(folder.judgments())
-        blinds = BlindingIndex.of(folder.blinding())
-        criteria = {record.item_id: record for record in folder.criteria()}
+        items, responses = folder.records(Item), folder.records(Response)
+        judgments = folder.records(Judgment)
+        blinds = BlindingIndex.of(folder.records(Blinding))
+        criteria = ByItem(folder.records(Criteria))
         _check_references(folder, items, responses, judgments, blinds)
-        rankings = unblind_rankings(judgments, blinds, rules.presentations, criteria.values())
+        rankings = unblind_rankings(judgments, blinds, rules.presentations, criteria)
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
         tally = Tally()
         names: set[tuple[str, str | None]] = set()
@@ -184,23 +187,32 @@ class RunData:
         """The part of the run that is about some items; calls are counted whole."""
         return replace(
             self,
-            items=tuple(item for item in self.items if item.item_id in ids),
-            responses=tuple(r for r in self.responses if r.item_id in ids),
-            criteria={name: record for name, record in self.criteria.items() if name in ids},
-            judgments=tuple(j for j in self.judgments if j.item_id in ids),
-            ballots={name: ballots for name, ballots in self.ballots.items() if name in ids},
-            verdicts=tuple(v for v in self.verdicts if v.item_id in ids),
+            items=of_items(self.items, ids),
+            responses=of_items(self.responses, ids),
+            criteria=_only(self.criteria, ids),
+            judgments=of_items(self.judgments, ids),
+            ballots=_only(self.ballots, ids),
+            verdicts=SharedVerdicts(v for v in self.verdicts if v.item_id in ids),
             labels=tuple(label for label in self.labels if label.item_id in ids),
         )
 
     @cached_property
-    def turns(self) -> dict[str, dict[str, list[AnsweredTurn]]]:
+    def rows(self) -> dict[str, int]:
+        """The place of each item, by id."""
+        return {item.item_id: row for row, item in enumerate(self.items)}
+
+    @cached_property
+    def responses_of(self) -> RecordsByItem[Response]:
+        """The responses to an item."""
+        return RecordsByItem(self.responses, self.rows)
+
+    @cached_property
+    def turns(self) -> Mapping[str, dict[str, list[AnsweredTurn]]]:
         """The turns of each response that is a conversation, by item and candidate."""
-        turns: dict[str, dict[str, list[AnsweredTurn]]] = {item.item_id: {} for item in self.items}
-        for response in self.responses:
-            if response.turns:
-                turns[response.item_id][response.candidate] = response.turns
-        return turns
+        return ComputedByItem(
+            self.rows,
+            lambda item_id: {r.candidate: r.turns for r in self.responses_of(item_id) if r.turns},
+        )
 
     @cached_property
     def all_text_votes(self) -> TextVotes:
@@ -247,20 +259,17 @@ class RunData:
 
     def item(self, item_id: str) -> Item:
         """An item by id."""
-        return self._items_by_id[item_id]
+        return self.items[self.rows[item_id]]
 
     @cached_property
-    def _items_by_id(self) -> dict[str, Item]:
-        return {item.item_id: item for item in self.items}
-
-    @cached_property
-    def texts(self) -> dict[str, dict[str, str]]:
+    def texts(self) -> Mapping[str, dict[str, str]]:
         """Response by item and candidate, where there is one."""
-        texts: dict[str, dict[str, str]] = {item.item_id: {} for item in self.items}
-        for response in self.responses:
-            if response.text is not None:
-                texts[response.item_id][response.candidate] = response.text
-        return texts
+        return ComputedByItem(
+            self.rows,
+            lambda item_id: {
+                r.candidate: r.text for r in self.responses_of(item_id) if r.text is not None
+            },
+        )
 
     @cached_property
     def n_excluded(self) -> int:
@@ -284,12 +293,12 @@ class RunData:
         return sorted({response.candidate for response in self.responses})
 
     @cached_property
-    def responders(self) -> dict[str, tuple[str, ...]]:
+    def responders(self) -> Mapping[str, tuple[str, ...]]:
         """Who responds to each item, in the order of the source, those without a text included."""
-        names: dict[str, list[str]] = {item.item_id: [] for item in self.items}
-        for response in self.responses:
-            names[response.item_id].append(response.candidate)
-        return {item_id: tuple(candidates) for item_id, candidates in names.items()}
+        return ComputedByItem(
+            self.rows,
+            lambda item_id: tuple(response.candidate for response in self.responses_of(item_id)),
+        )
 
     def items_asked(self, candidate: str) -> set[str]:
         """The ids of the items that a candidate was to answer, its failures included."""
@@ -299,7 +308,13 @@ class RunData:
     def clusters(self) -> dict[str, int]:
         """The cluster of each item, as a code."""
         codes: dict[str, int] = {}
-        return {item.item_id: codes.setdefault(item.cluster, len(codes)) for item in self.items}
+        clusters = {i.item_id: codes.setdefault(i.cluster, len(codes)) for i in self.items}
+        return self.rows if clusters == self.rows else clusters
+
+    @cached_property
+    def cluster_codes(self) -> NDArray[np.intp]:
+        """:attr:`clusters` in the order of the items, (N,)."""
+        return np.fromiter((self.clusters[name] for name in self.rows), np.intp, len(self.rows))
 
     @cached_property
     def truth(self) -> dict[str, str]:
@@ -319,29 +334,35 @@ class RunData:
         return {"A": 1.0, "B": 0.0}.get(outcome or "", math.nan)
 
     @cached_property
-    def baseline_tops(self) -> dict[str, dict[str, list[str]]]:
+    def baseline_tops(self) -> dict[str, Mapping[str, list[str]]]:
         """Whom each baseline puts first, by baseline and item.
 
         Of items with two responses or more and some text in them: without text a baseline has
         nothing to read, and such an item counts nowhere.
         """
-        tops_by_baseline: dict[str, dict[str, list[str]]] = {
-            name: {} for name in baselines.BASELINES
-        }
+        tops: list[list[str]] = []
+        numbers: dict[tuple[str, ...], int] = {}
+        codes = {name: array("i") for name in baselines.BASELINES}
         # Item by item: the baselines share what they read of a text.
         for item in self.items:
             texts = self.texts[item.item_id]
-            if len(texts) > 1 and any(text.strip() for text in texts.values()):
-                criteria = self.criteria.get(item.item_id)
-                case = baselines.Case(item.turns, texts, criteria.criteria if criteria else ())
-                for name, tops in tops_by_baseline.items():
-                    tops[item.item_id] = baselines.top(name, case)
-        return tops_by_baseline
+            has_text = len(texts) > 1 and any(text.strip() for text in texts.values())
+            criteria = self.criteria.get(item.item_id) if has_text else None
+            case = baselines.Case(item.turns, texts, criteria.criteria if criteria else ())
+            for name, codes_of_baseline in codes.items():
+                code = -1
+                if has_text:
+                    top = baselines.top(name, case)
+                    code = numbers.setdefault(tuple(top), len(tops))
+                    if code == len(tops):
+                        tops.append(top)
+                codes_of_baseline.append(code)
+        return {name: SharedByItem(self.rows, codes[name], tops) for name in codes}
 
     def with_labels(self, labels: Iterable[Label]) -> RunData:
         """The same run with other labels; what has no label in it is not recomputed."""
         run = replace(self, labels=tuple(labels))
-        label_free = ("texts", "candidates", "clusters", "baseline_tops")
+        label_free = ("rows", "responses_of", "texts", "candidates", "clusters", "baseline_tops")
         run.__dict__.update({k: v for k, v in self.__dict__.items() if k in label_free})
         return run
 
@@ -368,18 +389,26 @@ def _check_references(
         RunFolderError: names the file that lacks one.
     """
     item_ids = {item.item_id for item in items}
-    records: tuple[Response | Judgment | Blinding, ...]
-    records = (*responses, *judgments, *blinds.records)
+    records = chain[Response | Judgment | Blinding](responses, judgments, blinds.records)
     absent = next((record.item_id for record in records if record.item_id not in item_ids), None)
     if absent is not None:
         raise _lacks(folder, layout.ITEMS, f"the item {absent!r}", "restore it from a copy")
-    present = {(response.item_id, response.candidate) for response in responses}
+    items_of: dict[str, set[str]] = {}
+    for response in responses:
+        items_of.setdefault(response.candidate, set()).add(response.item_id)
     pairs = ((p.item_id, name) for p in blinds.records for name in p.labels.values())
-    unwritten = next((pair for pair in pairs if pair not in present), None)
+    unwritten = next((pair for pair in pairs if pair[0] not in items_of.get(pair[1], ())), None)
     if unwritten is not None:
-        response = f"the response of {unwritten[1]!r} to {unwritten[0]!r}"
+        missing = f"the response of {unwritten[1]!r} to {unwritten[0]!r}"
         hint = f"`clash resume {folder.path}` writes it again"
-        raise _lacks(folder, layout.RESPONSES, response, hint)
+        raise _lacks(folder, layout.RESPONSES, missing, hint)
+
+
+def _only(records: Mapping[str, V], ids: Collection[str]) -> Mapping[str, V]:
+    """The part of a map that is about some items."""
+    if isinstance(records, ByItem | Ballots):
+        return records.only(ids)
+    return {item_id: record for item_id, record in records.items() if item_id in ids}
 
 
 def _lacks(folder: RunFolder, name: str, record: str, hint: str) -> RunFolderError:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
 from clash.analysis.verdicts import JudgePoints, contributions
 from clash.errors import InputError, nearest
-from clash.records import AnsweredTurn, Blinding, Judgment, Response, Verdict
+from clash.votes.by_item import RecordsByItem
 from clash.votes.from_run import unblind, weighted_score
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from clash.analysis.rundata import RunData
-    from clash.records import CallSummary, Criteria, Groups, Item
-
-R = TypeVar("R", Blinding, Judgment, Response, Verdict)
+    from clash.records import (
+        AnsweredTurn,
+        Blinding,
+        CallSummary,
+        Criteria,
+        Groups,
+        Item,
+        Judgment,
+        Verdict,
+    )
 
 
 @dataclass(frozen=True)
@@ -148,26 +155,25 @@ def walk(run: RunData, item_id: str, calls: Iterable[CallSummary] = ()) -> Walk:
 def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
     """The steps of each item (default: of all), in the order of the items."""
     selection = run.items if items is None else items
-    names = {item.item_id for item in selection}
-    pages, judgments = _by_item(run.blinds.records, names), _by_item(run.judgments, names)
-    responses = _by_item(run.responses, names)
-    verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
-    text_verdicts = _by_item(run.verdicts, names)
+    rows = {item.item_id: row for row, item in enumerate(selection)}
+    pages, judgments = RecordsByItem(run.blinds.records, rows), RecordsByItem(run.judgments, rows)
+    verdicts = RecordsByItem(run.verdicts, rows)
     for item in selection:
         name = item.item_id
-        criteria = run.criteria.get(name)
+        criteria, responses = run.criteria.get(name), run.responses_of(name)
+        item_pages, item_verdicts = pages(name), verdicts(name)
         yield Walk(
             item=item,
-            responses=run.texts[name],
-            missing={r.candidate: r.error or "no text" for r in responses[name] if r.text is None},
-            labels=_shown_labels(run, pages[name]),
-            scrubs=sorted({f"{s.candidate}: {s.text!r}" for b in pages[name] for s in b.scrubbed}),
+            responses={r.candidate: r.text for r in responses if r.text is not None},
+            missing={r.candidate: r.error or "no text" for r in responses if r.text is None},
+            labels=_shown_labels(run, item_pages),
+            scrubs=sorted({f"{s.candidate}: {s.text!r}" for b in item_pages for s in b.scrubbed}),
             criteria=criteria,
-            judgments=[_judgment_step(run, judgment, criteria) for judgment in judgments[name]],
-            verdict=verdicts[name],
+            judgments=[_judgment_step(run, judgment, criteria) for judgment in judgments(name)],
+            verdict=item_verdicts[-1],
             label=run.truth.get(name),
-            turns=run.turns[name],
-            text_verdicts=[] if run.text_votes is None else text_verdicts[name],
+            turns={r.candidate: r.turns for r in responses if r.turns},
+            text_verdicts=[] if run.text_votes is None else item_verdicts,
         )
 
 
@@ -181,14 +187,6 @@ def _shown_labels(run: RunData, pages: Sequence[Blinding]) -> Mapping[str, str]:
             dict.fromkeys(name for page in pages for name in page.labels.values()), start=1
         )
     }
-
-
-def _by_item(records: Iterable[R], names: set[str]) -> dict[str, list[R]]:
-    by_item: dict[str, list[R]] = {name: [] for name in names}
-    for record in records:
-        if record.item_id in names:
-            by_item[record.item_id].append(record)
-    return by_item
 
 
 def _judgment_step(run: RunData, judgment: Judgment, criteria: Criteria | None) -> JudgmentStep:

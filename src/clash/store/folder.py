@@ -10,8 +10,9 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from operator import attrgetter
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Self, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from pydantic import ValidationError
 
@@ -39,10 +40,11 @@ from clash.store.chain import ChainedJournal
 from clash.store.journal import Journal
 from clash.store.manifest import CODEC, Manifest, now, seals_of
 from clash.store.secrecy import without_secrets
+from clash.store.stored import StoredRecords
 from clash.store.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
     OnSkip = Callable[[RunFolderError], object]
 
@@ -126,18 +128,25 @@ class RunFolder:
             )
         return manifest
 
+    def records(self, model: type[R]) -> Sequence[R]:
+        """The records that count of a kind; they stay on disk and are read when they are asked for.
+
+        Raises:
+            RunFolderError: a line is no such record; the message names file and line.
+        """
+        return StoredRecords.of(self.path / _FILE_OF[model], model, _KEYS.get(model))
+
     def items(self) -> list[Item]:
         """The items, in the order of the prompts file."""
-        return list(journal.read(self.path / layout.ITEMS, Item))
+        return list(self.records(Item))
 
     def responses(self) -> list[Response]:
         """The responses; the last one for a candidate and item counts."""
-        records = journal.read(self.path / layout.RESPONSES, Response)
-        return list({(r.item_id, r.candidate): r for r in records}.values())
+        return list(self.records(Response))
 
     def blinding(self) -> list[Blinding]:
         """Every presentation."""
-        return list(journal.read(self.path / layout.BLINDING, Blinding))
+        return list(self.records(Blinding))
 
     def table(self, model: type[R]) -> Table[R]:
         """Every record of a kind that is in the folder now, of which one at a time is in memory."""
@@ -145,8 +154,7 @@ class RunFolder:
 
     def criteria(self) -> list[Criteria]:
         """The criteria of each item."""
-        records = journal.read(self.path / layout.CRITERIA, Criteria)
-        return list({r.item_id: r for r in records}.values())
+        return list(self.records(Criteria))
 
     def calls(self) -> Iterable[Call]:
         """Every attempt of every call, one at a time: the file is large."""
@@ -162,7 +170,7 @@ class RunFolder:
 
     def reservations(self) -> list[Reservation]:
         """The amount reserved for each attempt before it was sent."""
-        return list(journal.read(self.path / layout.RESERVATIONS, Reservation))
+        return list(self.records(Reservation))
 
     def batches(self) -> list[Batch]:
         """The batches in their last state, each with its rows."""
@@ -176,12 +184,11 @@ class RunFolder:
 
     def judgments(self) -> list[Judgment]:
         """The judgments; where a resumed run called a judge again, the last one counts."""
-        records = journal.read(self.path / layout.JUDGMENTS, Judgment)
-        return list({(r.item_id, r.presentation, r.seat): r for r in records}.values())
+        return list(self.records(Judgment))
 
     def verdicts(self) -> list[Verdict]:
         """The verdicts as written by the run; ``analysis`` recomputes them."""
-        return list(journal.read(self.path / layout.VERDICTS, Verdict))
+        return list(self.records(Verdict))
 
     def labels(self, first: int | None = None) -> list[Label]:
         """People's decisions; the last one of an annotator on an item counts.
@@ -356,7 +363,19 @@ class RunWriter(RunFolder):
 
 _RUN_ID = re.compile(r"\w[\w.-]{0,99}")
 _FILE_OF = {model: name for name, model in layout.RECORDS.items()}
+_KEYS: dict[type[Record], Callable[[Any], Hashable]] = {
+    Response: attrgetter("item_id", "candidate"),
+    Criteria: attrgetter("item_id"),
+    Judgment: attrgetter("item_id", "presentation", "seat"),
+}
+"""What two lines about the same thing have in common; the later one counts."""
 _JOURNALS = tuple(name for name in layout.RECORDS if name not in layout.DERIVED_FILES)
+
+
+def counted(records: Iterable[R], model: type[R]) -> list[R]:
+    """The records of a kind that count: of several about the same thing, the last."""
+    key = _KEYS.get(model)
+    return list(records) if key is None else list({key(r): r for r in records}.values())
 
 
 def check_run_id(run_id: str, source: str = "--run-id") -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
 
@@ -18,15 +18,27 @@ from clash.records import (
     Response,
 )
 from clash.store import layout
-from clash.store.folder import RunFolder
-from clash.store.journal import decode, decode_part, read_on
+from clash.store.folder import RunFolder, counted
+from clash.store.journal import decode_part, read_on
+from clash.store.stored import decode_fast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
+
+
+_LAST_FIRST: dict[type[Record], str] = {
+    Reservation: layout.RESERVATIONS,
+    Judgment: layout.JUDGMENTS,
+    Criteria: layout.CRITERIA,
+    Blinding: layout.BLINDING,
+    Response: layout.RESPONSES,
+    Item: layout.ITEMS,
+}
+"""What is read of a run that goes on, what refers to something before what it refers to."""
 
 
 class _Tail(Generic[T]):
@@ -50,7 +62,7 @@ class _Tail(Generic[T]):
 
 
 def _record_of(model: type[R]) -> Callable[[Path, int, bytes], R]:
-    return lambda path, number, line: decode(path, number, line, model)
+    return lambda path, number, line: decode_fast(path, number, line, model)
 
 
 class FollowedFolder(RunFolder):
@@ -63,18 +75,12 @@ class FollowedFolder(RunFolder):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         decoder = msgspec.json.Decoder(CallSummary)
-        self._items = self._tail(layout.ITEMS, Item)
-        self._responses = self._tail(layout.RESPONSES, Response)
-        self._blinding = self._tail(layout.BLINDING, Blinding)
-        self._criteria = self._tail(layout.CRITERIA, Criteria)
-        self._judgments = self._tail(layout.JUDGMENTS, Judgment)
-        self._reservations = self._tail(layout.RESERVATIONS, Reservation)
+        self._tails: dict[type[Record], _Tail[Any]] = {
+            model: _Tail(path / name, _record_of(model)) for model, name in _LAST_FIRST.items()
+        }
         self._calls = _Tail(
             path / layout.CALLS, lambda file, n, line: decode_part(file, n, line, decoder, Call)
         )
-
-    def _tail(self, name: str, model: type[R]) -> _Tail[R]:
-        return _Tail(self.path / name, _record_of(model))
 
     def refresh(self) -> int:
         """Read what was appended to every journal; returns how many records that was.
@@ -84,43 +90,11 @@ class FollowedFolder(RunFolder):
         Raises:
             RunFolderError: a line is not a record.
         """
-        return sum(
-            tail.refresh()
-            for tail in (
-                self._calls,
-                self._reservations,
-                self._judgments,
-                self._criteria,
-                self._blinding,
-                self._responses,
-                self._items,
-            )
-        )
+        return sum(tail.refresh() for tail in (self._calls, *self._tails.values()))
 
-    def items(self) -> list[Item]:
-        """The items so far."""
-        return list(self._items.records)
-
-    def responses(self) -> list[Response]:
-        """The responses so far; the last one for a candidate and item counts."""
-        return list({(r.item_id, r.candidate): r for r in self._responses.records}.values())
-
-    def blinding(self) -> list[Blinding]:
-        """The presentations so far."""
-        return list(self._blinding.records)
-
-    def criteria(self) -> list[Criteria]:
-        """The criteria so far."""
-        return list({r.item_id: r for r in self._criteria.records}.values())
-
-    def judgments(self) -> list[Judgment]:
-        """The judgments so far; the last one of a judge on a presentation counts."""
-        records = self._judgments.records
-        return list({(r.item_id, r.presentation, r.seat): r for r in records}.values())
-
-    def reservations(self) -> list[Reservation]:
-        """The reservations so far."""
-        return list(self._reservations.records)
+    def records(self, model: type[R]) -> Sequence[R]:
+        """The records so far that count of a kind."""
+        return counted(cast("_Tail[R]", self._tails[model]).records, model)
 
     def call_summaries(self) -> Iterator[CallSummary]:
         """The attempts so far."""

@@ -16,10 +16,12 @@ import msgspec
 
 from clash.errors import RunFolderError
 from clash.files import run_files
+from clash.records import Item, Label, Record, Response, Verdict
 from clash.store import chain, layout
 from clash.store.folder import RunFolder
 from clash.store.journal import decode_part
 from clash.store.manifest import missing_shards
+from clash.store.stored import JoinedRecords
 from clash.store.table import Table
 
 if TYPE_CHECKING:
@@ -27,25 +29,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from clash.records import (
-        Batch,
-        Blinding,
-        Call,
-        CallSummary,
-        Criteria,
-        Item,
-        Judgment,
-        Label,
-        Pooled,
-        Record,
-        Reservation,
-        Response,
-        Verdict,
-    )
+    from clash.records import Batch, Call, CallSummary, Pooled, Reservation
     from clash.store.manifest import Manifest
 
-RecordT = TypeVar("RecordT", bound="Record")
-R = TypeVar("R", "Item", "Response", "Blinding", "Criteria", "Judgment", "Verdict", "Label")
+R = TypeVar("R", bound=Record)
+T = TypeVar("T", Verdict, Label)
 _FREE = ("limits", "out", "prompts")
 """Settings that decide neither what is asked nor what the answers come to."""
 
@@ -122,32 +110,31 @@ class RunGroup(RunFolder):
         positions: dict[str, int] = {}
         for folder, manifest in zip(self.folders, self._manifests, strict=True):
             start = len(positions)
-            for index, item in enumerate(folder.items()):
+            for index, item in enumerate(folder.records(Item)):
                 shard = manifest.shard
                 positions[item.item_id] = shard.position(index) if shard else start + index
         return positions
 
-    def items(self) -> list[Item]:
-        """The items, in the order of the whole."""
-        return self._in_order([item for folder in self.folders for item in folder.items()])
+    def records(self, model: type[R]) -> Sequence[R]:
+        """The records that count of a kind, in the order of the whole."""
+        parts = [folder.records(model) for folder in self.folders]
+        entries = [
+            (self._place(record), part, index)
+            for part, records in enumerate(parts)
+            for index, record in enumerate(records)
+        ]
+        entries.sort()
+        return JoinedRecords(parts, [(part, index) for _, part, index in entries])
 
-    def responses(self) -> list[Response]:
-        """The responses; given ones first, as in one run."""
-        records = self._in_order([r for folder in self.folders for r in folder.responses()])
-        return sorted(records, key=lambda response: response.source == "generated")
+    def _place(self, record: Record) -> tuple[bool, int]:
+        """Where a record is in the whole; given responses come first, as in one run."""
+        is_late = isinstance(record, Response) and record.source == "generated"
+        return is_late, self.positions[record.item_id]  # type: ignore[attr-defined]
 
-    def table(self, model: type[RecordT]) -> Table[RecordT]:
+    def table(self, model: type[R]) -> Table[R]:
         """Every record of a kind, in the order of :meth:`lines`."""
         name = next(name for name, kind in layout.RECORDS.items() if kind is model)
         return Table.of_lines(model, self.lines(name))
-
-    def blinding(self) -> list[Blinding]:
-        """Every presentation."""
-        return self._in_order([page for folder in self.folders for page in folder.blinding()])
-
-    def criteria(self) -> list[Criteria]:
-        """The criteria of each item."""
-        return self._in_order([record for folder in self.folders for record in folder.criteria()])
 
     def calls(self) -> Iterable[Call]:
         """Every attempt of every call, run by run."""
@@ -166,10 +153,6 @@ class RunGroup(RunFolder):
     def batches(self) -> list[Batch]:
         """The batches in their last state."""
         return [batch for folder in self.folders for batch in folder.batches()]
-
-    def judgments(self) -> list[Judgment]:
-        """The judgments that count."""
-        return self._in_order([record for folder in self.folders for record in folder.judgments()])
 
     def verdicts(self) -> list[Verdict]:
         """The verdicts as written by the runs."""
@@ -252,7 +235,7 @@ class RunGroup(RunFolder):
             if line.part.call_id is not None
         }
 
-    def _in_order(self, records: list[R]) -> list[R]:
+    def _in_order(self, records: list[T]) -> list[T]:
         return sorted(records, key=lambda record: self.positions[record.item_id])
 
     def _check_items(self) -> None:
@@ -263,7 +246,7 @@ class RunGroup(RunFolder):
         """
         owners: dict[str, RunFolder] = {}
         for folder in self.folders:
-            for item in folder.items():
+            for item in folder.records(Item):
                 owner = owners.setdefault(item.item_id, folder)
                 if owner is not folder:
                     raise RunFolderError(

@@ -11,7 +11,10 @@ every interval is clustered.
 from __future__ import annotations
 
 import math
+from array import array
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import combinations
@@ -29,7 +32,9 @@ from clash.votes.read import encode
 from clash.votes.text_labels import people_votes, text_names, text_truth
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator
+
+    from numpy.typing import NDArray
 
     from clash.labels import Truth
     from clash.records import Blinding, Criteria, Item, Judgment, Label
@@ -85,12 +90,34 @@ class ItemRankings:
         """Mean criteria score by judge, as the rubric weighs them; (K,) each, NaN without."""
         return self.compute_scores()
 
+    @property
+    def has_scores_read(self) -> bool:
+        """Whether somebody asked for the scores."""
+        return "scores" in self.__dict__
+
+    def of_item(
+        self, item_id: str, compute_scores: Callable[[], Mapping[str, Floats]]
+    ) -> ItemRankings:
+        """The same rankings of another item; what was computed from them is shared."""
+        rankings = object.__new__(ItemRankings)
+        # A frozen dataclass sets its eight fields one by one, in ten times the time.
+        values = {**self.__dict__, "item_id": item_id, "compute_scores": compute_scores}
+        values.pop("scores", None)
+        rankings.__dict__.update(values, _tops=self._tops, fields=self.fields)
+        return rankings
+
+    @cached_property
+    def fields(self) -> dict[str, frozenset[str]]:
+        """The candidates that each judge ranked in all of its presentations."""
+        names = np.array(self.candidates, dtype=object)
+        return {
+            judge: frozenset(names[~np.isnan(ranks).any(axis=0)].tolist())
+            for judge, ranks in self.ranks.items()
+        }
+
     def ranked(self, judge: str, candidate: str) -> bool:
         """Whether a judge ranked a candidate."""
-        ranks = self.ranks.get(judge)
-        if ranks is None or candidate not in self.candidates:
-            return False
-        return not np.isnan(ranks[:, self.candidates.index(candidate)]).any()
+        return candidate in self.fields.get(judge, ())
 
     def share_above(self, judge: str, candidate: str) -> float:
         """The share of the others that a judge ranks a candidate above, a tie half; NaN without."""
@@ -137,28 +164,38 @@ def read_panelists(folder: RunFolder, manifest: Manifest) -> tuple[Panelist, ...
     )
 
 
-@dataclass
 class BlindingIndex:
-    """Labels of each presentation, by item and judge."""
+    """Labels of each presentation, by item and judge.
 
-    records: list[Blinding] = field(default_factory=list)
-    by_item: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
-    by_judge: dict[tuple[str, int, str], Mapping[str, str]] = field(default_factory=dict)
-    choices_of: dict[tuple[str, int, str | None], Sequence[str]] = field(default_factory=dict)
+    Attributes:
+        records: the presentations.
+    """
+
+    def __init__(self, records: Sequence[Blinding] = ()) -> None:
+        """Args: the presentations, which may stay on disk."""
+        self.records = records
+        self._pages: dict[tuple[int, str | None], dict[str, _Page]] = {}
+        unique_pages: dict[object, _Page] = {}
+        for record in records:
+            choices = None if record.choices is None else tuple(record.choices)
+            page = unique_pages.setdefault(
+                (tuple(record.labels.items()), choices), _Page(record.labels, choices or ())
+            )
+            self._pages.setdefault((record.presentation, record.judge), {})[record.item_id] = page
 
     @classmethod
     def of(cls, records: Iterable[Blinding]) -> BlindingIndex:
         """An index of ``blinding.jsonl``."""
-        index = cls(records=list(records))
-        for record in index.records:
-            if record.choices is not None:
-                key = record.item_id, record.presentation, record.judge
-                index.choices_of[key] = record.choices
-            if record.judge is None:
-                index.by_item[record.item_id, record.presentation] = record.labels
-            else:
-                index.by_judge[record.item_id, record.presentation, record.judge] = record.labels
-        return index
+        return cls(records if isinstance(records, Sequence) else list(records))
+
+    def _page(self, item_id: str, presentation: int, judge: str | None) -> _Page | None:
+        pages = self._pages.get((presentation, judge))
+        return None if pages is None else pages.get(item_id)
+
+    def is_own(self, judgment: Judgment) -> bool:
+        """Whether the judge of a judgment saw a shuffle of its own."""
+        page = self._page(judgment.item_id, judgment.presentation, judgment.seat)
+        return page is not None
 
     def labels(self, judgment: Judgment) -> Mapping[str, str]:
         """Candidates by label on the page of a judgment; empty where it failed before it saw one.
@@ -166,22 +203,30 @@ class BlindingIndex:
         Raises:
             RunFolderError: it ranks a page that is not there.
         """
-        own_labels = self.by_judge.get((judgment.item_id, judgment.presentation, judgment.seat))
-        if own_labels is not None:
-            return own_labels
-        shared_labels = self.by_item.get((judgment.item_id, judgment.presentation))
-        if shared_labels is None and judgment.is_usable:
+        item_id, presentation = judgment.item_id, judgment.presentation
+        page = self._page(item_id, presentation, judgment.seat)
+        page = page or self._page(item_id, presentation, None)
+        if page is None and judgment.is_usable:
             raise RunFolderError(
                 f"{layout.BLINDING}: lacks the page of {judgment.item_id!r} that"
                 f" {judgment.judge!r} judged\n  fix: `clash resume` on the run writes it again"
             )
-        return shared_labels or {}
+        return {} if page is None else page.labels
 
     def choices(self, judgment: Judgment) -> Sequence[str]:
         """The labels in the order of the page of a judgment; empty where responses are ranked."""
         item_id, presentation = judgment.item_id, judgment.presentation
-        own_choices = self.choices_of.get((item_id, presentation, judgment.seat))
-        return own_choices or self.choices_of.get((item_id, presentation, None)) or ()
+        own_page = self._page(item_id, presentation, judgment.seat)
+        shared_page = self._page(item_id, presentation, None)
+        return (own_page and own_page.choices) or (shared_page and shared_page.choices) or ()
+
+
+@dataclass(frozen=True)
+class _Page:
+    """What a judge sees of the responses: the candidate behind each label, and a text's choices."""
+
+    labels: Mapping[str, str]
+    choices: Sequence[str]
 
 
 def count_presentations(manifest: Manifest) -> int:
@@ -220,26 +265,119 @@ def unblind(judgment: Judgment, labels: Mapping[str, str]) -> list[list[str]] | 
     return [sorted(labels[label] for label in group) for group in judgment.ranking]
 
 
+class Ballots(Mapping[str, ItemRankings]):
+    """The judgments of each item, unblinded, in the order in which the items were judged.
+
+    Items that are ranked alike share their arrays, so that memory grows little with the items.
+
+    Attributes:
+        rows: the number of each item.
+    """
+
+    def __init__(
+        self,
+        judgments: Sequence[Judgment],
+        blinds: BlindingIndex,
+        presentations: int,
+        criteria: Mapping[str, Criteria],
+    ) -> None:
+        """Args: as for :func:`unblind_rankings`."""
+        self._judgments, self._blinds, self._criteria = judgments, blinds, criteria
+        self.rows: dict[str, int] = {}
+        rows, votes = array("i"), array("i")
+        positions, vote_codes = array("i"), _Numbers()
+        for position, judgment in enumerate(judgments):
+            if judgment.ranking is not None:
+                groups = tuple(map(tuple, judgment.ranking))
+                page = tuple(blinds.labels(judgment).items())
+                rows.append(self.rows.setdefault(judgment.item_id, len(self.rows)))
+                votes.append(vote_codes[judgment.judge, groups, page])
+                positions.append(position)
+        order = np.argsort(np.asarray(rows, np.int32), kind="stable")
+        self._positions = np.asarray(positions, np.int32)[order]
+        in_order = np.asarray(rows, np.int32)[order]
+        self._starts = np.searchsorted(in_order, np.arange(len(self.rows) + 1))
+        self._patterns, self._codes = self._shared(
+            np.asarray(votes, np.int32)[order], presentations
+        )
+
+    def _shared(
+        self, votes: NDArray[np.int32], presentations: int
+    ) -> tuple[list[ItemRankings], array[int]]:
+        """The different sets of rankings, and which of them each item has."""
+        patterns: list[ItemRankings] = []
+        codes, pattern_codes = array("i"), _Numbers()
+        bounds = self._starts.tolist()
+        for row, item_id in enumerate(self.rows):
+            code = pattern_codes[votes[bounds[row] : bounds[row + 1]].tobytes()]
+            if code == len(patterns):
+                by_judge: dict[str, list[Judgment]] = {}
+                for judgment in self._of(row):
+                    by_judge.setdefault(judgment.judge, []).append(judgment)
+                patterns.append(_item_rankings(item_id, by_judge, self._blinds, presentations))
+            codes.append(code)
+        return patterns, codes
+
+    def _of(self, row: int) -> Iterator[Judgment]:
+        for position in self._positions[self._starts[row] : self._starts[row + 1]].tolist():
+            yield self._judgments[position]
+
+    def __getitem__(self, item_id: str) -> ItemRankings:
+        row = self.rows[item_id]
+        return self._patterns[self._codes[row]].of_item(item_id, lambda: self._scores(row, item_id))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __contains__(self, item_id: object) -> bool:
+        return item_id in self.rows
+
+    def pattern(self, item_id: str) -> int:
+        """A number that items have in common where judges rank them alike; scores may differ."""
+        return self._codes[self.rows[item_id]]
+
+    def only(self, ids: Collection[str]) -> Ballots:
+        """Those of some items."""
+        part = copy(self)
+        part.rows = {item_id: row for item_id, row in self.rows.items() if item_id in ids}
+        return part
+
+    def _scores(self, row: int, item_id: str) -> Mapping[str, Floats]:
+        record = self._criteria.get(item_id)
+        rubric = {} if record is None else {c.name: c.weight for c in record.criteria}
+        by_judge: dict[str, list[Judgment]] = {}
+        for judgment in self._of(row):
+            by_judge.setdefault(judgment.judge, []).append(judgment)
+        candidates = self._patterns[self._codes[row]].candidates
+        return {
+            judge: _mean_scores(judge_judgments, self._blinds, candidates, rubric)
+            for judge, judge_judgments in by_judge.items()
+        }
+
+
+class _Numbers(dict[Any, int]):
+    """The number of each thing, in the order in which they are first asked for."""
+
+    def __missing__(self, thing: object) -> int:
+        self[thing] = number = len(self)
+        return number
+
+
 def unblind_rankings(
-    judgments: Iterable[Judgment],
+    judgments: Sequence[Judgment],
     blinds: BlindingIndex,
     presentations: int = 1,
-    criteria: Iterable[Criteria] = (),
-) -> dict[str, ItemRankings]:
+    criteria: Mapping[str, Criteria] | None = None,
+) -> Ballots:
     """The judgments of each item, unblinded; those that failed leave no trace here.
 
     A judge that saw both orders has one say: the mean of its two rankings. Where they contradict
     each other that is a tie, and where one of them failed its weight counts half for the quorum.
     """
-    by_item: dict[str, dict[str, list[Judgment]]] = defaultdict(lambda: defaultdict(list))
-    for judgment in judgments:
-        if judgment.ranking is not None:
-            by_item[judgment.item_id][judgment.judge].append(judgment)
-    rubrics = {r.item_id: {c.name: c.weight for c in r.criteria} for r in criteria}
-    return {
-        item: _item_rankings(item, by_judge, blinds, presentations, rubrics.get(item, {}))
-        for item, by_judge in by_item.items()
-    }
+    return Ballots(judgments, blinds, presentations, criteria or {})
 
 
 def _item_rankings(
@@ -247,8 +385,8 @@ def _item_rankings(
     by_judge: Mapping[str, list[Judgment]],
     blinds: BlindingIndex,
     presentations: int,
-    rubric: Mapping[str, float],
 ) -> ItemRankings:
+    """The rankings of an item, without its scores."""
     names = {
         name for judgments in by_judge.values() for name in blinds.labels(judgments[0]).values()
     }
@@ -269,10 +407,7 @@ def _item_rankings(
         candidates,
         ranks,
         share,
-        lambda: {
-            judge: _mean_scores(judge_judgments, blinds, candidates, rubric)
-            for judge, judge_judgments in by_judge.items()
-        },
+        dict,
         _common_order(first_pages),
         page_places,
     )
@@ -384,7 +519,7 @@ class _RunRecords:
 
     def own_order(self, judgment: Judgment) -> bool:
         """Whether this judge saw a shuffle of its own."""
-        return (judgment.item_id, judgment.presentation, judgment.seat) in self.blinds.by_judge
+        return self.blinds.is_own(judgment)
 
     def cluster(self, item_id: str) -> str:
         return self.items[item_id].cluster if item_id in self.items else item_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Literal
 
 from clash.labels import TIE
@@ -108,13 +109,13 @@ def telling_disagreements(run: RunData, most: int | None = None) -> list[Telling
         run: the run.
         most: no more than so many; null for all.
     """
-    cases = [
-        (item, verdict, kind)
-        for item, verdict in zip(run.items, run.verdicts, strict=True)
+    ranked = (
+        (*_rank(verdict, kind), row, kind)
+        for row, (item, verdict) in enumerate(zip(run.items, run.verdicts, strict=True))
         if (kind := _kind(run, item, verdict)) is not None
-    ]
-    cases.sort(key=lambda case: _rank(case[1], case[2]))
-    cases = cases if most is None else cases[:most]
+    )
+    firsts = sorted(ranked) if most is None else nsmallest(most, ranked)
+    cases = [(run.items[row], run.verdicts[row], kind) for _, _, row, kind in firsts]
     names = {item.item_id for item, _, _ in cases}
     judgments: dict[str, dict[str, list[Judgment]]] = {name: {} for name in names}
     for judgment in run.judgments:

@@ -12,7 +12,7 @@ import numpy as np
 from clash.errors import StatisticsError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -135,7 +135,7 @@ def _code(winner: str | None, candidates: Sequence[str]) -> int:
     return len(candidates) if winner == TIE else candidates.index(winner)
 
 
-def _table(run: RunData, items: Sequence[str], order: dict[str, tuple[str, ...]]) -> _Table:
+def _table(run: RunData, items: Sequence[str], order: Mapping[str, tuple[str, ...]]) -> _Table:
     verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
     texts = _texts(run)
     codes, confidence = [], []
