@@ -21,7 +21,7 @@ from clash.extras import require
 from clash.files import packed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
 LONGEST = 1 << 26
@@ -221,8 +221,12 @@ def lines_of(file: BinaryIO, path: Path) -> Iterator[bytes]:
         yield line
 
 
-def replace(path: Path, data: bytes) -> None:
+def replace(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Replace a file atomically: a reader sees the old or the new content, after a power cut too.
+
+    Args:
+        path: the file.
+        data: its content, or the parts of it.
 
     Raises:
         RunFolderError: the path is not a regular file, or cannot be written.
@@ -233,7 +237,7 @@ def replace(path: Path, data: bytes) -> None:
         with _folder(path.parent) as (at, folder):
             try:
                 with os.fdopen(_create(at(part), folder), "wb") as file:
-                    file.write(data)
+                    file.writelines([data] if isinstance(data, bytes) else data)
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(at(part), at(path.name), src_dir_fd=folder, dst_dir_fd=folder)

@@ -95,17 +95,16 @@ def write_report(writer: RunWriter, findings: Findings, run: RunData) -> None:
     from clash.report import html, markdown
     from clash.report.headline import run_headline
 
-    verdicts = list(run.verdicts)
-    writer.replace(layout.VERDICTS, verdicts)
+    writer.replace(layout.VERDICTS, run.verdicts)
     record = {**to_dict(findings), "headline": run_headline(findings).as_json()}
     text = json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False)
     writer.replace_text(layout.REPORT_JSON, text + "\n")
-    writer.replace_text(layout.REPORT_MD, markdown.render_report(findings, verdicts))
+    writer.replace_text(layout.REPORT_MD, markdown.render_report(findings, run.verdicts))
     page = html.render_report(findings, run, writer.path)
     if page.data_html is None:
         (writer.path / layout.REPORT_DATA).unlink(missing_ok=True)
     else:
-        writer.replace_text(layout.REPORT_DATA, page.data_html)
+        writer.replace_text(layout.REPORT_DATA, page.data_html())
     writer.replace_text(layout.REPORT_HTML, page.html)
 
 

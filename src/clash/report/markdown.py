@@ -46,14 +46,21 @@ def render_table(table: Table) -> str:
     return "\n".join([f"## {for_markdown(table.title)}\n", *markdown_lines(table), *notes])
 
 
+MOST_VERDICTS = 25_000
+"""Verdicts that are listed; the file of a run with more would be too large for any viewer."""
+
+
 def _verdicts(verdicts: Sequence[Verdict]) -> Table:
-    """The winner of every item."""
+    """The winner of every item, or of the first ones."""
     columns = ["item", "winner", "split", "confidence", "ranking"]
-    rows = [_verdict(v) for v in verdicts]
-    if any(v.borda is not None for v in verdicts):
+    listed = verdicts[:MOST_VERDICTS]
+    rows = [_verdict(v) for v in listed]
+    if any(v.borda is not None for v in listed):
         columns.append("by Borda")
-        rows = [[*row, _ranking(v.borda)] for row, v in zip(rows, verdicts, strict=True)]
-    return Table("Verdicts", columns, rows, frozenset({3}))
+        rows = [[*row, _ranking(v.borda)] for row, v in zip(rows, listed, strict=True)]
+    left_out = len(verdicts) - len(listed)
+    notes = [f"and {left_out:,} more: verdicts.jsonl has all"] if left_out else []
+    return Table("Verdicts", columns, rows, frozenset({3}), notes)
 
 
 def _verdict(verdict: Verdict) -> list[str]:

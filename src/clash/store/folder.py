@@ -324,14 +324,21 @@ class RunWriter(RunFolder):
 
     def replace(self, name: str, records: Iterable[Record]) -> None:
         """Replace a file of derived records; a reader sees the old or the new content."""
-        run_files.replace(self.path / name, b"".join(map(journal.encode, records)))
+        run_files.replace(self.path / name, map(journal.encode, records))
 
-    def replace_text(self, name: str, text: str) -> None:
-        """Replace a derived text file; a reader sees the old or the new content."""
+    def replace_text(self, name: str, text: str | Iterable[str]) -> None:
+        """Replace a derived text file; a reader sees the old or the new content.
+
+        Args:
+            name: the file.
+            text: its content, or the parts of it; a secret is not looked for across two of them.
+        """
+        parts = [text] if isinstance(text, str) else text
+        run_files.replace(self.path / name, map(self._without_secrets, parts))
+
+    def _without_secrets(self, text: str) -> bytes:
         data = text.encode()
-        if self.redactor.suspects(data):
-            data = str(self.redactor.data(text)).encode()
-        run_files.replace(self.path / name, data)
+        return str(self.redactor.data(text)).encode() if self.redactor.suspects(data) else data
 
     def save(self, manifest: Manifest) -> None:
         """Write the manifest."""

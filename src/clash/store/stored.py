@@ -39,8 +39,10 @@ class OfItem(Protocol):
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T", bound=OfItem)
-_BLOCK = 64
+_BLOCK = 32
 """Records decoded together where single ones are asked for, mostly in order."""
+_MOST_BLOCKS = 32
+"""Blocks kept: judges that are at different items read in as many places."""
 _MANY = 1 << 18
 """Keys above this number are counted by numpy, in a tenth of the memory of a set."""
 
@@ -194,9 +196,8 @@ class StoredRecords(Sequence[R], Generic[R]):
         if block is None:
             first = number * _BLOCK
             block = list(self._read(self._places[first : first + _BLOCK]))
-            # Two blocks, for an item's records may be in the end of one and the start of the next.
-            for oldest in list(self._blocks)[:-1]:
-                del self._blocks[oldest]
+            if len(self._blocks) == _MOST_BLOCKS:
+                del self._blocks[next(iter(self._blocks))]
             self._blocks[number] = block
         return block[offset]
 
@@ -268,7 +269,11 @@ class JoinedRecords(Sequence[R], Generic[R]):
 
 def of_items(records: Sequence[T], ids: Collection[str]) -> Sequence[T]:
     """The records of some items, in their order."""
-    positions = [n for n, record in enumerate(records) if record.item_id in ids]
+    return at(records, [n for n, record in enumerate(records) if record.item_id in ids])
+
+
+def at(records: Sequence[T], positions: Iterable[int]) -> Sequence[T]:
+    """The records at some positions; those that are on disk stay there."""
     if isinstance(records, StoredRecords | JoinedRecords):
         return records.select(positions)
     return tuple(records[position] for position in positions)

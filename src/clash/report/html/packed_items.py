@@ -11,9 +11,10 @@ against the hashes that it was written with.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import sha256
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,14 +25,15 @@ from clash.escape import clip, pack
 from clash.files import run_files
 from clash.store import layout
 from clash.store.journal import written_fields
+from clash.store.stored import at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
 
     from clash.analysis.rundata import RunData
     from clash.analysis.walk import Walk
-    from clash.records import Label, Response
+    from clash.records import Item, Label, Response
 
 _CHUNK_BYTES = 200_000
 _CHUNK_ITEMS = 25
@@ -40,6 +42,43 @@ _MOST_CALLS = 64_000_000
 """Raw calls that pack to more than this are left out: browsers do not hold any length of text."""
 ROOM = 4_000_000
 """Blocks of more characters than this lie beside the page."""
+MOST_ITEMS = 25_000
+"""Items of a page: with more, a browser takes seconds to open it, then gigabytes."""
+
+
+class PackedBlocks(Mapping[str, str]):
+    """Blocks by name, written as they are packed: in memory to :data:`ROOM`, then to a file.
+
+    Attributes:
+        size: characters of all blocks.
+        digests: SHA-256 of each block that is not empty, in base64.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.digests: dict[str, str] = {}
+        self._places: dict[str, tuple[int, int]] = {}
+        self._file = SpooledTemporaryFile(max_size=ROOM)  # noqa: SIM115 - ends with the page
+
+    def add(self, name: str, block: str) -> None:
+        """Add a block, which is ASCII."""
+        self._places[name] = self.size, len(block)
+        if block:
+            self.digests[name] = b64encode(sha256(block.encode()).digest()).decode()
+            self._file.write(block.encode())
+            self.size += len(block)
+
+    def __getitem__(self, name: str) -> str:
+        start, length = self._places[name]
+        self._file.seek(start)
+        return self._file.read(length).decode()
+
+    def __iter__(self) -> Iterator[str]:
+        # Texts first, as a page has them; calls are read less often.
+        return iter(sorted(self._places, key=lambda name: name.startswith("calls-")))
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 @dataclass(frozen=True)
@@ -51,29 +90,20 @@ class PackedItems:
             block.
         blocks: ``text-0``, ``calls-0`` and so on: items, whole, and their raw calls; calls are
             empty where all that came before is as much as a browser should hold.
+        left_out: how many items are not on the page, because it would be too large for a browser.
     """
 
     index: str
-    blocks: Mapping[str, str]
-
-    @property
-    def size(self) -> int:
-        """Characters of all blocks."""
-        return sum(map(len, self.blocks.values()))
-
-    @cached_property
-    def digests(self) -> dict[str, str]:
-        """SHA-256 of each block that is not empty, in base64."""
-        return {
-            name: b64encode(sha256(block.encode()).digest()).decode()
-            for name, block in self.blocks.items()
-            if block
-        }
+    blocks: PackedBlocks
+    left_out: int
 
     @property
     def key(self) -> str:
         """What the report must send to get a block: a digest of all blocks."""
-        return sha256("".join(self.digests.values()).encode()).hexdigest()
+        digests = self.blocks.digests
+        return sha256(
+            "".join(digests[name] for name in self.blocks if name in digests).encode()
+        ).hexdigest()
 
 
 def pack_items(run: RunData, folder: Path, telling: Sequence[str] = ()) -> PackedItems:
@@ -86,20 +116,27 @@ def pack_items(run: RunData, folder: Path, telling: Sequence[str] = ()) -> Packe
     """
     order = {name: position for position, name in enumerate(telling)}
     index: list[dict[str, Any]] = []
-    texts: list[str] = []
-    calls: list[str] = []
-    raw, room = _Calls.of(folder / layout.CALLS), _MOST_CALLS
-    for chunk in _chunks(_items(run)):
-        index += [{**line, "k": len(texts), "y": order.get(line["id"])} for line, _ in chunk]
-        texts.append(pack(b"[" + b",".join(body for _, body in chunk) + b"]"))
+    blocks = PackedBlocks()
+    listed = _listed(run, telling)
+    raw, room = _Calls.of(folder / layout.CALLS, {item.item_id for item in listed}), _MOST_CALLS
+    for number, chunk in enumerate(_chunks(_items(run, listed))):
+        index += [{**line, "k": number, "y": order.get(line["id"])} for line, _ in chunk]
+        blocks.add(f"text-{number}", pack(b"[" + b",".join(body for _, body in chunk) + b"]"))
         calls_block = (
             pack(b"".join(raw.lines([line["id"] for line, _ in chunk]))) if room > 0 else ""
         )
         room -= len(calls_block)
-        calls.append(calls_block if room > 0 else "")
-    blocks = {f"text-{i}": block for i, block in enumerate(texts)}
-    blocks |= {f"calls-{i}": block for i, block in enumerate(calls)}
-    return PackedItems(pack(_JSON.encode(index)), blocks)
+        blocks.add(f"calls-{number}", calls_block if room > 0 else "")
+    return PackedItems(pack(_JSON.encode(index)), blocks, len(run.items) - len(listed))
+
+
+def _listed(run: RunData, telling: Sequence[str]) -> Sequence[Item]:
+    """The items of a page: all, or those to show first and some at even distances."""
+    n = len(run.items)
+    if n <= MOST_ITEMS:
+        return run.items
+    step = -(-n // (MOST_ITEMS - len(telling)))
+    return at(run.items, sorted({*range(0, n, step), *(run.rows[name] for name in telling)}))
 
 
 def _chunks(
@@ -117,16 +154,14 @@ def _chunks(
         yield chunk
 
 
-def _items(run: RunData) -> Iterator[tuple[dict[str, Any], bytes]]:
-    responses: dict[str, list[Response]] = {item.item_id: [] for item in run.items}
-    people: dict[str, list[Label]] = {item.item_id: [] for item in run.items}
-    for response in run.responses:
-        responses[response.item_id].append(response)
+def _items(run: RunData, listed: Sequence[Item]) -> Iterator[tuple[dict[str, Any], bytes]]:
+    people: dict[str, list[Label]] = {}
     for label in run.labels:
         people.setdefault(label.item_id, []).append(label)
-    for walk in walks(run):
+    for walk in walks(run, listed):
         name = walk.item.item_id
-        yield _index_line(walk), _JSON.encode(_item_body(walk, responses[name], people[name]))
+        body = _item_body(walk, run.responses_of(name), people.get(name, []))
+        yield _index_line(walk), _JSON.encode(body)
 
 
 def _index_line(walk: Walk) -> dict[str, Any]:
@@ -184,12 +219,14 @@ class _Calls:
     places: dict[str, list[tuple[int, int]]]
 
     @classmethod
-    def of(cls, path: Path) -> _Calls:
+    def of(cls, path: Path, items: Collection[str]) -> _Calls:
         places: dict[str, list[tuple[int, int]]] = {}
         read = msgspec.json.Decoder(_OfItem).decode
         start = 0
         for line in run_files.lines(path):
-            places.setdefault(read(line).item_id, []).append((start, len(line)))
+            item_id = read(line).item_id
+            if item_id in items:
+                places.setdefault(item_id, []).append((start, len(line)))
             start += len(line)
         return cls(path, places)
 

@@ -27,7 +27,7 @@ from clash.report.sections import report_tables
 from clash.store import layout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from jinja2 import Environment
 
@@ -56,11 +56,12 @@ class ReportPage:
 
     Attributes:
         html: the page.
-        data_html: the page beside it that holds the items; null where they are all inside.
+        data_html: gives the parts of the page beside it that holds the items; null where they are
+            all inside.
     """
 
     html: str
-    data_html: str | None
+    data_html: Callable[[], Iterator[str]] | None
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def render_report(
         return _render_text_report(findings, findings.single_text, run, list_url)
     more = further(run, folder)
     items = pack_items(run, folder, more.differences.telling)
-    inside = bool(list_url) or items.size <= ROOM
+    inside = bool(list_url) or items.blocks.size <= ROOM
     css, script = stylesheet(), _script()
     terms: set[str] = set()
     frame = "'none'" if inside else "'self' file:"
@@ -111,6 +112,7 @@ def render_report(
         explained_above=set() if run.manifest.parent else terms,
         title=run_headline(findings).text,
         index=items.index,
+        left_out=items.left_out,
         blocks=items.blocks if inside else {},
         beside="" if inside else _data_page_address(items),
         css=css,
@@ -123,7 +125,9 @@ def render_report(
         of_parent=OF_PARENT,
         end_of_parent=END_OF_PARENT,
     )  # fmt: skip
-    return ReportPage(html, None if inside else _render_data_page(findings, items))
+    if inside:
+        return ReportPage(html, None)
+    return ReportPage(html, lambda: _render_data_page(findings, items))
 
 
 def _render_text_report(
@@ -175,13 +179,18 @@ def _filters(findings: Findings, apart: Differences) -> Iterator[ItemFilter]:
 
 def _data_page_address(items: PackedItems) -> str:
     """The file of the blocks, and the digests that each of them must have."""
-    address = {"file": layout.REPORT_DATA, "key": items.key, "digests": items.digests}
+    digests = items.blocks.digests
+    address = {
+        "file": layout.REPORT_DATA,
+        "key": items.key,
+        "digests": {name: digests[name] for name in items.blocks if name in digests},
+    }
     return pack(json.dumps(address).encode())
 
 
-def _render_data_page(findings: Findings, items: PackedItems) -> str:
+def _render_data_page(findings: Findings, items: PackedItems) -> Iterator[str]:
     script = inline_source(_FOLDER / "data.js")
-    return template_environment(_FOLDER).get_template("data.html.j2").render(
+    return template_environment(_FOLDER).get_template("data.html.j2").generate(
         run=findings.run,
         report=layout.REPORT_HTML,
         key=items.key,
