@@ -10,6 +10,7 @@ against the hashes that it was written with.
 
 from __future__ import annotations
 
+import weakref
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -58,7 +59,8 @@ class PackedBlocks(Mapping[str, str]):
         self.size = 0
         self.digests: dict[str, str] = {}
         self._places: dict[str, tuple[int, int]] = {}
-        self._file = SpooledTemporaryFile(max_size=ROOM)  # noqa: SIM115 - ends with the page
+        self._file = SpooledTemporaryFile(max_size=ROOM)  # noqa: SIM115 - needed as long as this
+        weakref.finalize(self, self._file.close)
 
     def add(self, name: str, block: str) -> None:
         """Add a block, which is ASCII."""
