@@ -13,6 +13,7 @@ from clash.analysis.findings import compute_findings
 from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
 from clash.files import run_files
+from clash.records import Verdict
 from clash.store import layout
 from clash.store.audit import BROKEN, AuditGap, broken, finding
 from clash.store.manifest import other_versions
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from clash.analysis.findings import Findings
-    from clash.records import Verdict
     from clash.store.audit import AuditFinding
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
@@ -115,7 +115,7 @@ def _cost(run: RunData, findings: Findings) -> Iterator[str | AuditGap]:
 
 
 def _verdicts(folder: RunFolder, run: RunData) -> Iterator[str | AuditGap]:
-    on_disk = folder.verdicts()
+    on_disk = folder.records(Verdict)
     if not on_disk and run.manifest.seal is None:
         yield AuditGap("the run has not ended, so no verdict is written")
         return
@@ -125,7 +125,7 @@ def _verdicts(folder: RunFolder, run: RunData) -> Iterator[str | AuditGap]:
     # A fit is the same in the same versions, up to rounding; another version may fit otherwise.
     elsewhere = other_versions(run.manifest) if run.method_use is not None else None
     for verdict, follows in zip(on_disk, run.verdicts, strict=True):
-        different = _different_fields(verdict, follows)
+        different = [] if verdict == follows else _different_fields(verdict, follows)
         if not different:
             continue
         sentence = (

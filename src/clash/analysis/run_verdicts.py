@@ -83,8 +83,8 @@ def _by_borda(
     rankings: Mapping[str, ItemRankings],
 ) -> Iterator[Verdict]:
     """The verdict on each item by Borda count; items that are ranked alike are counted once."""
-    unranked = [item.item_id for item in items if item.item_id not in rankings]
-    reasons = _reasons(rules, unranked, responses, judgments) if unranked else {}
+    missing_ids = [item.item_id for item in items if item.item_id not in rankings]
+    reasons = _reasons(rules, missing_ids, responses, judgments) if missing_ids else {}
     verdicts: dict[int, Verdict] = {}
     for item in items:
         name = item.item_id

@@ -29,9 +29,11 @@ from clash.collect.respond import respond, response_request
 from clash.collect.templates import Templates
 from clash.config import Config, Panel
 from clash.errors import RunFolderError
+from clash.records import Blinding, Criteria, Judgment, Response
 from clash.store import layout
 from clash.store.audit import BROKEN, AuditGap, broken, finding
 from clash.store.manifest import other_versions
+from clash.store.stored import StoredCalls
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterator
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from clash.collect.judge import JudgmentSlot
     from clash.collect.judge_prompt import JudgePrompt
     from clash.config import Candidate
-    from clash.records import Criteria, Item, Judgment, Record
+    from clash.records import Item, Record
     from clash.store.audit import AuditFinding
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
@@ -113,10 +115,8 @@ class _Repetition:
     @cached_property
     def record(self) -> RecordedCalls:
         """The last attempt of each call; the raw answers are the bulk, and nothing needs them."""
-        bare = {"request": None, "response": None}
         return RecordedCalls(
-            {c.call_id: c.model_copy(update=bare) for c in self.folder.calls()},
-            frozenset(self.manifest.stopped.values()),
+            StoredCalls(self.folder.path / layout.CALLS), frozenset(self.manifest.stopped.values())
         )
 
     def settings(self) -> Iterator[str]:
@@ -129,27 +129,30 @@ class _Repetition:
         models = [candidate.model_dump(mode="json") for candidate in config.candidates]
         if manifest.candidates[: len(models)] != models:
             yield "the candidates of manifest.json differ from its configuration"
-        errors = {f"{c.error_class}: {c.error}" for c in self.record.calls.values() if c.error}
+        calls = self.record.calls.values() if manifest.stopped else ()
+        errors = {f"{call.error_class}: {call.error}" for call in calls if call.error}
         for model, reason in manifest.stopped.items():
             if reason not in errors:
                 yield f"manifest.json says that {model} stopped, but no call shows why"
 
     def pages(self) -> Iterator[str]:
         """Every shuffle and every mask."""
-        records = {presentation_key(record): record for record in self.folder.blinding()}
+        pages = self.folder.records(Blinding)
+        positions = {presentation_key(page): n for n, page in enumerate(pages)}
         for _, presentation in Pages(self.plan, self.folder):
             blinding = presentation.blinding
-            record = records.pop(presentation_key(blinding), blinding)
+            position = positions.pop(presentation_key(blinding), None)
+            record = blinding if position is None else pages[position]
             if record != blinding:
                 yield f"the page of {record.item_id!r} {_differences(record, blinding)}"
-        for record in records.values():
+        for record in map(pages.__getitem__, positions.values()):
             yield f"the page of {record.item_id!r} shows responses that do not exist"
 
     def responses(self) -> Iterator[str]:
         """Every response that a model gave."""
         items = {item.item_id: item for item in self.plan.items}
         candidates = {candidate.id: candidate for candidate in self.plan.candidates}
-        for response in self.folder.responses():
+        for response in self.folder.records(Response):
             if response.source == "injected":
                 continue
             title = f"the response of {response.candidate} to {response.item_id!r}"
@@ -177,7 +180,7 @@ class _Repetition:
         if self.plan.config.criteria.reuse is not None:
             return  # they are part of every page, whose question is compared
         items = {item.item_id: item for item in self.plan.items}
-        for record in self.folder.criteria():
+        for record in self.folder.records(Criteria):
             title, item = f"criteria of {record.item_id!r}", items[record.item_id]
             ready = ready_criteria(item, self.plan)
             if ready is not None:
@@ -189,10 +192,12 @@ class _Repetition:
 
     def judgments(self) -> Iterator[str]:
         """Every judgment; of a complete run there is one for each slot."""
-        records = {(j.item_id, j.presentation, j.seat): j for j in self.folder.judgments()}
+        records = self.folder.records(Judgment)
+        positions = {(j.item_id, j.presentation, j.seat): n for n, j in enumerate(records)}
         judges = {judge.id: judge for judge in self.plan.all_judges}
         for slot, prompt in self._slots():
-            judgment = records.pop(slot.key, None)
+            position = positions.pop(slot.key, None)
+            judgment = None if position is None else records[position]
             title = f"{slot.judge.id} on {slot.item.item_id!r}"
             if judgment is None:
                 if self.manifest.status == "complete":
@@ -203,7 +208,7 @@ class _Repetition:
                 # A fallback may have taken the judge's place.
                 repetition = self._judge(replace(slot, judge=judges[judgment.judge]), prompt)
                 yield from _compare(title, judgment, repetition, empty=not judgment.is_usable)
-        for judgment in records.values():
+        for judgment in map(records.__getitem__, positions.values()):
             yield f"{judgment.judge} on {judgment.item_id!r} judged a page that does not exist"
 
     async def _judge(self, slot: JudgmentSlot, prompt: JudgePrompt) -> Judgment:

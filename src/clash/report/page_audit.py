@@ -123,15 +123,15 @@ def _data_page_problems(
 
 def _lines(parts: Iterator[str]) -> Iterator[str]:
     """The lines of a text that comes in parts, each with its line end."""
-    rest: list[str] = []
+    tail: list[str] = []
     for part in parts:
-        *ended, start = part.split("\n")
-        for line in ended:
-            yield "".join((*rest, line, "\n"))
-            rest = []
-        rest.append(start)
-    if any(rest):
-        yield "".join(rest)
+        *lines, start = part.split("\n")
+        for line in lines:
+            yield "".join((*tail, line, "\n"))
+            tail = []
+        tail.append(start)
+    if any(tail):
+        yield "".join(tail)
 
 
 def _retest_gaps(folder: RunFolder, data: RunData) -> Iterator[AuditGap]:

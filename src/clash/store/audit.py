@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from clash.conversations import transcript
 from clash.errors import ClashError, RunFolderError
 from clash.files import run_files
+from clash.records import Blinding, Item, Judgment, Response
 from clash.store import chain, layout
 from clash.store.manifest import digest, manifest_text, seal_file, sha256_json, sha256_text
+from clash.store.stored import decode_fast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -255,21 +257,20 @@ def _manifest_hashes(folder: RunFolder) -> Iterator[str | AuditGap]:
 
 
 def _lines(folder: RunFolder) -> Iterator[str]:
-    from clash.store.journal import read
-
     for name, model in layout.RECORDS.items():
+        path = folder.path / name
         try:
-            for _ in read(folder.path / name, model):
-                pass
+            for number, line in enumerate(run_files.lines(path), start=1):
+                decode_fast(path, number, line, model)
         except RunFolderError as error:
             yield str(error).partition("\n")[0]
 
 
 def _references(folder: RunFolder) -> Iterator[str]:
-    items = {item.item_id for item in folder.items()}
-    calls = {call.call_id for call in folder.calls()}
-    pages = {(b.item_id, b.presentation, b.judge) for b in folder.blinding()}
-    for response in folder.responses():
+    items = {item.item_id for item in folder.records(Item)}
+    calls = {call.call_id for call in folder.call_summaries()}
+    pages = {(b.item_id, b.presentation, b.judge) for b in folder.records(Blinding)}
+    for response in folder.records(Response):
         if response.item_id not in items:
             yield f"a response is of the unknown item {response.item_id!r}"
         if response.call_id is not None and response.call_id not in calls:
@@ -283,7 +284,7 @@ def _references(folder: RunFolder) -> Iterator[str]:
     for label in folder.labels():
         if label.item_id not in items:
             yield f"a label is of the unknown item {label.item_id!r}"
-    for judgment in folder.judgments():
+    for judgment in folder.records(Judgment):
         if judgment.item_id not in items:
             yield f"a judgment is of the unknown item {judgment.item_id!r}"
         shared_page = (judgment.item_id, judgment.presentation, None)
@@ -298,12 +299,12 @@ def _references(folder: RunFolder) -> Iterator[str]:
 
 def _blinding(folder: RunFolder) -> Iterator[str]:
     texts: dict[str, set[str]] = {}
-    for response in folder.responses():
+    for response in folder.records(Response):
         # The publisher of a converted run may withhold texts; the record then says so.
         withheld = response.source == "injected" or (response.error or "").startswith(_WITHHELD)
         if response.text is not None or withheld:
             texts.setdefault(response.item_id, set()).add(response.candidate)
-    for page in folder.blinding():
+    for page in folder.records(Blinding):
         labels = [f"A{number}" for number in range(len(page.labels))]
         candidates = list(page.labels.values())
         if list(page.labels) != labels or len(set(candidates)) < len(candidates):
@@ -313,7 +314,7 @@ def _blinding(folder: RunFolder) -> Iterator[str]:
 
 
 def _calls(folder: RunFolder) -> Iterator[str]:
-    answer_counts = Counter(c.call_id for c in folder.calls() if c.outcome != "error")
+    answer_counts = Counter(c.call_id for c in folder.call_summaries() if c.outcome != "error")
     for call_id, times in answer_counts.items():
         if times > 1:
             yield f"the call {call_id} was answered (and paid) {times} times"
@@ -350,7 +351,7 @@ def _batches(folder: RunFolder) -> Iterator[str]:
     batches = folder.batches()
     if not batches:
         return
-    attempts = {(call.call_id, call.attempt) for call in folder.calls()}
+    attempts = {(call.call_id, call.attempt) for call in folder.call_summaries()}
     ids: set[str] = set()
     for batch in batches:
         for row in batch.rows:

@@ -119,14 +119,14 @@ class RunGroup(RunFolder):
         """The records that count of a kind, in the order of the whole."""
         parts = [folder.records(model) for folder in self.folders]
         entries = [
-            (self._place(record), part, index)
+            (self._position(record), part, index)
             for part, records in enumerate(parts)
             for index, record in enumerate(records)
         ]
         entries.sort()
         return JoinedRecords(parts, [(part, index) for _, part, index in entries])
 
-    def _place(self, record: Record) -> tuple[bool, int]:
+    def _position(self, record: Record) -> tuple[bool, int]:
         """Where a record is in the whole; given responses come first, as in one run."""
         is_late = isinstance(record, Response) and record.source == "generated"
         return is_late, self.positions[record.item_id]  # type: ignore[attr-defined]

@@ -7,7 +7,9 @@ model by msgspec; whatever that refuses goes to the model itself, which reads it
 from __future__ import annotations
 
 import sys
+import weakref
 from array import array
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
@@ -18,7 +20,7 @@ from pydantic import ValidationError
 
 from clash.errors import RunFolderError
 from clash.files import run_files
-from clash.records import Record
+from clash.records import Call, Record
 from clash.store.journal import decode
 
 if TYPE_CHECKING:
@@ -47,17 +49,27 @@ _MANY = 1 << 18
 """Keys above this number are counted by numpy, in a tenth of the memory of a set."""
 
 
-def decode_fast(path: Path, number: int, line: bytes, model: type[R]) -> R:
+def decode_fast(
+    path: Path, number: int, line: bytes, model: type[R], without: tuple[str, ...] = ()
+) -> R:
     """The record of a line, in a third of the time of :func:`journal.decode` and as strictly.
 
     Defaults that are lists or maps are shared between records, which are not to be changed.
 
+    Args:
+        path: the file, for the message.
+        number: of the line, for the message.
+        line: the line.
+        model: what it must be.
+        without: fields that are skipped; they have their defaults.
+
     Raises:
         RunFolderError: the line is no such record; the message names file and line.
     """
-    fields = _fields(line, model)
+    fields = _fields(line, model, without)
     if fields is None:
-        return decode(path, number, line, model)
+        record = decode(path, number, line, model)
+        return record.model_copy(update={name: _template(model)[0][name] for name in without})
     values, names = _template(model)
     return _made(model, {**values, **fields}, names)
 
@@ -80,12 +92,12 @@ def _made(model: type[R], values: dict[str, Any], names: set[str]) -> R:
 _set = object.__setattr__
 
 
-def _fields(line: bytes, model: type[Record]) -> dict[str, Any] | None:
+def _fields(line: bytes, model: type[Record], without: tuple[str, ...]) -> dict[str, Any] | None:
     """The fields that a line has; null where only the model can say what they are."""
     try:
         if not line.isascii():
             line.decode()  # what msgspec skips, it does not check
-        fields: dict[str, Any] = _decoder(model)(line)
+        fields: dict[str, Any] = _decoder(model, without)(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     if "item_id" in fields:
@@ -94,11 +106,12 @@ def _fields(line: bytes, model: type[Record]) -> dict[str, Any] | None:
 
 
 @cache
-def _decoder(model: type[Record]) -> Callable[[bytes], Any]:
+def _decoder(model: type[Record], without: tuple[str, ...]) -> Callable[[bytes], Any]:
     """Decodes the fields of a model, each of its exact type; a line may have others."""
     fields = {
         name: Required[field.annotation] if field.is_required() else field.annotation
         for name, field in model.model_fields.items()
+        if name not in without
     }
     # The functional form, since the fields are those of the model.
     shape = TypedDict(f"{model.__name__}Fields", fields, total=False)  # type: ignore[misc]
@@ -143,11 +156,11 @@ class StoredRecords(Sequence[R], Generic[R]):
         model: what its lines are.
     """
 
-    def __init__(self, path: Path, model: type[R], places: Sequence[int]) -> None:
+    def __init__(self, path: Path, model: type[R], offsets: Sequence[int]) -> None:
         """Args: the file, the kind of its records, and the first byte of each."""
         self.path = path
         self.model = model
-        self._places = places
+        self._offsets = offsets
         self._blocks: dict[int, list[R]] = {}
 
     @classmethod
@@ -164,24 +177,24 @@ class StoredRecords(Sequence[R], Generic[R]):
         Raises:
             RunFolderError: a line is no such record; the message names file and line.
         """
-        places, keys, start = array("q"), array("q"), 0
+        offsets, keys, start = array("q"), array("q"), 0
         for number, line in enumerate(run_files.lines(path), start=1):
             record = decode_fast(path, number, line, model)
-            places.append(start)
+            offsets.append(start)
             if key is not None:
                 keys.append(hash(key(record)))
             start += len(line)
-        records = cls(path, model, places)
+        records = cls(path, model, offsets)
         if key is None or _all_differ(keys):
             return records
-        last = {key(record): place for record, place in zip(records, places, strict=True)}
+        last = {key(record): offset for record, offset in zip(records, offsets, strict=True)}
         return cls(path, model, array("q", last.values()))
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._offsets)
 
     def __iter__(self) -> Iterator[R]:
-        return self._read(self._places)
+        return self._read(self._offsets)
 
     @overload
     def __getitem__(self, index: int) -> R: ...
@@ -189,38 +202,44 @@ class StoredRecords(Sequence[R], Generic[R]):
     def __getitem__(self, index: slice) -> StoredRecords[R]: ...
     def __getitem__(self, index: int | slice) -> R | StoredRecords[R]:
         if isinstance(index, slice):
-            return StoredRecords(self.path, self.model, self._places[index])
-        position = range(len(self._places))[index]
-        number, offset = divmod(position, _BLOCK)
+            return StoredRecords(self.path, self.model, self._offsets[index])
+        position = range(len(self._offsets))[index]
+        number, index_in_block = divmod(position, _BLOCK)
         block = self._blocks.get(number)
         if block is None:
             first = number * _BLOCK
-            block = list(self._read(self._places[first : first + _BLOCK]))
+            block = list(self._read(self._offsets[first : first + _BLOCK]))
             if len(self._blocks) == _MOST_BLOCKS:
                 del self._blocks[next(iter(self._blocks))]
             self._blocks[number] = block
-        return block[offset]
+        return block[index_in_block]
 
     def select(self, positions: Iterable[int]) -> StoredRecords[R]:
         """The records at these positions, in this order."""
-        places = array("q", (self._places[position] for position in positions))
-        return StoredRecords(self.path, self.model, places)
+        offsets = array("q", (self._offsets[position] for position in positions))
+        return StoredRecords(self.path, self.model, offsets)
 
-    def _read(self, places: Sequence[int]) -> Iterator[R]:
-        if not places:
+    def _read(self, offsets: Sequence[int]) -> Iterator[R]:
+        if not offsets:
             return
         with _open(self.path) as file:
             end = 0
-            for place in places:
-                if place != end:
-                    file.seek(place)
+            for offset in offsets:
+                if offset != end:
+                    file.seek(offset)
                 line = file.readline(run_files.LONGEST + 1)
-                end = place + len(line)
-                yield decode_fast(self.path, self._number(place), line, self.model)
+                end = offset + len(line)
+                yield _checked(self.path, line, self.model)
 
-    def _number(self, place: int) -> int:
-        """The line number of a place, for the message of an error that comes after the check."""
-        return 0 if place else 1
+
+def _checked(path: Path, line: bytes, model: type[R], without: tuple[str, ...] = ()) -> R:
+    """The record of a line that was one when its place was noted."""
+    try:
+        return decode_fast(path, 0, line, model, without)
+    except RunFolderError:
+        raise RunFolderError(
+            f"{path}: was changed while it was read\n  fix: repeat the command"
+        ) from None
 
 
 def _open(path: Path) -> BinaryIO:
@@ -240,6 +259,56 @@ def _all_differ(hashes: array[int]) -> bool:
 
     ordered = np.sort(np.frombuffer(hashes, dtype=np.int64))
     return not bool((ordered[1:] == ordered[:-1]).any())
+
+
+class StoredCalls(Mapping[str, Call]):
+    """The last attempt of each call, by id, without request and raw answer; they stay on disk."""
+
+    def __init__(self, path: Path) -> None:
+        """Args: the file; one that is missing has no calls.
+
+        Raises:
+            RunFolderError: a line is not a call; the message names file and line.
+        """
+        self._path = path
+        hashes, offsets, start = array("q"), array("q"), 0
+        for number, line in enumerate(run_files.lines(path), start=1):
+            hashes.append(hash(decode_fast(path, number, line, Call, _RAW).call_id))
+            offsets.append(start)
+            start += len(line)
+        import numpy as np
+
+        order = np.argsort(np.asarray(hashes, np.int64), kind="stable")
+        self._hashes = array("q", np.asarray(hashes, np.int64)[order].tobytes())
+        self._offsets = array("q", np.asarray(offsets, np.int64)[order].tobytes())
+        self._file: BinaryIO | None = None
+
+    def __getitem__(self, call_id: str) -> Call:
+        index = bisect_right(self._hashes, hash(call_id))
+        # Attempts of a call have the same hash, and so may other calls; the last attempt counts.
+        while index > 0 and self._hashes[index - 1] == hash(call_id):
+            index -= 1
+            call = self._call(self._offsets[index])
+            if call.call_id == call_id:
+                return call
+        raise KeyError(call_id)
+
+    def _call(self, offset: int) -> Call:
+        if self._file is None:
+            self._file = _open(self._path)
+            weakref.finalize(self, self._file.close)
+        self._file.seek(offset)
+        line = self._file.readline(run_files.LONGEST + 1)
+        return _checked(self._path, line, Call, _RAW)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from dict.fromkeys(self._call(offset).call_id for offset in self._offsets)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+_RAW = ("request", "response")
 
 
 class JoinedRecords(Sequence[R], Generic[R]):

@@ -297,11 +297,11 @@ class Ballots(Mapping[str, ItemRankings]):
         self._positions = np.asarray(positions, np.int32)[order]
         in_order = np.asarray(rows, np.int32)[order]
         self._starts = np.searchsorted(in_order, np.arange(len(self.rows) + 1))
-        self._patterns, self._codes = self._shared(
+        self._patterns, self._codes = self._patterns_of(
             np.asarray(votes, np.int32)[order], presentations
         )
 
-    def _shared(
+    def _patterns_of(
         self, votes: NDArray[np.int32], presentations: int
     ) -> tuple[list[ItemRankings], array[int]]:
         """The different sets of rankings, and which of them each item has."""
@@ -359,10 +359,10 @@ class Ballots(Mapping[str, ItemRankings]):
 
 
 class _Numbers(dict[Any, int]):
-    """The number of each thing, in the order in which they are first asked for."""
+    """The number of each key, in the order in which they are first asked for."""
 
-    def __missing__(self, thing: object) -> int:
-        self[thing] = number = len(self)
+    def __missing__(self, key: object) -> int:
+        self[key] = number = len(self)
         return number
 
 

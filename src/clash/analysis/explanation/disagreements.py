@@ -109,12 +109,12 @@ def telling_disagreements(run: RunData, most: int | None = None) -> list[Telling
         run: the run.
         most: no more than so many; null for all.
     """
-    ranked = (
+    candidates = (
         (*_rank(verdict, kind), row, kind)
         for row, (item, verdict) in enumerate(zip(run.items, run.verdicts, strict=True))
         if (kind := _kind(run, item, verdict)) is not None
     )
-    firsts = sorted(ranked) if most is None else nsmallest(most, ranked)
+    firsts = sorted(candidates) if most is None else nsmallest(most, candidates)
     cases = [(run.items[row], run.verdicts[row], kind) for _, _, row, kind in firsts]
     names = {item.item_id for item, _, _ in cases}
     judgments: dict[str, dict[str, list[Judgment]]] = {name: {} for name in names}

@@ -119,9 +119,9 @@ def pack_items(run: RunData, folder: Path, telling: Sequence[str] = ()) -> Packe
     order = {name: position for position, name in enumerate(telling)}
     index: list[dict[str, Any]] = []
     blocks = PackedBlocks()
-    listed = _listed(run, telling)
-    raw, room = _Calls.of(folder / layout.CALLS, {item.item_id for item in listed}), _MOST_CALLS
-    for number, chunk in enumerate(_chunks(_items(run, listed))):
+    page_items = _items_of_page(run, telling)
+    raw, room = _Calls.of(folder / layout.CALLS, {item.item_id for item in page_items}), _MOST_CALLS
+    for number, chunk in enumerate(_chunks(_items(run, page_items))):
         index += [{**line, "k": number, "y": order.get(line["id"])} for line, _ in chunk]
         blocks.add(f"text-{number}", pack(b"[" + b",".join(body for _, body in chunk) + b"]"))
         calls_block = (
@@ -129,10 +129,10 @@ def pack_items(run: RunData, folder: Path, telling: Sequence[str] = ()) -> Packe
         )
         room -= len(calls_block)
         blocks.add(f"calls-{number}", calls_block if room > 0 else "")
-    return PackedItems(pack(_JSON.encode(index)), blocks, len(run.items) - len(listed))
+    return PackedItems(pack(_JSON.encode(index)), blocks, len(run.items) - len(page_items))
 
 
-def _listed(run: RunData, telling: Sequence[str]) -> Sequence[Item]:
+def _items_of_page(run: RunData, telling: Sequence[str]) -> Sequence[Item]:
     """The items of a page: all, or those to show first and some at even distances."""
     n = len(run.items)
     if n <= MOST_ITEMS:
@@ -156,11 +156,11 @@ def _chunks(
         yield chunk
 
 
-def _items(run: RunData, listed: Sequence[Item]) -> Iterator[tuple[dict[str, Any], bytes]]:
+def _items(run: RunData, page_items: Sequence[Item]) -> Iterator[tuple[dict[str, Any], bytes]]:
     people: dict[str, list[Label]] = {}
     for label in run.labels:
         people.setdefault(label.item_id, []).append(label)
-    for walk in walks(run, listed):
+    for walk in walks(run, page_items):
         name = walk.item.item_id
         body = _item_body(walk, run.responses_of(name), people.get(name, []))
         yield _index_line(walk), _JSON.encode(body)
