@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from clash.stats.intervals import Interval, mean_clustered
 
@@ -45,9 +48,9 @@ class CriterionScores:
 def criterion_scores(data: RunData) -> CriterionScores:
     """Mean scores by candidate and criterion; weights of criteria and judges play no part."""
     by_cell = _by_cell(data)
-    items: dict[str, set[str]] = defaultdict(set)
-    for (_, criterion), by_item in by_cell.items():
-        items[criterion] |= by_item.keys()
+    items: dict[str, set[int]] = defaultdict(set)
+    for (_, criterion), cell in by_cell.items():
+        items[criterion] |= set(cell.rows)
     order = sorted(items, key=lambda name: (-len(items[name]), name))
     cells = [
         CriterionScore(candidate, criterion, _mean(data, by_cell[candidate, criterion]))
@@ -58,18 +61,30 @@ def criterion_scores(data: RunData) -> CriterionScores:
     return CriterionScores(tuple(order), {name: len(items[name]) for name in order}, tuple(cells))
 
 
-def _by_cell(data: RunData) -> dict[tuple[str, str], dict[str, list[int]]]:
-    by_cell: dict[tuple[str, str], dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+@dataclass(frozen=True)
+class _Scores:
+    """The scores of a candidate on a criterion, each with the number of its item."""
+
+    rows: array[int] = field(default_factory=lambda: array("i"))
+    scores: array[int] = field(default_factory=lambda: array("q"))
+
+
+def _by_cell(data: RunData) -> dict[tuple[str, str], _Scores]:
+    by_cell: dict[tuple[str, str], _Scores] = defaultdict(_Scores)
     for judgment in data.judgments:
         if judgment.role != "voting" or not judgment.scores:
             continue
-        labels = data.blinds.labels(judgment)
-        for label, row in judgment.scores.items():
-            for criterion, score in row.items():
-                by_cell[labels[label], criterion][judgment.item_id].append(score)
+        labels, row = data.blinds.labels(judgment), data.rows[judgment.item_id]
+        for label, scores in judgment.scores.items():
+            for criterion, score in scores.items():
+                cell = by_cell[labels[label], criterion]
+                cell.rows.append(row)
+                cell.scores.append(score)
     return by_cell
 
 
-def _mean(data: RunData, by_item: Mapping[str, list[int]]) -> Interval:
-    means = [sum(item_scores) / len(item_scores) for item_scores in by_item.values()]
-    return mean_clustered(means, [data.clusters[item] for item in by_item]).within(1.0, 5.0)
+def _mean(data: RunData, cell: _Scores) -> Interval:
+    rows, first, items = np.unique(np.asarray(cell.rows), return_index=True, return_inverse=True)
+    means = np.bincount(items, np.asarray(cell.scores)) / np.bincount(items)
+    order = np.argsort(first)  # of the judgments: sums of floats depend on it
+    return mean_clustered(means[order], data.cluster_codes[rows[order]]).within(1.0, 5.0)

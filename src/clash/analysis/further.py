@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, ClassVar
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from clash.analysis.retest import Retest
     from clash.analysis.rundata import RunData
     from clash.stats.bias import BiasRate
+    from clash.votes.from_run import ItemRankings
 
-    Say = Callable[[str, str, str], float]
+    Say = Callable[["_Pair"], float]
 
 
 @dataclass(frozen=True)
@@ -87,16 +89,27 @@ class Longer:
 
 def longer(run: RunData) -> list[Longer]:
     """People where there are labels, the panel, each judge; raters without such a pair are left out."""
-    pairs = list(_pairs(run))
     says: dict[str, Say] = {"people": _people(run), "the panel": _panel(run)}
-    says |= {panelist.id: _judge(run, panelist.id) for panelist in run.rules.panelists}
-    lines = [_longer(run, rater, pairs, say) for rater, say in says.items()]
+    says |= {panelist.id: _judge(panelist.id) for panelist in run.rules.panelists}
+    wins = {rater: array("d") for rater in says}
+    lengths, rows = array("d"), array("q")
+    for pair in _pairs(run):
+        for rater, say in says.items():
+            wins[rater].append(say(pair))
+        lengths.extend(pair.lengths)
+        rows.append(run.rows[pair.rankings.item_id])
+    longer_first, longer_second = np.asarray(lengths).reshape(-1, 2).T
+    clusters = run.cluster_codes[np.asarray(rows)]
+    lines = [
+        Longer(rater, longer_wins_rate(values, longer_first, longer_second, clusters))
+        for rater, values in wins.items()
+    ]
     return [line for line in lines if line.rate.interval.n]
 
 
 @dataclass(frozen=True)
 class _Pair:
-    item_id: str
+    rankings: ItemRankings
     first: str
     second: str
     lengths: tuple[int, int]
@@ -107,42 +120,31 @@ def _pairs(run: RunData) -> Iterator[_Pair]:
         length = {name: len(text) for name, text in run.texts.get(item, {}).items()}
         for a, b in combinations(rankings.candidates, 2):
             if a in length and b in length:
-                yield _Pair(item, a, b, (length[a], length[b]))
-
-
-def _longer(run: RunData, rater: str, pairs: list[_Pair], say: Say) -> Longer:
-    wins = [say(pair.item_id, pair.first, pair.second) for pair in pairs]
-    lengths = np.array([pair.lengths for pair in pairs], dtype=float).reshape(-1, 2)
-    clusters = [run.clusters[pair.item_id] for pair in pairs]
-    return Longer(rater, longer_wins_rate(wins, lengths[:, 0], lengths[:, 1], clusters))
+                yield _Pair(rankings, a, b, (length[a], length[b]))
 
 
 def _people(run: RunData) -> Say:
     """What the label says of a pair; NaN where that is a tie, or nothing."""
-    return run.wins
+    return lambda pair: run.wins(pair.rankings.item_id, pair.first, pair.second)
 
 
 def _panel(run: RunData) -> Say:
-    ranks = {
-        verdict.item_id: {n: rank for rank, group in enumerate(verdict.ranking) for n in group}
-        for verdict in run.verdicts
-        if verdict.ranking is not None
-    }
-
-    def say(item: str, a: str, b: str) -> float:
-        item_ranks = ranks.get(item)
-        return np.nan if item_ranks is None else _win(item_ranks[b] - item_ranks[a])
+    def say(pair: _Pair) -> float:
+        verdict = run.verdicts[run.rows[pair.rankings.item_id]]
+        ranks = {n: rank for rank, group in enumerate(verdict.ranking or ()) for n in group}
+        return _win(ranks[pair.second] - ranks[pair.first]) if ranks else np.nan
 
     return say
 
 
-def _judge(run: RunData, judge: str) -> Say:
-    def say(item: str, a: str, b: str) -> float:
-        rankings = run.ballots[item]
-        ranks = rankings.ranks.get(judge)
-        if ranks is None or not (rankings.ranked(judge, a) and rankings.ranked(judge, b)):
+def _judge(judge: str) -> Say:
+    def say(pair: _Pair) -> float:
+        rankings = pair.rankings
+        field = rankings.fields.get(judge, ())
+        if pair.first not in field or pair.second not in field:
             return np.nan
-        first, second = rankings.candidates.index(a), rankings.candidates.index(b)
+        ranks = rankings.ranks[judge]
+        first, second = map(rankings.candidates.index, (pair.first, pair.second))
         return _win(float(np.sign(ranks[:, second] - ranks[:, first]).sum()))
 
     return say

@@ -338,10 +338,10 @@ class JoinedRecords(Sequence[R], Generic[R]):
 
 def of_items(records: Sequence[T], ids: Collection[str]) -> Sequence[T]:
     """The records of some items, in their order."""
-    return at(records, [n for n, record in enumerate(records) if record.item_id in ids])
+    return select(records, [n for n, record in enumerate(records) if record.item_id in ids])
 
 
-def at(records: Sequence[T], positions: Iterable[int]) -> Sequence[T]:
+def select(records: Sequence[T], positions: Iterable[int]) -> Sequence[T]:
     """The records at some positions; those that are on disk stay there."""
     if isinstance(records, StoredRecords | JoinedRecords):
         return records.select(positions)

@@ -8,9 +8,10 @@ within a ``group``.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,10 @@ import numpy as np
 
 from clash.errors import InputError, StatisticsError
 from clash.labels import TIE, truths
+from clash.records import Blinding, Judgment, Response
 from clash.stats.voting.rankings import RankingArray, ranking_array
+from clash.store.stored import select
+from clash.votes.by_item import ComputedByItem, RecordsByItem
 from clash.votes.from_run import (
     BlindingIndex,
     count_presentations,
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.records import Item, Response
+    from clash.records import Item
     from clash.stats.typing import Codes, Floats
     from clash.store.folder import RunFolder
     from clash.votes.from_run import ItemRankings, Panelist
@@ -121,7 +125,10 @@ def run_rankings(
         if panelist.role == "voting" and matches_globs(panelist.id, judge_globs)
     ]
     names = {panelist.id for panelist in voting}
-    judgments = [j for j in folder.judgments() if j.judge in names]
+    every_judgment = folder.records(Judgment)
+    judgments = select(
+        every_judgment, [n for n, j in enumerate(every_judgment) if j.judge in names]
+    )
     truth = truths(items, folder.labels()) if decisive else {}
     decisive_ids = {name for name, label in truth.items() if label.winner not in (TIE, None)}
     items_read = [
@@ -133,10 +140,10 @@ def run_rankings(
     rankings = ballot_rankings(
         items_read,
         unblind_rankings(
-            judgments, BlindingIndex.of(folder.blinding()), count_presentations(manifest)
+            judgments, BlindingIndex.of(folder.records(Blinding)), count_presentations(manifest)
         ),
         voting,
-        folder.responses(),
+        folder.records(Response),
         copies=copies,
         style=style,
     )
@@ -153,7 +160,7 @@ def ballot_rankings(
     items: Sequence[Item],
     ballots: Mapping[str, ItemRankings],
     voting: Sequence[Panelist],
-    responses: Iterable[Response],
+    responses: Sequence[Response],
     *,
     copies: str = "merge",
     style: bool = False,
@@ -169,17 +176,13 @@ def ballot_rankings(
         style: with the traits of the responses (:mod:`clash.votes.style`).
     """
     by_name = {panelist.id: panelist for panelist in voting}
-    names, ids = sorted(by_name), {item.item_id for item in items}
-    texts: dict[str, dict[str, str]] = {name: {} for name in ids}
+    names, rows = sorted(by_name), {item.item_id: row for row, item in enumerate(items)}
     models: dict[str, str] = {}
-    candidates = set()
     for response in responses:
-        if response.item_id in ids:
-            candidates.add(response.candidate)
+        if response.item_id in rows:
             models.setdefault(response.candidate, response.model or "")
-            if response.text is not None:
-                texts[response.item_id][response.candidate] = response.text
-    ranked_names = {name for i in ids & ballots.keys() for name in ballots[i].candidates}
+    candidates = models.keys()
+    ranked_names = {name for i in rows if i in ballots for name in ballots[i].candidates}
     ranked_candidates = tuple(sorted(candidates & ranked_names))
     families = {name: by_name[name].family for name in names}
     authors = {
@@ -188,28 +191,29 @@ def ballot_rankings(
         if (maker := organisation(models[name])) is not None
     }
     columns = _RankingColumns.of(
-        [
-            (at, item, ballots[item.item_id])
-            for at, item in enumerate(items)
+        (
+            (number, item, ballots[item.item_id])
+            for number, item in enumerate(items)
             if item.item_id in ballots
-        ],
+        ),
         names,
         ranked_candidates,
-        StyleSource(texts, families, authors) if style else None,
+        StyleSource(_texts(responses, rows), families, authors) if style else None,
     )
-    if not columns.ranks:
+    if not columns.judges:
         return None
+    shape = len(columns.judges), len(ranked_candidates)
     return NamedRankings(
         candidates=ranked_candidates,
         judges=tuple(names),
         weights=np.array([by_name[name].weight for name in names]),
         rankings=ranking_array(
-            columns.ranks,
+            np.asarray(columns.ranks).reshape(shape),
             columns.shares if copies == "merge" else None,
             columns.judges,
             columns.items,
             columns.clusters,
-            np.array(columns.traits) if style else None,
+            np.asarray(columns.traits).reshape(*shape, len(STYLES)) if style else None,
         ),
         n_items=len(items),
         failed=0,
@@ -217,16 +221,30 @@ def ballot_rankings(
     )
 
 
+def _texts(
+    responses: Sequence[Response], rows: Mapping[str, int]
+) -> ComputedByItem[dict[str, str]]:
+    """Response by item and candidate, where there is one."""
+    responses_of = RecordsByItem(responses, rows)
+    return ComputedByItem(
+        rows,
+        lambda item_id: {r.candidate: r.text for r in responses_of(item_id) if r.text is not None},
+    )
+
+
 @dataclass(frozen=True)
 class _RankingColumns:
-    """The columns of a run's rankings: one entry in each list for every ranking."""
+    """The columns of a run's rankings: an entry for every ranking.
 
-    ranks: list[Floats]
-    shares: list[float]
-    judges: list[int]
-    items: list[int]
-    clusters: list[int]
-    traits: list[Floats]
+    Of ``ranks`` there is one for each candidate too, of ``traits`` one for each trait of each.
+    """
+
+    ranks: array[float] = field(default_factory=lambda: array("d"))
+    shares: array[float] = field(default_factory=lambda: array("d"))
+    judges: array[int] = field(default_factory=lambda: array("q"))
+    items: array[int] = field(default_factory=lambda: array("q"))
+    clusters: array[int] = field(default_factory=lambda: array("q"))
+    traits: array[float] = field(default_factory=lambda: array("d"))
 
     @classmethod
     def of(
@@ -237,10 +255,10 @@ class _RankingColumns:
         style: StyleSource | None = None,
     ) -> _RankingColumns:
         """From each item, its index among those read, and its rankings."""
-        columns, clusters = cls([], [], [], [], [], []), _IndexByName()
+        columns, clusters = cls(), _IndexByName()
         column = {name: k for k, name in enumerate(candidates)}
         judge_index = {name: j for j, name in enumerate(names)}
-        for at, item, rankings in items:
+        for number, item, rankings in items:
             indices = [column[name] for name in rankings.candidates]
             for judge, ranks in rankings.ranks.items():
                 if judge not in judge_index:
@@ -248,10 +266,10 @@ class _RankingColumns:
                 for at_page, ranking in enumerate(ranks):
                     row = np.full(len(candidates), np.nan)
                     row[indices] = ranking
-                    columns.ranks.append(row)
+                    columns.ranks.frombytes(row.tobytes())
                     columns.shares.append(1 / len(ranks))
                     columns.judges.append(judge_index[judge])
-                    columns.items.append(at)
+                    columns.items.append(number)
                     columns.clusters.append(clusters[item.cluster])
                     if style is not None:
                         page = np.full((len(candidates), len(STYLES)), np.nan)
@@ -259,7 +277,7 @@ class _RankingColumns:
                         page[indices] = style.traits(
                             item.item_id, judge, rankings.candidates, page_order
                         )
-                        columns.traits.append(page)
+                        columns.traits.frombytes(page.tobytes())
         return columns
 
 

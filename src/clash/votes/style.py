@@ -64,7 +64,7 @@ class StyleSource:
         return math.nan if family is None or author is None else float(family == author)
 
 
-@lru_cache(maxsize=1 << 16)
+@lru_cache(maxsize=1 << 12)
 def text_traits(text: str) -> tuple[float, float]:
     """Binary logarithms of the length in characters and of the Markdown marks, each plus 1.
 

@@ -26,7 +26,7 @@ from clash.escape import clip, pack
 from clash.files import run_files
 from clash.store import layout
 from clash.store.journal import written_fields
-from clash.store.stored import at
+from clash.store.stored import select
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -138,7 +138,7 @@ def _items_of_page(run: RunData, telling: Sequence[str]) -> Sequence[Item]:
     if n <= MOST_ITEMS:
         return run.items
     step = -(-n // (MOST_ITEMS - len(telling)))
-    return at(run.items, sorted({*range(0, n, step), *(run.rows[name] for name in telling)}))
+    return select(run.items, sorted({*range(0, n, step), *(run.rows[name] for name in telling)}))
 
 
 def _chunks(
