@@ -7,8 +7,8 @@ from clash.errors import InputError, RunFolderError
 from clash.records import Blinding, Criteria, Criterion, Item, Judgment, Label
 from clash.store.folder import RunFolder, RunWriter
 from clash.store.manifest import Manifest
-from clash.votes import read_votes, run_votes, write_votes
 from clash.store.stored import ByItem
+from clash.votes import read_votes, run_votes, write_votes
 from clash.votes.from_run import BlindingIndex, score_rows, unblind_rankings, vote_rows
 
 NAN = np.nan
