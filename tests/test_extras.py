@@ -84,6 +84,8 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
         ("matplotlib", ["study", "ising", "VOTES", "--out", "p"]),
         ("matplotlib", ["study", "fcps", "VOTES", "--out", "p"]),
         ("matplotlib", ["report", "latest", "--plots", "p"]),
+        ("ray", ["power", "--ray", "local"]),
+        ("ray", ["calibrate", "VOTES", "--ray", "host:6379"]),
         ("pyarrow", ["validate", "data.parquet", "--panel", "baseline", "--yes"]),
         ("sentence_transformers", ["diagnose", "VOTES", "--similarity", "some-model",
                                    "--pairs", "pairs.jsonl"]),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from clash.providers.base import Provider, Reply, Request
 
 _VAIN_STARTS = 3
-"""Actors in a row that end before their first answer: after them no further one is started."""
+"""Actors in a row that cannot be started: after them no further one is."""
 _START_S = 120.0
 """Seconds in which the first actor must have started; further ones may wait for a free CPU."""
 _GRACE_S = 60.0
@@ -104,14 +104,12 @@ class _ActorHandle:
     Attributes:
         n_pending: attempts that it is making.
         models: the models that it knows.
-        has_answered: it has ended an attempt.
         is_gone: it is lost: it gets no further attempt.
     """
 
     actor: Any
     n_pending: int = 0
     models: set[int] = field(default_factory=set)
-    has_answered: bool = False
     is_gone: bool = False
 
 
@@ -179,14 +177,15 @@ class RayPool:
         if self._tasks is None:
             raise AssertionError("the pool was not started")
         while True:
-            if self._error is not None:
-                raise self._error
             self._actors = [actor for actor in self._actors if not actor.is_gone]
-            for _ in range(self._n_actors - len(self._actors) - self._n_starting):
-                self._n_starting += 1
-                self._tasks.start_soon(self._start_actor)
+            if self._error is None:
+                for _ in range(self._n_actors - len(self._actors) - self._n_starting):
+                    self._n_starting += 1
+                    self._tasks.start_soon(self._start_actor)
             if self._actors:
                 return min(self._actors, key=lambda actor: actor.n_pending)
+            if self._error is not None:
+                raise self._error
             change = self._change
             with anyio.move_on_after(_START_S) as scope:
                 await change.wait()
@@ -224,7 +223,6 @@ class RayPool:
             ) from None
         finally:
             worker.n_pending -= 1
-        worker.has_answered, self._n_vain_starts = True, 0
         return reply_of(unpack(answer))
 
     async def aclose(self) -> None:
@@ -244,11 +242,13 @@ class RayPool:
         try:
             worker = _ActorHandle(await self._ready_actor())
             self._actors.append(worker)
+            self._n_vain_starts = 0
         except WorkerError as error:
             self._error = error
         except RayError as error:
             self._n_vain_starts += 1
-            self._note_vain_start(f"{error}")
+            if self._n_vain_starts >= _VAIN_STARTS:
+                self._error = _cannot_start(str(error))
         finally:
             self._n_starting -= 1
             self._tell()
@@ -291,29 +291,23 @@ class RayPool:
         return ActorSettings(environ, self._limits, digests, salt)
 
     def _bury(self, worker: _ActorHandle) -> None:
-        if worker.is_gone:
-            return
-        worker.is_gone = True
-        if not worker.has_answered:
-            self._n_vain_starts += 1
-            self._note_vain_start("")
-        _end(worker.actor)
-        self._tell()
-
-    def _note_vain_start(self, reason: str) -> None:
-        if self._n_vain_starts < _VAIN_STARTS:
-            return
-        lines = [line.strip() for line in reason.splitlines() if line.strip()]
-        why = f": {lines[-1][:200]}" if lines else ""
-        self._error = WorkerError(
-            f"{_VAIN_STARTS} workers on the cluster ended before their first answer{why}"
-            f"\n  fix: install clash {__version__} with the extra ray on every node"
-        )
+        if not worker.is_gone:
+            worker.is_gone = True
+            _end(worker.actor)
 
     def _tell(self) -> None:
         """Wake those who wait for an actor."""
         change, self._change = self._change, anyio.Event()
         change.set()
+
+
+def _cannot_start(reason: str) -> WorkerError:
+    lines = [line.strip() for line in reason.splitlines() if line.strip()]
+    why = f": {lines[-1][:200]}" if lines else ""
+    return WorkerError(
+        f"{_VAIN_STARTS} workers on the cluster could not be started{why}"
+        f"\n  fix: install clash {__version__} with the extra ray on every node"
+    )
 
 
 def _with_variables(
