@@ -98,13 +98,14 @@ def test_killed_nodes_lose_nothing_and_pay_for_nothing_twice(lab, alone, cluster
     rng = random.Random(1)
     lab.server.latency_s = 0.1
     flags = ("--concurrency", 6, "--ray", cluster.address)
-    process = lab.start("eval", *WORDS, "--run-id", "run", "--yes", *flags)
+    process = lab.start("eval", *WORDS, "--run-id", "run", "--yes", "--json", *flags)
     for moment in (5, 15):
         lab.wait_for(lambda moment=moment: len(lab.server.calls) > moment, process)
         node = rng.choice(sorted(cluster.worker_nodes, key=lambda node: node.unique_id))
         cluster.remove_node(node, allow_graceful=False)
-    _, error = process.communicate(timeout=240)
+    out, error = process.communicate(timeout=240)
     assert process.returncode == 0, error
+    assert json.loads(out)  # and nothing of what Ray says of its nodes
     run = lab.folder()
     assert len(cluster.worker_nodes) == 2
     assert verdicts(run) == verdicts(alone)

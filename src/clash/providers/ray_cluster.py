@@ -61,7 +61,10 @@ def connected(cluster: RayCluster | None) -> Iterator[None]:
     else:
         options["address"] = _found(cluster.address)
     import ray
+    from ray._private import worker
 
+    # Whatever a node of the cluster complains of, Ray would print on our stdout.
+    worker.print_to_stdstream = _print_nothing
     terminate = signal.getsignal(signal.SIGTERM)
     try:
         # Ray lets every worker import from the folder where it was started: a module there must
@@ -76,6 +79,10 @@ def connected(cluster: RayCluster | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _print_nothing(*_: object, **__: object) -> None:
+    """In place of Ray's printing: a lost node shows in the calls that are lost with it."""
 
 
 def _found(address: str) -> str:

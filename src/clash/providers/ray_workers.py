@@ -103,7 +103,7 @@ class _ActorHandle:
 
     Attributes:
         n_pending: attempts that it is making.
-        models: the models that it knows.
+        models: the models that it surely knows: it has answered for them.
         is_gone: it is lost: it gets no further attempt.
     """
 
@@ -205,8 +205,8 @@ class RayPool:
         """
         from ray.exceptions import RayError
 
+        # Ray may start attempts in another order than they were handed over.
         known_ref = None if model in worker.models else ref
-        worker.models.add(model)
         # The task behind a prompt is for judges that read no prompt; no worker has one.
         message = pack(Attempt(next(self._numbers), model, known_ref, replace(request, task=None)))
         worker.n_pending += 1
@@ -223,6 +223,7 @@ class RayPool:
             ) from None
         finally:
             worker.n_pending -= 1
+        worker.models.add(model)
         return reply_of(unpack(answer))
 
     async def aclose(self) -> None:
