@@ -7,7 +7,8 @@
 #   ray-cluster.sh node HEAD_ADDRESS    on each of the others
 #   ray-cluster.sh eval                 on the first machine
 #
-# Put one token on all machines before: openssl rand -hex 32 > ~/.ray/auth_token; chmod 600 ...
+# Before that, put the same token on all of them: `ray get-auth-token --generate` writes
+# ~/.ray/auth_token on the first, and the file is copied to the others.
 set -eu
 export RAY_AUTH_MODE=token RAY_USAGE_STATS_ENABLED=0
 case "${1:?head, node or eval}" in

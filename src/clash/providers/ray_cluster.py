@@ -109,7 +109,7 @@ def _found(address: str) -> str:
 
 def _check_port(address: str) -> None:
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or "/" in host or not port.isdigit():
         raise ConfigError(
             f"{address!r} is no address of a Ray cluster",
             field="--ray",
