@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    Shared = TypeVar("Shared")
+    Setting = TypeVar("Setting")
     Task = TypeVar("Task")
     Result = TypeVar("Result")
 
@@ -22,9 +22,9 @@ class TaskMap(Protocol):
     """Runs tasks and yields their results in their order."""
 
     def __call__(
-        self, function: Callable[[Shared, Task], Result], shared: Shared, tasks: Sequence[Task]
+        self, function: Callable[[Setting, Task], Result], setting: Setting, tasks: Sequence[Task]
     ) -> Iterator[Result]:
-        """``function(shared, task)`` of each; the function stands at the top of a module."""
+        """``function(setting, task)`` of each; the function stands at the top of a module."""
         ...
 
 
@@ -47,10 +47,10 @@ def is_spread() -> bool:
 
 
 def run_tasks(
-    function: Callable[[Shared, Task], Result], shared: Shared, tasks: Sequence[Task]
+    function: Callable[[Setting, Task], Result], setting: Setting, tasks: Sequence[Task]
 ) -> Iterator[Result]:
-    """The results of ``function(shared, task)``, in the order of the tasks."""
+    """The results of ``function(setting, task)``, in the order of the tasks."""
     task_map = _task_map.get()
     if task_map is None:
-        return (function(shared, task) for task in tasks)
-    return task_map(function, shared, tasks)
+        return (function(setting, task) for task in tasks)
+    return task_map(function, setting, tasks)

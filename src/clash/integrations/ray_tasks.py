@@ -13,7 +13,7 @@ from clash.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from clash.analysis.tasks import Result, Shared, Task
+    from clash.analysis.tasks import Result, Setting, Task
     from clash.config import RayCluster
 
 _REPEATS = 10
@@ -32,7 +32,7 @@ def tasks_on(cluster: RayCluster | None) -> Iterator[None]:
 
 
 def _ray_map(
-    function: Callable[[Shared, Task], Result], shared: Shared, tasks: Sequence[Task]
+    function: Callable[[Setting, Task], Result], setting: Setting, tasks: Sequence[Task]
 ) -> Iterator[Result]:
     """Results in the order of the tasks; what they share is sent to each node once."""
     import ray
@@ -41,7 +41,7 @@ def _ray_map(
     remote = ray.remote(_run).options(
         num_cpus=1, max_retries=_REPEATS, scheduling_strategy="SPREAD", name=function.__name__
     )
-    everything = ray.put(shared)
+    everything = ray.put(setting)
     references = [remote.remote(__version__, function, everything, task) for task in tasks]
     for reference in references:
         try:
@@ -57,7 +57,9 @@ def _ray_map(
             ) from None
 
 
-def _run(version: str, function: Callable[[Any, Any], Any], shared: object, task: object) -> object:
+def _run(
+    version: str, function: Callable[[Any, Any], Any], setting: object, task: object
+) -> object:
     """On a node: run a task, if the two programs are the same."""
     if version != __version__:
         raise ConfigError(
@@ -65,4 +67,4 @@ def _run(version: str, function: Callable[[Any, Any], Any], shared: object, task
             field="--ray",
             hint="install the same version everywhere",
         )
-    return function(shared, task)
+    return function(setting, task)

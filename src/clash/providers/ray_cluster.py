@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LOCAL = "local"
 """In place of an address: a cluster of this machine alone, for this command."""
-_FOUND_BY_RAY = "auto"
+_THIS_CLUSTER = "auto"
 _CONNECT_S = 5.0
 _PROBE_S = 30.0
 """Seconds that a cluster has to take a connection; it takes three."""
@@ -59,7 +59,7 @@ def connected(cluster: RayCluster | None) -> Iterator[None]:
         os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}
         options |= {"include_dashboard": False, "object_store_memory": _STORE_BYTES}
     else:
-        options["address"] = _found(cluster.address)
+        options["address"] = _reachable(cluster.address)
     import ray
     from ray._private import worker
 
@@ -85,7 +85,7 @@ def _print_nothing(*_: object, **__: object) -> None:
     """In place of Ray's printing: a lost node shows in the calls that are lost with it."""
 
 
-def _found(address: str) -> str:
+def _reachable(address: str) -> str:
     """The address of the cluster, once another process could connect to it.
 
     To an address that does not answer, Ray tries for minutes, and then ends the process.
@@ -93,7 +93,7 @@ def _found(address: str) -> str:
     Raises:
         ConfigError: no cluster answers there, or not to this machine.
     """
-    if address != _FOUND_BY_RAY:
+    if address != _THIS_CLUSTER:
         _check_port(address)
     command = [sys.executable, "-P", "-c", _PROBE, address]
     try:
