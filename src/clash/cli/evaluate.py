@@ -154,7 +154,7 @@ def evaluate(
     from clash.pipeline.sequential_run import execute_until
     from clash.pipeline.sources import open_run
     from clash.pipeline.stopping import check_controls, parse_rule
-    from clash.providers.ray_cluster import connected
+    from clash.providers.ray_cluster import cluster_connection
 
     cluster = ray_cluster(ray, send_keys=ray_send_keys)
     settings = {
@@ -205,7 +205,7 @@ def evaluate(
     if dry_run:
         print_dry_run(setup.plan, environ, setup.notes, as_json=as_json, verbose=verbose)
         return
-    with observer, connected(cluster):
+    with observer, cluster_connection(cluster):
         result = execute_until(setup, rule, options) if rule else execute(setup, options)
     print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

@@ -127,7 +127,7 @@ def rerun(
         targeted_items,
     )
     from clash.pipeline.sources import open_run
-    from clash.providers.ray_cluster import connected
+    from clash.providers.ray_cluster import cluster_connection
 
     cluster = ray_cluster(ray, send_keys=ray_send_keys)
     observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
@@ -162,7 +162,7 @@ def rerun(
         plan = plan_rerun(parent, next_number(parent), changes, options).setup.plan
         print_dry_run(plan, options.environ, as_json=as_json, verbose=verbose)
         return
-    with observer, connected(cluster):
+    with observer, cluster_connection(cluster):
         results = execute_reruns(parent, times, changes, options)
     coverage = results[-1].findings.coverage
     if coverage.n_decided + coverage.n_tied:

@@ -63,7 +63,7 @@ def resume(
     from clash.cli.watch import RunObserver
     from clash.pipeline.sequential_run import resume_run
     from clash.pipeline.sources import open_run
-    from clash.providers.ray_cluster import connected
+    from clash.providers.ray_cluster import cluster_connection
 
     cluster = ray_cluster(ray, send_keys=ray_send_keys)
     environ = environment(env_file, trust_host)
@@ -72,7 +72,7 @@ def resume(
     if cancel_batches and all(batch.state == "ended" for batch in folder.batches()):
         say("no batch of this run is with a provider", style="")
         raise typer.Exit
-    with observer, connected(cluster):
+    with observer, cluster_connection(cluster):
         result = resume_run(
             folder,
             environ,

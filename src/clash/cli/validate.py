@@ -146,7 +146,7 @@ def validate(
     from clash.pipeline.prereg import read_plan
     from clash.pipeline.sources import open_run
     from clash.pipeline.validation import Draw, draw_labelled, sample_origin, sample_prompts
-    from clash.providers.ray_cluster import connected
+    from clash.providers.ray_cluster import cluster_connection
 
     cluster = ray_cluster(ray, send_keys=ray_send_keys)
     settings = {
@@ -195,7 +195,7 @@ def validate(
         return
     origin = replace(sample_origin(sample, tiers), registration=read_plan(prereg))
     options = RunOptions(environ, observer, kind="validate", run_id=run_id, origin=origin, yes=yes)
-    with observer, connected(cluster):
+    with observer, cluster_connection(cluster):
         result = execute(setup, options)
     print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
     raise typer.Exit(result.exit_code)

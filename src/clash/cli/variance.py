@@ -101,7 +101,7 @@ def variance(
     from clash.cli.watch import RunObserver
     from clash.pipeline.options import RunOptions
     from clash.pipeline.variance import open_study, report_study, run_study
-    from clash.providers.ray_cluster import connected
+    from clash.providers.ray_cluster import cluster_connection
 
     cluster = ray_cluster(ray, send_keys=ray_send_keys)
     observer = RunObserver(quiet=quiet or as_json, watch=False)
@@ -128,7 +128,7 @@ def variance(
     if only_report:
         result = report_study(study)
     else:
-        with observer, connected(cluster):
+        with observer, cluster_connection(cluster):
             result = run_study(study, max_cost, limits, options)
     _print_result(result, as_json=as_json, verbose=verbose, quiet=quiet, to=to)
     raise typer.Exit(0 if only_report else result.exit_code)

@@ -1,4 +1,4 @@
-"""Run computations as tasks on the Ray cluster that this process is connected to."""
+"""Run computations as tasks on the Ray cluster that this process is cluster_connection to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis.tasks import run_by
 from clash.errors import ConfigError
-from clash.providers.ray_cluster import connected
+from clash.providers.ray_cluster import cluster_connection
 from clash.version import __version__
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def tasks_on(cluster: RayCluster | None) -> Iterator[None]:
     Raises:
         ConfigError: there is no cluster at the address, or its nodes have another clash.
     """
-    with connected(cluster), run_by(None if cluster is None else _ray_map):
+    with cluster_connection(cluster), run_by(None if cluster is None else _ray_map):
         yield
 
 

@@ -40,7 +40,7 @@ print("connected to", context.address_info["gcs_address"])
 
 
 @contextmanager
-def connected(cluster: RayCluster | None) -> Iterator[None]:
+def cluster_connection(cluster: RayCluster | None) -> Iterator[None]:
     """Be connected to a cluster; without one, do nothing.
 
     Raises:
@@ -97,14 +97,14 @@ def _reachable(address: str) -> str:
         _check_port(address)
     command = [sys.executable, "-P", "-c", _PROBE, address]
     try:
-        done = subprocess.run(  # noqa: S603 - this program
+        probe = subprocess.run(  # noqa: S603 - this program
             command, capture_output=True, text=True, timeout=_PROBE_S, cwd=_NOWHERE, check=False
         )
     except subprocess.TimeoutExpired:
         raise _refusal(address, "") from None
-    if done.returncode or "connected to" not in done.stdout:
-        raise _refusal(address, done.stderr)
-    return done.stdout.rpartition("connected to")[2].strip()
+    if probe.returncode or "connected to" not in probe.stdout:
+        raise _refusal(address, probe.stderr)
+    return probe.stdout.rpartition("connected to")[2].strip()
 
 
 def _check_port(address: str) -> None:
@@ -126,9 +126,9 @@ def _refusal(address: str, text: str) -> ConfigError:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if "Version mismatch" in text:
         versions = [line for line in lines if line.startswith(("Ray:", "Python:"))]
-        cluster, here = ", ".join(versions[:2]), ", ".join(versions[2:4])
+        theirs, ours = ", ".join(versions[:2]), ", ".join(versions[2:4])
         return ConfigError(
-            f"the cluster at {address} runs {cluster}, and this is {here}",
+            f"the cluster at {address} runs {theirs}, and this is {ours}",
             field="--ray",
             hint="install the same versions of Ray and Python everywhere",
         )

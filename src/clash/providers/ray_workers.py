@@ -153,11 +153,11 @@ class RayPool:
         for server in ref.servers:
             variable = key_variable(server, self._environ)
             values = secrets(server, self._environ)
-            own = [source for source in values.values() if source != variable]
-            if own and not self._sends_keys:
+            own_secrets = [source for source in values.values() if source != variable]
+            if own_secrets and not self._sends_keys:
                 raise ConfigError(
                     f"the entry of {ref.model} holds a secret, which would be sent to the cluster",
-                    field=own[0],
+                    field=own_secrets[0],
                     hint="put it into the variable that api_key_env names, or --ray-send-keys",
                 )
             if variable is not None:
@@ -234,8 +234,8 @@ class RayPool:
 
     def _longest(self, ref: ModelRef) -> float:
         """Seconds after which an attempt has ended, unless its actor hangs."""
-        each = self._limits.timeout_s + self._limits.connect_timeout_s
-        return len(ref.servers) * each + _GRACE_S
+        attempt_s = self._limits.timeout_s + self._limits.connect_timeout_s
+        return len(ref.servers) * attempt_s + _GRACE_S
 
     async def _start_actor(self) -> None:
         from ray.exceptions import RayError
@@ -287,8 +287,8 @@ class RayPool:
             self._environ, {n: self._environ[n] for n in names if n in self._environ}, only=True
         )
         salt = random_secrets.token_bytes(16)
-        checked = set() if self._sends_keys else self._key_variables
-        digests = {name: _digest(self._environ.get(name, "").strip(), salt) for name in checked}
+        variables = set() if self._sends_keys else self._key_variables
+        digests = {name: _digest(self._environ.get(name, "").strip(), salt) for name in variables}
         return ActorSettings(environ, self._limits, digests, salt)
 
     def _bury(self, worker: _ActorHandle) -> None:
@@ -315,11 +315,11 @@ def _with_variables(
     environ: Mapping[str, str], variables: Mapping[str, str], *, only: bool = False
 ) -> Mapping[str, str]:
     """A copy with these variables; what its owner has confirmed stays confirmed."""
-    changed = copy.copy(environ) if isinstance(environ, Environ) else dict(environ)
+    result = copy.copy(environ) if isinstance(environ, Environ) else dict(environ)
     if only:
-        changed.clear()
-    changed.update(variables)
-    return changed
+        result.clear()
+    result.update(variables)
+    return result
 
 
 def _digest(value: str, salt: bytes) -> bytes:
