@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 _SLOT = re.compile(r"<[a-zA-Z]+>")
 _PIECE = re.compile(
-    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?(?:[a-z]*:|<?[=!])|[?*+]\??|\{\d*,?\d*\}\??|.", re.DOTALL
+    r"\\.|\[\^?\]?(?:\\.|[^\]\[\\])*\]|\(\?(?:[a-z]*:|<?[=!])|[?*+]\??|\{\d*(?:,\d*)?\}\??|.",
+    re.DOTALL,
 )
-_QUANTIFIER = re.compile(r"[?*+]\??|\{\d*,?\d*\}\??")
+_QUANTIFIER = re.compile(r"[?*+]\??|\{\d*(?:,\d*)?\}\??")
 _DIGIT = re.compile(r"\d")
 _ZEROS = str.maketrans("123456789", "000000000")
 _MOST_WORDS = 50
