@@ -41,7 +41,7 @@ def calls(tmp_path):
 
 def frames_of(path):
     with packed.packed_path(path).open("rb") as file:
-        return packed.Frames(file, path, run_files.LONGEST).all
+        return packed.Frames(file, path, run_files.LONGEST).entries
 
 
 def test_lines_are_those_of_a_plain_journal_and_the_disk_holds_them_once(tmp_path):

@@ -263,7 +263,7 @@ class Caller:
                 reason = f"{error.error_class}: {error.message}"
                 connection.stop(reason, ask.call_id)
                 raise ModelStopError(connection.stop_reason or reason, ask.call_id) from None
-            number = self._attempt_numbers[ask.call_id]
+            number = self._last_number(ask)
             return self._error(ask, number, error, Decimal(0))
 
     async def _retry(self, ask: Ask, connection: ModelConnection, failure: ProviderError) -> Call:
@@ -350,11 +350,16 @@ class Caller:
 
     def _next_number(self, ask: Ask) -> int:
         """The number of the attempt that begins."""
+        number = self._last_number(ask) + 1
+        self._attempt_numbers[ask.call_id] = number
+        return number
+
+    def _last_number(self, ask: Ask) -> int:
+        """The number of the last attempt, in this process or an earlier one; 0 without any."""
         number = self._attempt_numbers.get(ask.call_id)
         if number is None:
             number = 0 if self._past is None else self._past.number(ask.call_id)
-        self._attempt_numbers[ask.call_id] = number + 1
-        return number + 1
+        return number
 
     async def _reserve(self, ask: Ask, number: int) -> Decimal:
         """Reserve the worst case, on record before any money can be spent."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clash.collect.plan import Plan
     from clash.records import Judgment, Response
     from clash.store.folder import RunWriter
-    from clash.store.table import Table
+    from clash.store.table import RecordTable
 
 _ASK_AGAIN = frozenset(get_args(ErrorClass)) - {"blocked", "too_long"}
 """Failures that a resumed run tries again: nothing usable was paid for."""
@@ -53,7 +53,7 @@ class PastCalls(Mapping[str, Call]):
     Raw answers are the bulk of a run, so of each call its place, a number and an outcome are kept.
     """
 
-    def __init__(self, table: Table[Call]) -> None:
+    def __init__(self, table: RecordTable[Call]) -> None:
         self._table = table
         self._index: dict[str, int] = {}
         self._rows = array("q")
@@ -96,21 +96,23 @@ class PastCalls(Mapping[str, Call]):
         if attempt != 1:
             return self._later.get((call_id, attempt))
         index = self._index.get(call_id)
-        return None if index is None or not self._first[index] else self._first[index] == _ANSWERED
+        return (
+            None if index is None or not self._first[index] else self._first[index] == _WITH_ANSWER
+        )
 
-    def began(self, call_id: str, attempt: int) -> None:
+    def add_attempt(self, call_id: str, attempt: int) -> None:
         """Take note of an attempt that was to be made."""
         index = self._index_of(call_id)
         self._numbers[index] = max(self._numbers[index], attempt)
 
-    def ended(self, row: int, attempt: _Attempt) -> None:
+    def add_record(self, row: int, attempt: _Attempt) -> None:
         """Take note of an attempt on record."""
         is_answered = attempt.outcome != "error"
-        self.began(attempt.call_id, attempt.attempt)
+        self.add_attempt(attempt.call_id, attempt.attempt)
         index = self._index_of(attempt.call_id)
         self._rows[index], self._is_answered[index] = row, is_answered
         if attempt.attempt == 1:
-            self._first[index] = _ANSWERED if is_answered else _FAILED
+            self._first[index] = _WITH_ANSWER if is_answered else _WITH_ERROR
         else:
             self._later[attempt.call_id, attempt.attempt] = is_answered
 
@@ -124,7 +126,7 @@ class PastCalls(Mapping[str, Call]):
         return index
 
 
-_FAILED, _ANSWERED = 1, 2
+_WITH_ERROR, _WITH_ANSWER = 1, 2
 
 
 @dataclass(frozen=True)
@@ -159,20 +161,20 @@ def read_history(plan: Plan, folder: RunWriter) -> RunHistory:
     table = folder.table(Call)
     calls = PastCalls(table)
     for row, attempt in enumerate(table.parts(_Attempt)):
-        calls.ended(row, attempt)
+        calls.add_record(row, attempt)
         cost = attempt.cost_usd if attempt.cost_usd is not None else attempt.cost_bound_usd
         if cost or attempt.cost_usd is None:
             budget.book(Decimal(repr(cost or 0.0)), exact=attempt.cost_usd is not None)
     # Money of attempts without a record: the process was killed before they ended.
     open_usd: dict[tuple[str, int], float] = {}
     for bound in folder.table(Reservation).parts(_Bound):
-        calls.began(bound.call_id, bound.attempt)
+        calls.add_attempt(bound.call_id, bound.attempt)
         if calls.was_answered(bound.call_id, bound.attempt) is None:
             open_usd[bound.call_id, bound.attempt] = bound.usd
     batches = _unfinished_batches(folder, calls, open_usd)
     for entry in (entry for batch in batches for entry in batch.entries.values()):
         # This money is not lost: the answer may yet come.
-        calls.began(entry.call_id, entry.attempt)
+        calls.add_attempt(entry.call_id, entry.attempt)
         open_usd.pop((entry.call_id, entry.attempt), None)
         budget.hold(entry.reservation)
     for usd in open_usd.values():

@@ -19,7 +19,7 @@ from clash.files.inputs import without_gz
 from clash.records import Item, Response, candidates_of
 from clash.secrets.redaction import REPLACEMENT
 from clash.store.secrecy import without_secrets
-from clash.store.table import Table
+from clash.store.table import RecordTable
 from clash.wording import plural
 
 if TYPE_CHECKING:
@@ -74,15 +74,20 @@ class Prompts:
 
     def with_records(self, items: Iterable[Item], responses: Iterable[Response]) -> Prompts:
         """The same with other items and responses, of which few are in memory."""
-        return replace(self, items=Table.of(Item, items), responses=Table.of(Response, responses))
+        return replace(
+            self, items=RecordTable.of(Item, items), responses=RecordTable.of(Response, responses)
+        )
 
     def without_secrets(self, redactor: Redactor) -> Prompts:
         """The same with secrets hidden, so that what is sent is what is on record."""
-        items, responses = Table.of(Item, self.items), Table.of(Response, self.responses)
-        changed = {*_with_secrets(items, redactor), *_with_secrets(responses, redactor)}
-        if not changed:
+        items, responses = (
+            RecordTable.of(Item, self.items),
+            RecordTable.of(Response, self.responses),
+        )
+        item_ids = {*_with_secrets(items, redactor), *_with_secrets(responses, redactor)}
+        if not item_ids:
             return replace(self, items=items, responses=responses)
-        number = f"{len(changed)} item{'s hold' if len(changed) > 1 else ' holds'}"
+        number = f"{len(item_ids)} item{'s hold' if len(item_ids) > 1 else ' holds'}"
         warning = f"{number} a secret of this environment: {REPLACEMENT} replaces it, also in what is sent"
         return replace(
             self.with_records(
@@ -99,7 +104,9 @@ class Prompts:
         return self.with_records(items, (r for r in self.responses if r.item_id in item_ids))
 
 
-def _with_secrets(table: Table[Item] | Table[Response], redactor: Redactor) -> Iterator[str]:
+def _with_secrets(
+    table: RecordTable[Item] | RecordTable[Response], redactor: Redactor
+) -> Iterator[str]:
     """The item of each record that holds a secret."""
     for index, line in enumerate(table.lines()):
         if redactor.suspects(line):
@@ -120,7 +127,7 @@ def load(path: Path, *, single: bool = False) -> Prompts:
     """
     warnings: list[str] = []
     entries = _Entries(path, warnings, single=single)
-    items, responses = Table.of(Item, ()), Table.of(Response, ())
+    items, responses = RecordTable.of(Item, ()), RecordTable.of(Response, ())
     id_lines: dict[str, int | None] = {}
     # Positions by hash: the texts themselves would be in memory twice.
     contents: dict[bytes, int] = {}
@@ -175,8 +182,8 @@ def recorded_prompts(folder: RunFolder, path: Path, sha256: str = "") -> Prompts
         sha256: its hash.
     """
     responses = folder.table(Response)
-    given = responses.where(part.source == "injected" for part in responses.parts(_Source))
-    return Prompts(path, folder.table(Item), given, sha256)
+    injections = responses.where(part.source == "injected" for part in responses.parts(_Source))
+    return Prompts(path, folder.table(Item), injections, sha256)
 
 
 class _Source(msgspec.Struct, gc=False):

@@ -33,15 +33,15 @@ class Pages:
     Args:
         plan: what the run does.
         folder: the responses that it has, and the pages that are sealed.
-        kept: number of items whose pages are kept: as many as judges are at, at one time.
+        n_kept: number of items whose pages are kept: as many as judges are at, at one time.
     """
 
-    def __init__(self, plan: Plan, folder: RunFolder, kept: int = 1) -> None:
+    def __init__(self, plan: Plan, folder: RunFolder, n_kept: int = 1) -> None:
         self._plan = plan
         self._judges = [judge.id for judge in plan.judges]
         self._responses = ByItem(folder.table(Response), plan.positions)
-        self._sealed = ByItem(folder.table(Blinding), plan.positions)
-        self.of = lru_cache(kept)(self._of)
+        self._sealed_pages = ByItem(folder.table(Blinding), plan.positions)
+        self.of = lru_cache(n_kept)(self._of)
 
     def __iter__(self) -> Iterator[tuple[Item, Presentation]]:
         for position in range(len(self._plan.items)):
@@ -52,7 +52,7 @@ class Pages:
     def _of(self, position: int) -> tuple[Item, tuple[Presentation, ...]]:
         """The item at a position, and its pages."""
         plan, item = self._plan, self._plan.items[position]
-        responses = self._shown(position)
+        responses = self._shown_responses(position)
         if len(responses) < (1 if plan.config.judging.is_single else 2):
             return item, ()
         pages = presentations(
@@ -68,18 +68,18 @@ class Pages:
         )
         return item, tuple(pages)
 
-    def _shown(self, position: int) -> dict[str, Response]:
+    def _shown_responses(self, position: int) -> dict[str, Response]:
         """The responses to an item by candidate; where a resumed run asked again, the last one.
 
         Of an item that is sealed, only the candidates on its pages: a later response is not judged.
         """
-        sealed = list(self._sealed.of(position))
-        on_pages = {name for page in sealed for name in page.labels.values()}
+        sealed_pages = list(self._sealed_pages.of(position))
+        on_pages = {name for page in sealed_pages for name in page.labels.values()}
         last = {response.candidate: response for response in self._responses.of(position)}
         return {
             name: response
             for name, response in last.items()
-            if response.text is not None and (name in on_pages or not sealed)
+            if response.text is not None and (name in on_pages or not sealed_pages)
         }
 
 
@@ -88,9 +88,9 @@ def seal_pages(plan: Plan, folder: RunWriter) -> Iterator[Blinding]:
 
     A resumed run makes the same ones again, and writes those that are missing.
     """
-    sealed = ByItem(folder.table(Blinding), plan.positions)
+    sealed_pages = ByItem(folder.table(Blinding), plan.positions)
     for item, page in Pages(plan, folder):
-        records = sealed.of(plan.positions[item.item_id])
+        records = sealed_pages.of(plan.positions[item.item_id])
         if presentation_key(page.blinding) not in map(presentation_key, records):
             folder.append(page.blinding)
         yield page.blinding

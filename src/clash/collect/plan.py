@@ -22,7 +22,7 @@ from clash.config import PROMPT, PROVIDERS, Candidate, Config, Judge, ModelRef, 
 from clash.errors import ConfigError, InputError, one_of
 from clash.records import SELF, Item, Response
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
-from clash.store.table import ByItem, Marks, OfItem, Table
+from clash.store.table import ByItem, Marks, OfItem, RecordTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -74,8 +74,8 @@ class Plan:
     config: Config
     panel: Panel
     judges: tuple[Judge, ...]
-    items: Table[Item]
-    responses: Table[Response]
+    items: RecordTable[Item]
+    responses: RecordTable[Response]
     templates: Templates
     criteria_ref: ModelRef | None = None
     criteria_why: str | None = None
@@ -100,11 +100,11 @@ class Plan:
         """The candidates whose response to an item has to be generated."""
         # A control item has its two responses, and nobody else takes part in it.
         for candidate in () if item.control else self.candidates:
-            if not self.given.has(candidate.id, self.positions[item.item_id]):
+            if not self.given_marks.has(candidate.id, self.positions[item.item_id]):
                 yield candidate
 
     @cached_property
-    def given(self) -> Marks:
+    def given_marks(self) -> Marks:
         """The items that a candidate has a given response to, by candidate."""
         marks = Marks(len(self.items))
         for response in self.responses.parts(_Author):
@@ -128,7 +128,7 @@ class Plan:
         Those of a shard include candidates that respond to items of other shards only.
         """
         elsewhere = () if self.shard is None else self.shard.candidates
-        names = {*map(str, self.given), *elsewhere}
+        names = {*map(str, self.given_marks), *elsewhere}
         return sorted(names | {c.id for c in self.candidates})
 
     def user_of(self, item: Item) -> SimulatedUser | None:
@@ -401,8 +401,9 @@ def unwritten_responses(plan: Plan) -> list[str]:
     n_items = sum(not item.control for item in plan.items)
     controls = [number for number, item in enumerate(plan.items) if item.control]
     counts = {
-        name: plan.given.count(name) - sum(plan.given.has(name, number) for number in controls)
-        for name in map(str, plan.given)
+        name: plan.given_marks.count(name)
+        - sum(plan.given_marks.has(name, number) for number in controls)
+        for name in map(str, plan.given_marks)
         if name not in models
     }
     warnings = []
@@ -510,10 +511,10 @@ def not_observing(config: Config) -> list[str]:
     return [f"no self-evaluation by {', '.join(names)}: a Python function that writes responses"]
 
 
-def _repeat(prompts: Prompts, repeat: int) -> tuple[Table[Item], Table[Response]]:
+def _repeat(prompts: Prompts, repeat: int) -> tuple[RecordTable[Item], RecordTable[Response]]:
     """Each item ``repeat`` times, grouped by the item it repeats."""
     if repeat == 1:
-        return Table.of(Item, prompts.items), Table.of(Response, prompts.responses)
+        return RecordTable.of(Item, prompts.items), RecordTable.of(Response, prompts.responses)
     controls = {item.item_id for item in prompts.items if item.control}
     items = (
         item.model_copy(update={"item_id": _again(item.item_id, n), "group": item.cluster})
@@ -530,8 +531,8 @@ def _repeat(prompts: Prompts, repeat: int) -> tuple[Table[Item], Table[Response]
     control_items = (item for item in prompts.items if item.item_id in controls)
     control_responses = (r for r in prompts.responses if r.item_id in controls)
     return (
-        Table.of(Item, chain(items, control_items)),
-        Table.of(Response, chain(responses, control_responses)),
+        RecordTable.of(Item, chain(items, control_items)),
+        RecordTable.of(Response, chain(responses, control_responses)),
     )
 
 
@@ -640,12 +641,12 @@ def _check_text_labels(
 def _check(plan: Plan, prompts: Prompts) -> None:
     _check_fallbacks(plan)
     models = {candidate.id for candidate in plan.candidates}
-    names = [str(name) for name in plan.given]
+    names = [str(name) for name in plan.given_marks]
     for position, item in enumerate(plan.items):
-        given = {name for name in names if plan.given.has(name, position)}
-        if not item.control and models - given:
+        authors = {name for name in names if plan.given_marks.has(name, position)}
+        if not item.control and models - authors:
             _check_user(plan, item, prompts.path)
-        candidates = models | given
+        candidates = models | authors
         if plan.config.judging.is_single:
             if item.control is not None:
                 raise ConfigError(

@@ -143,8 +143,8 @@ class _Repetition:
             blinding = presentation.blinding
             position = positions.pop(presentation_key(blinding), None)
             record = blinding if position is None else pages[position]
-            if record != blinding:
-                yield f"the page of {record.item_id!r} {_differences(record, blinding)}"
+            if differences := _differences(record, blinding):
+                yield f"the page of {record.item_id!r} {differences}"
         for record in map(pages.__getitem__, positions.values()):
             yield f"the page of {record.item_id!r} shows responses that do not exist"
 
@@ -267,6 +267,9 @@ def _differences(record: Record, expectation: Record) -> list[str]:
 
 def _fact(record: Record, name: str) -> object:
     value = getattr(record, name)
+    if isinstance(record, Blinding) and name == "scrubbed":
+        # In the order in which responses came, which is another one in a merged run.
+        return sorted(record.scrubbed, key=lambda scrub: (scrub.candidate, scrub.start))
     if name not in _WORDED:
         return value
     return len(value) if isinstance(value, list) else value is None

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 New = Literal["batch", "live", "none"]
 """How new questions are asked: in batches, live, or not at all."""
-_KEPT = 256
+_LEAST_PAGES = 256
 """Items whose pages are kept at least: they need not be made again after they are sealed."""
 SYNC_S = 0.2
 """Seconds between two syncs to disk: a machine that crashes loses no more than these."""
@@ -349,7 +349,9 @@ class _Stages:
             for judge in plan.judges:
                 totals[judge.id] += duties.owes(judge, page)
         # Judges of one account are at most this far apart; one that lags has its pages made again.
-        pages = Pages(plan, self.folder, kept=max(_KEPT, 2 * plan.config.limits.concurrency))
+        pages = Pages(
+            plan, self.folder, n_kept=max(_LEAST_PAGES, 2 * plan.config.limits.concurrency)
+        )
         rubric = rubrics_of(plan, self.folder)
 
         def render(presentation: Presentation) -> JudgePrompt:

@@ -15,7 +15,7 @@ from clash.errors import ConfigError
 from clash.records import Item, Response, candidates_of
 from clash.store.journal import encode
 from clash.store.manifest import MOST_SHARDS, Shard
-from clash.store.table import ByItem, OfItem, Table
+from clash.store.table import ByItem, OfItem, RecordTable
 from clash.wording import plural
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def cut_plan(plan: Plan, number: int, of: int) -> Plan:
 
 def inputs_hash(items: Iterable[Item], responses: Iterable[Response]) -> str:
     """SHA-256 of items and given responses; the responses of an item are taken in their order."""
-    items = Table.of(Item, items)
+    items = RecordTable.of(Item, items)
     positions = {item.item_id: position for position, item in enumerate(items)}
-    of_item = ByItem(Table.of(Response, responses), positions)
+    of_item = ByItem(RecordTable.of(Response, responses), positions)
     digest = hashlib.sha256()
     for position, item in enumerate(items):
         digest.update(encode(item))

@@ -39,9 +39,9 @@ LEVEL = 3
 _MAGIC = 0x184D2A5C
 _HEADER = struct.Struct("<II QQ32s")
 _HEAD = struct.Struct("<QQ32s")
-_SKIPPED = 8
+_PREFIX_SIZE = 8
 """Bytes of a skippable frame before its content: magic number and size."""
-_KEPT = 8
+_CACHE_SIZE = 8
 """Frames that are kept unpacked."""
 
 
@@ -83,7 +83,7 @@ class Frame:
 
     Attributes:
         start: its first byte in the file.
-        packed: its bytes.
+        packed_size: its bytes.
         at: where its lines begin in the journal.
         size: bytes of its lines.
         head: SHA-256 of its last line, in hexadecimal digits.
@@ -91,7 +91,7 @@ class Frame:
     """
 
     start: int
-    packed: int
+    packed_size: int
     at: int
     size: int
     head: str
@@ -102,8 +102,8 @@ class Frames:
     """The frames of a file.
 
     Attributes:
-        all: the complete ones.
-        torn: a frame at the end is incomplete, as a killed process leaves one.
+        entries: the complete ones.
+        is_torn: a frame at the end is incomplete, as a killed process leaves one.
 
     Args:
         file: the file.
@@ -116,33 +116,33 @@ class Frames:
 
     def __init__(self, file: BinaryIO, path: Path, longest: int) -> None:
         self._file, self._path = file, path
-        self.all: list[Frame] = []
-        self.torn = False
+        self.entries: list[Frame] = []
+        self.is_torn = False
         end, start, at = file.seek(0, os.SEEK_END), 0, 0
         while start < end:
             file.seek(start)
             header = file.read(_HEADER.size)
             if len(header) < _HEADER.size:
-                self.torn = True
+                self.is_torn = True
                 break
-            magic, content, packed, size, head = _HEADER.unpack(header)
+            magic, content, packed_size, size, head = _HEADER.unpack(header)
             if magic != _MAGIC or content < _HEAD.size or not size:
                 raise self._error("is not a frame that clash wrote")
-            if size > longest + FRAME or size > MAX_RATIO * (packed + content + _SKIPPED):
+            if size > longest + FRAME or size > MAX_RATIO * (packed_size + content + _PREFIX_SIZE):
                 raise self._error(
-                    f"unpacks to {size:,} bytes from {packed:,}, as a decompression bomb does"
+                    f"unpacks to {size:,} bytes from {packed_size:,}, as a decompression bomb does"
                 )
-            body = start + _SKIPPED + content
-            if body + packed > end:
-                self.torn = True
+            body = start + _PREFIX_SIZE + content
+            if body + packed_size > end:
+                self.is_torn = True
                 break
-            self.all.append(Frame(body, packed, at, size, head.hex(), body + packed))
-            start, at = body + packed, at + size
+            self.entries.append(Frame(body, packed_size, at, size, head.hex(), body + packed_size))
+            start, at = body + packed_size, at + size
 
     @property
     def size(self) -> int:
         """Bytes of lines in the complete frames."""
-        return self.all[-1].at + self.all[-1].size if self.all else 0
+        return self.entries[-1].at + self.entries[-1].size if self.entries else 0
 
     def unpack(self, number: int) -> bytes:
         """The lines of a frame.
@@ -152,20 +152,20 @@ class Frames:
         """
         import zstandard
 
-        frame = self.all[number]
+        frame = self.entries[number]
         self._file.seek(frame.start)
-        data = self._file.read(frame.packed)
+        data = self._file.read(frame.packed_size)
         try:
             # The size in the frame itself decides how much memory is taken.
             if zstandard.frame_content_size(data) != frame.size:
                 raise self._error("is not of the size that its header says", number)
-            unpacked: bytes = zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
+            lines: bytes = zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
         except zstandard.ZstdError as error:
             raise self._error(f"is damaged ({error})", number) from None
-        return unpacked
+        return lines
 
     def _error(self, message: str, number: int | None = None) -> RunFolderError:
-        number = len(self.all) if number is None else number
+        number = len(self.entries) if number is None else number
         return RunFolderError(
             f"{self._path}: frame {number + 1} {message}\n  fix: restore the file from a copy of the run"
         )
@@ -176,17 +176,17 @@ class _Content(io.RawIOBase):
 
     Args:
         frames: those of the file beside it.
-        packed: that file.
+        frames_file: that file.
         plain: the lines that follow; empty where they are in the frames already.
     """
 
-    def __init__(self, frames: Frames, packed: BinaryIO, plain: BinaryIO) -> None:
-        self._frames, self._packed, self._plain = frames, packed, plain
-        self._starts = [frame.at for frame in frames.all]
+    def __init__(self, frames: Frames, frames_file: BinaryIO, plain: BinaryIO) -> None:
+        self._frames, self._frames_file, self._plain = frames, frames_file, plain
+        self._starts = [frame.at for frame in frames.entries]
         self._n_packed = frames.size
         self._plain_at = plain.seek(0, os.SEEK_END)
         self._at = 0
-        self._unpack: Callable[[int], bytes] = lru_cache(_KEPT)(frames.unpack)
+        self._unpack: Callable[[int], bytes] = lru_cache(_CACHE_SIZE)(frames.unpack)
 
     def readable(self) -> bool:
         return True
@@ -220,7 +220,7 @@ class _Content(io.RawIOBase):
 
     def close(self) -> None:
         if not self.closed:
-            self._packed.close()
+            self._frames_file.close()
             self._plain.close()
         super().close()
 
@@ -237,7 +237,7 @@ def content(frames_file: BinaryIO, path: Path, plain: BinaryIO, longest: int) ->
     """
     frames = Frames(frames_file, path, longest)
     is_rest = follows(plain, frames, longest)
-    if frames.torn and not (is_rest and plain.seek(0, os.SEEK_END)):
+    if frames.is_torn and not (is_rest and plain.seek(0, os.SEEK_END)):
         raise RunFolderError(
             f"{path}: ends inside a frame\n  fix: restore the file from a copy of the run"
         )
@@ -252,4 +252,4 @@ def follows(plain: BinaryIO, frames: Frames, longest: int) -> bool:
     plain.seek(0)
     first = plain.readline(longest + 1)
     plain.seek(0)
-    return not frames.all or not first or frames.all[-1].head.encode() in first[-100:]
+    return not frames.entries or not first or frames.entries[-1].head.encode() in first[-100:]

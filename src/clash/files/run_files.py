@@ -120,11 +120,11 @@ def mend_frames(path: Path) -> None:
         return
     with file, open_to_update(path) as plain:
         frames = packed.Frames(file, target, LONGEST)
-        if frames.torn:
-            file.truncate(frames.all[-1].end if frames.all else 0)
+        if frames.is_torn:
+            file.truncate(frames.entries[-1].end if frames.entries else 0)
         if not packed.follows(plain, frames, LONGEST):
             *_, last = lines_of(plain, path)
-            if hashlib.sha256(last.removesuffix(b"\n")).hexdigest() != frames.all[-1].head:
+            if hashlib.sha256(last.removesuffix(b"\n")).hexdigest() != frames.entries[-1].head:
                 raise RunFolderError(
                     f"{path}: its first line does not follow the last of {target.name}"
                     "\n  fix: restore both from a copy of the run"
@@ -144,9 +144,9 @@ def pack_lines(path: Path) -> None:
         end = os.fstat(descriptor).st_size
         try:
             for frame in packed.pack(lines_of(plain, path)):
-                rest = memoryview(frame)
-                while rest:
-                    rest = rest[os.write(descriptor, rest) :]
+                remaining = memoryview(frame)
+                while remaining:
+                    remaining = remaining[os.write(descriptor, remaining) :]
             os.fsync(descriptor)
         except OSError as error:
             os.ftruncate(descriptor, end)

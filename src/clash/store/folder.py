@@ -41,7 +41,7 @@ from clash.store.journal import Journal
 from clash.store.manifest import CODEC, Manifest, now, seals_of
 from clash.store.secrecy import without_secrets
 from clash.store.stored import StoredRecords
-from clash.store.table import Table
+from clash.store.table import RecordTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -148,9 +148,9 @@ class RunFolder:
         """Every presentation."""
         return list(self.records(Blinding))
 
-    def table(self, model: type[R]) -> Table[R]:
+    def table(self, model: type[R]) -> RecordTable[R]:
         """Every record of a kind that is in the folder now, of which one at a time is in memory."""
-        return Table.of_file(model, self.path / _FILE_OF[model])
+        return RecordTable.of_file(model, self.path / _FILE_OF[model])
 
     def criteria(self) -> list[Criteria]:
         """The criteria of each item."""

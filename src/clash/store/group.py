@@ -22,7 +22,7 @@ from clash.store.folder import RunFolder
 from clash.store.journal import decode_part
 from clash.store.manifest import missing_shards
 from clash.store.stored import JoinedRecords
-from clash.store.table import Table
+from clash.store.table import RecordTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -131,10 +131,10 @@ class RunGroup(RunFolder):
         is_late = isinstance(record, Response) and record.source == "generated"
         return is_late, self.positions[record.item_id]  # type: ignore[attr-defined]
 
-    def table(self, model: type[R]) -> Table[R]:
+    def table(self, model: type[R]) -> RecordTable[R]:
         """Every record of a kind, in the order of :meth:`lines`."""
         name = next(name for name, kind in layout.RECORDS.items() if kind is model)
-        return Table.of_lines(model, self.lines(name))
+        return RecordTable.of_lines(model, self.lines(name))
 
     def calls(self) -> Iterable[Call]:
         """Every attempt of every call, run by run."""

@@ -90,7 +90,7 @@ class _Spool:
         self._new = bytearray()
 
 
-class Table(Sequence[R]):
+class RecordTable(Sequence[R]):
     """Records by position. Reading one parses its line.
 
     Args:
@@ -107,14 +107,14 @@ class Table(Sequence[R]):
         self._source, self._starts, self._sizes = source, starts, sizes
 
     @classmethod
-    def of(cls, model: type[R], records: Iterable[R]) -> Table[R]:
+    def of(cls, model: type[R], records: Iterable[R]) -> RecordTable[R]:
         """A table of records; one of a table is that table."""
-        if isinstance(records, Table):
+        if isinstance(records, RecordTable):
             return records
         return cls.of_lines(model, map(encode, records))
 
     @classmethod
-    def of_lines(cls, model: type[R], lines: Iterable[bytes]) -> Table[R]:
+    def of_lines(cls, model: type[R], lines: Iterable[bytes]) -> RecordTable[R]:
         """A table of records that are lines already."""
         table = cls(model, _Spool(), array("q"), array("I"))
         for line in lines:
@@ -122,7 +122,7 @@ class Table(Sequence[R]):
         return table
 
     @classmethod
-    def of_file(cls, model: type[R], path: Path) -> Table[R]:
+    def of_file(cls, model: type[R], path: Path) -> RecordTable[R]:
         """A table of the records in a file of a run; empty where it is missing.
 
         Raises:
@@ -147,9 +147,9 @@ class Table(Sequence[R]):
     def __getitem__(self, index: int) -> R: ...
 
     @overload
-    def __getitem__(self, index: slice) -> Table[R]: ...
+    def __getitem__(self, index: slice) -> RecordTable[R]: ...
 
-    def __getitem__(self, index: int | slice) -> R | Table[R]:
+    def __getitem__(self, index: int | slice) -> R | RecordTable[R]:
         if isinstance(index, slice):
             return type(self)(self.model, self._source, self._starts[index], self._sizes[index])
         return self._record(index, self.line(index))
@@ -204,10 +204,10 @@ class Table(Sequence[R]):
         for number, line in enumerate(self.lines(), start=1):
             yield decode_part(self._source.path, number, line, decoder, self.model)
 
-    def where(self, chosen: Iterable[bool]) -> Table[R]:
-        """The records at whose position ``chosen`` is true."""
+    def where(self, flags: Iterable[bool]) -> RecordTable[R]:
+        """The records at whose position a flag is true."""
         starts, sizes = array("q"), array("I")
-        for start, size, is_chosen in zip(self._starts, self._sizes, chosen, strict=True):
+        for start, size, is_chosen in zip(self._starts, self._sizes, flags, strict=True):
             if is_chosen:
                 starts.append(start)
                 sizes.append(size)
@@ -231,7 +231,7 @@ class ByItem(Generic[R]):
         positions: where each item is; records of others are left out.
     """
 
-    def __init__(self, table: Table[R], positions: Mapping[str, int]) -> None:
+    def __init__(self, table: RecordTable[R], positions: Mapping[str, int]) -> None:
         self._table = table
         size = max(positions.values(), default=-1) + 1
         self._first = array("q", [-1]) * size
