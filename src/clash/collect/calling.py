@@ -231,7 +231,7 @@ class Caller:
         """Wait for work between calls that must not be cut off; here there is none."""
 
     def open(self, ref: ModelRef) -> None:
-        """Open the connection to a model now, so that a missing key is found before any call.
+        """Open the connection to a model now, so that a missing key is entry before any call.
 
         Raises:
             ConfigError: its key or its address is missing.
@@ -292,10 +292,10 @@ class Caller:
 
     def _connection(self, ref: ModelRef) -> ModelConnection:
         # Each call of a judge comes with the same object, and to write that out takes long.
-        found = self._by_object.get(id(ref))
-        if found is None:
-            found = self._by_object[id(ref)] = ref, self._equal_connection(ref)
-        return found[1]
+        entry = self._by_object.get(id(ref))
+        if entry is None:
+            entry = self._by_object[id(ref)] = ref, self._equal_connection(ref)
+        return entry[1]
 
     def _equal_connection(self, ref: ModelRef) -> ModelConnection:
         """The connection that all equal references share."""

@@ -246,10 +246,10 @@ class Plan:
         limit = self.config.limits.max_cost
         if limit is None:
             return None
-        whole = Decimal(repr(limit))
+        dollars = Decimal(repr(limit))
         if self.shard is None:
-            return whole
-        share = whole * len(self.items) / self.shard.items
+            return dollars
+        share = dollars * len(self.items) / self.shard.items
         return share.quantize(_SHARE_STEP, ROUND_DOWN)
 
     def secret_of(self, item_id: str) -> str | None:

@@ -212,7 +212,11 @@ def _missing_responses(plan: Plan, folder: RunWriter, history: RunHistory) -> se
         for name in page.labels.values()
         if not present.has(name, plan.positions[page.item_id])
     }
-    pieces = {(item.item_id, who.id): (item, who) for item, who in plan.missing() if missing}
+    pieces = {
+        (item.item_id, candidate.id): (item, candidate)
+        for item, candidate in plan.missing()
+        if missing
+    }
     for item_id, candidate in sorted(missing):
         piece = pieces.get((item_id, candidate))
         if piece is None or not _is_recorded(*piece, plan, history):

@@ -157,10 +157,10 @@ class RecordTable(Sequence[R]):
     def __iter__(self) -> Iterator[R]:
         return map(self._record, range(len(self)), self.lines())
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Sequence) or len(self) != len(other):
+    def __eq__(self, value: object) -> bool:
+        if not isinstance(value, Sequence) or len(self) != len(value):
             return False
-        return all(map(lambda a, b: a == b, self, other))
+        return all(map(lambda a, b: a == b, self, value))
 
     __hash__ = None  # type: ignore[assignment] # as a list
 
