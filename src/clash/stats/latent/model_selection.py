@@ -343,6 +343,7 @@ def _by_labels(
     models: dict[str, Callable[..., LatentFit]] = {"majority": majority}
     models |= {name: model.fit for name, model in candidate_models(patterns, families).items()}
     del models[EQUAL]  # majority is there itself
+    models.pop(BLOCS, None)  # what labels weigh is the judges
     if families is not None:
         models["ising-family"] = partial(ising_family, families=families)
     fits, refusals = fit_all(models, patterns)

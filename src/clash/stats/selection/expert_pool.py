@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.latent.candidate_models import EQUAL, candidate_models
+from clash.stats.latent.candidate_models import BLOCS, EQUAL, candidate_models
 from clash.stats.latent.cross_validation import fit_all
 from clash.stats.latent.fit import vote_share
 from clash.stats.latent.model_selection import select
@@ -374,6 +374,7 @@ def read_without_labels(
     patterns = selection.fit.patterns
     models = candidate_models(patterns, families)
     del models[EQUAL]  # the vote share is there itself
+    models.pop(BLOCS, None)  # where it is plain, auto is this
     fits = fit_all({name: model.fit for name, model in models.items()}, patterns)[0]
     by_pattern = {ANCHOR: selection.pattern_posterior, SHARE: vote_share(patterns)}
     by_pattern |= {name: fit.pattern_posterior for name, fit in fits.items()}
