@@ -301,11 +301,14 @@ def test_alpha_of_one_pair_that_differs_is_chance(scale):
     assert krippendorff_alpha([[1, 2], [3, None]], scale).estimate == pytest.approx(0)
 
 
-def test_alpha_is_nominal_unless_said_and_two_clusters_are_enough_for_an_interval():
-    plain = krippendorff_alpha(UNITS, clusters=np.arange(12) % 2, rng=np.random.default_rng(0))
-    assert plain.estimate == krippendorff_alpha(UNITS, "nominal").estimate
-    assert plain.estimate != krippendorff_alpha(UNITS, "interval").estimate
-    assert plain.method != "no interval"
+def test_alpha_is_nominal_unless_said_and_six_clusters_are_enough_for_an_interval():
+    six, five = (
+        krippendorff_alpha(UNITS, clusters=np.arange(12) % n, rng=np.random.default_rng(0))
+        for n in (6, 5)
+    )
+    assert six.estimate == krippendorff_alpha(UNITS, "nominal").estimate
+    assert six.estimate != krippendorff_alpha(UNITS, "interval").estimate
+    assert (six.method != "no interval", five.method) == (True, "no interval")
 
 
 def test_alpha_of_chance_is_nought_and_its_interval_holds_it():
