@@ -219,9 +219,7 @@ def test_every_figure_of_the_fourth_paper_is_drawn_from_the_study(file: Path):
 
 
 def test_terminal_answers_first(file: Path):
-    result = runner.invoke(
-        app, ["ising", str(file), "--trials", "2", "--methods", "one-coin", "-q"]
-    )
+    result = runner.invoke(app, ["ising", str(file), "--trials", "2", "--methods", "one-coin"])
     assert result.stdout.startswith("Clearly right more often than the uniform majority: ")
     assert "by judges" in result.stdout
 
