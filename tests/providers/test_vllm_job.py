@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 STUB = Path(__file__).parent / "engine_stub"
 START = """
 import runpy, sys, ray
-ray.init(num_cpus=4, num_gpus=1, include_dashboard=False, logging_level="ERROR")
+ray.init("local", num_cpus=4, num_gpus=1, include_dashboard=False, logging_level="ERROR")
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
