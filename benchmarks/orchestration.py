@@ -323,7 +323,7 @@ def on_a_terminal(folder: Path, setting: Setting, rounds: int) -> None:
 def worker_processes(folder: Path, setting: Setting, rounds: int) -> None:
     """The OpenAI SDK in the process of the run, and in worker processes."""
     heading((*COLUMNS, "CPU ms/call of the process of the run"))
-    for number in (0, 1, 2):
+    for number in (0, 1, 2, 4):
         flags = ("--workers", str(number))
         many = best(rounds, lambda: evaluate(folder, "openai", setting, flags=flags))  # noqa: B023
         few = best(1, lambda: evaluate(folder, "openai", replace(setting, items=1), flags=flags))  # noqa: B023
