@@ -1,0 +1,121 @@
+"""Records that stay on disk: the same as in memory, as strictly read, and once per kind."""
+
+import json
+
+import pytest
+
+from clash.errors import RunFolderError
+from clash.records import Call, Criteria, Item, Judgment, Response
+from clash.store import journal, layout
+from clash.store.stored import ByItem, StoredCalls, StoredRecords, decode_fast, of_items, with_item
+
+JUDGMENT = {
+    "item_id": "q1",
+    "presentation": 0,
+    "judge": "j",
+    "role": "voting",
+    "weight": 1,
+    "ranking": [["A0"], ["A1"]],
+    "scores": {"A0": {"true": 5}},
+    "parse": "clean",
+}
+CRITERIA = {"item_id": "q1", "source": "fixed", "criteria": [{"name": "true", "weight": 1}]}
+ITEM = {"item_id": "q1", "messages": [{"role": "user", "content": "é"}], "more": [1, {"a": None}]}
+
+
+def changed(fields, **update):
+    return json.dumps({**fields, **update}).encode() + b"\n"
+
+
+@pytest.mark.parametrize(
+    ("model", "line"),
+    [
+        (Judgment, changed(JUDGMENT)),
+        (Judgment, changed(JUDGMENT, weight="1.5")),
+        (Judgment, changed(JUDGMENT, presentation=1.0)),
+        (Judgment, changed(JUDGMENT, weight=float("nan"))),
+        (Judgment, changed(JUDGMENT, weight=True)),
+        (Judgment, changed(JUDGMENT, role="judge")),
+        (Judgment, changed(JUDGMENT, scores={"A0": {"true": "five"}})),
+        (Judgment, changed({k: v for k, v in JUDGMENT.items() if k != "parse"})),
+        (Judgment, b'{"item_id": "q1"'),
+        (Judgment, b"[]\n"),
+        (Judgment, changed(JUDGMENT)[:-2] + b', "judge": "last"}\n'),
+        (Judgment, changed(JUDGMENT)[:-2] + b', "unknown": "\xff"}\n'),
+        (Judgment, changed(JUDGMENT)[:-2] + b', "error": "\\ud800"}\n'),
+        (Judgment, changed(JUDGMENT)[:-2] + b', "x": ' + b"[" * 5000 + b"]" * 5000 + b"}\n"),
+        (Criteria, changed(CRITERIA)),
+        (Criteria, changed(CRITERIA, criteria=[{"name": "true", "weight": 0}])),
+        (Criteria, changed(CRITERIA, criteria=[{"name": "true", "weight": 1, "more": 1}])),
+        (Item, changed(ITEM)),
+        (Item, changed(ITEM, messages=[{"role": "judge", "content": ""}])),
+        (Response, changed({"item_id": "q1", "candidate": "a", "source": "injected"})),
+    ],
+)
+def test_a_line_is_read_or_refused_as_the_model_does(tmp_path, model, line):
+    def outcome(read):
+        try:
+            record = read(tmp_path / "x.jsonl", 7, line, model)
+        except RunFolderError as error:
+            return str(error)
+        return [(name, repr(value)) for name, value in record.__dict__.items()]
+
+    assert outcome(decode_fast) == outcome(journal.decode)
+
+
+def write(path, lines):
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def test_records_are_those_of_the_file_however_they_are_asked_for(tmp_path):
+    lines = [changed(JUDGMENT, item_id=f"q{n}") for n in range(100)]
+    path = write(tmp_path / layout.JUDGMENTS, lines)
+    stored, every = StoredRecords.of(path, Judgment), list(journal.read(path, Judgment))
+    assert list(stored) == every
+    assert list(stored[90:]) == every[90:]
+    assert [stored[n] for n in (99, 0, -1, 50)] == [every[n] for n in (99, 0, -1, 50)]
+    assert [r.item_id for r in of_items(stored, {"q7", "q70"})] == ["q7", "q70"]
+    assert ByItem(stored)["q31"] == every[31]
+    assert with_item(every[0], "q1") == every[1]
+    with pytest.raises(IndexError):
+        stored[100]
+    assert list(StoredRecords.of(tmp_path / "none.jsonl", Judgment)) == []
+
+
+def test_of_two_records_about_the_same_the_last_counts_in_the_place_of_the_first(tmp_path):
+    lines = [changed(JUDGMENT, weight=n, presentation=n % 2) for n in range(5)]
+    path = write(tmp_path / layout.JUDGMENTS, lines)
+    stored = StoredRecords.of(path, Judgment, lambda judgment: judgment.presentation)
+    assert [judgment.weight for judgment in stored] == [4, 3]
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
+    path = write(tmp_path / layout.JUDGMENTS, [changed(JUDGMENT)] * 3)
+    stored = StoredRecords.of(path, Judgment)
+    write(path, [b"x" * len(changed(JUDGMENT))] * 3)
+    with pytest.raises(RunFolderError, match="was changed while it was read"):
+        list(stored)
+    path.unlink()
+    with pytest.raises(RunFolderError, match="is missing"):
+        list(stored)
+
+
+def test_of_a_call_the_last_attempt_counts_without_its_raw_answer(tmp_path):
+    call = {
+        "purpose": "judge",
+        "item_id": "q1",
+        "model": "m",
+        "request_hash": "",
+        "response": {"raw": 1},
+        "outcome": "ok",
+        "time": "",
+    }
+    lines = [
+        changed(call, call_id=name, attempt=attempt)
+        for name, attempt in (("a", 1), ("b", 1), ("a", 2))
+    ]
+    calls = StoredCalls(write(tmp_path / layout.CALLS, lines))
+    assert (calls["a"].attempt, calls["a"].response, len(calls)) == (2, None, 2)
+    assert calls["b"] == Call.model_validate_json(lines[1]).model_copy(update={"response": None})
+    assert calls.get("c") is None
