@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.label_noise import label_noise
-from clash.stats.selection.corrected_share import corrected_share
+from clash.stats.selection.corrected_share import PLANNED, corrected_share
 
 if TYPE_CHECKING:
     from clash.stats.typing import Floats, Index
@@ -179,35 +179,54 @@ def read_panel(
     return np.array(list(labels.values())), np.array([np.mean(votes[item]) for item in labels])
 
 
+def turn(rng: np.random.Generator, label: Floats, vote: Floats) -> tuple[Floats, Floats]:
+    """Labels and votes in random order, with sides turned so that people prefer the first on 65%."""
+    keep = rng.permutation(len(label))
+    turned = (rng.random(len(keep)) < PREFERENCE) != (label[keep] == 1)
+    return tuple(np.where(turned, 1 - x[keep], x[keep]) for x in (label, vote))
+
+
+def least_variance(y: Floats, f: Floats, n: int) -> float:
+    """The least that n labels and a linear use of f leave of the variance of n labels alone.
+
+    (1 - r²) / n + r² / N over 1 / n: what the labels tell of the panel's error, and the panel of
+    all N items, which are a sample too.
+    """
+    share = float(np.corrcoef(y, f)[0, 1]) ** 2
+    return 1 - share + share * n / len(y)
+
+
 def panels(folder: Path, runs: int) -> None:
-    """Print after how many labels the decision stands on real panels."""
-    print(
-        "| panel | items | correlation | with the panel | labels alone | ratio | 1 - correlation² |"
-    )
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
+    """Print after how many labels the decision stands on real panels, and what is left to gain."""
+    columns = (
+        "panel", "items", "correlation", "with the panel", "labels alone", "ratio", "least",
+        "variance left at 50 labels", "least possible",
+    )  # fmt: skip
+    print(f"| {' | '.join(columns)} |\n| --- |{' ---: |' * (len(columns) - 1)}")
     ratios = []
     for name, options in PANELS.items():
         label, vote = read_panel(folder / f"{name}.votes.jsonl.gz", **options)
         rng = np.random.default_rng(1)
-        stops: list[tuple[int, int]] = []
+        n = min(PLANNED, len(label) // 2)
+        lines = []
         for _ in range(runs):
-            keep = rng.permutation(len(label))
-            turned = (rng.random(len(keep)) < PREFERENCE) != (label[keep] == 1)
-            y = np.where(turned, 1 - label[keep], label[keep])
-            f = np.where(turned, 1 - vote[keep], vote[keep])
-            seed = int(rng.integers(2**31))
-            with_panel, alone = (
+            y, f = turn(rng, label, vote)
+            blank, seed = np.full(len(y), 0.5), int(rng.integers(2**31))
+            stops = [
                 stop(np.random.default_rng(seed), y, x, equal=True, step=2) or len(y)
-                for x in (f, np.full(len(y), 0.5))
-            )
-            stops.append((with_panel, alone))
-        first, second = np.median(np.array(stops), axis=0)
-        ratio = float(np.median([a / b for a, b in stops]))
+                for x in (f, blank)
+            ]
+            known = np.where(np.arange(len(y)) < n, y, np.nan)
+            widths = [corrected_share(known, x).interval.half_width for x in (f, blank)]
+            left = (widths[0] / widths[1]) ** 2
+            lines.append((*stops, stops[0] / stops[1], left, least_variance(y, f, n)))
+        first, second, ratio, left, least = np.median(np.array(lines), axis=0)
         ratios.append(ratio)
-        correlation = np.corrcoef(label, vote)[0, 1]
+        share = float(np.corrcoef(label, vote)[0, 1]) ** 2
         print(
-            f"| {name} | {len(label)} | {correlation:.2f} | {first:.0f} | {second:.0f} | {ratio:.2f}"
-            f" | {1 - correlation**2:.2f} |"
+            f"| {name} | {len(label)} | {share**0.5:.2f} | {first:.0f} | {second:.0f} | {ratio:.2f}"
+            f" | {(1 - share) / (1 - share * second / len(label)):.2f} | {left:.2f} | {least:.2f} |",
+            flush=True,
         )
     print(f"\nMedian ratio over panels: {np.median(ratios):.2f}")
 

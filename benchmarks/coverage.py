@@ -34,7 +34,7 @@ from clash.stats.intervals import (
 )
 from clash.stats.selection.calibration_gap import MeasuredBlock, calibration_gap
 from clash.stats.selection.conformal import BinomialControl
-from clash.stats.selection.ppi import powered_proportion
+from clash.stats.selection.ppi import powered_mean
 from clash.stats.voting.judge_aware import judge_aware, judged_pairs
 from clash.stats.voting.rankings import ranking_array
 from clash.votes.named_rankings import NamedRankings
@@ -232,9 +232,7 @@ def _labelled_panel(rng, p, copies, accuracy, n_sources):
 def corrected_rate(rng, n, p, copies, accuracy):
     y, judges, source = _labelled_panel(rng, p, copies, accuracy, n + 600 // copies)
     known = source < n
-    found = powered_proportion(
-        y[known], judges[known], judges[~known], source[known], source[~known]
-    )
+    found = powered_mean(np.where(known, y, np.nan), judges, source, are_shares=True)
     return trial(found.interval, p)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.selection.ppi import powered_mean, powered_proportion
+from clash.stats.selection.ppi import powered_mean
 
 RNG = np.random.default_rng
 
@@ -15,7 +15,7 @@ def test_one_stratum_is_the_formula():
     rng = RNG(0)
     y, f, rest = rng.random(50), rng.random(50), rng.random(400)
     y += f
-    found = powered_mean(y, f, rest)
+    found = powered_mean(np.r_[y, np.full(400, np.nan)], np.r_[f, rest])
     share = np.cov(y, f)[0, 1] / 50 / (f.var(ddof=1) / 50 + rest.var(ddof=1) / 400)
     assert found.power == pytest.approx(min(share, 1.0))
     assert found.interval.estimate == pytest.approx(
@@ -46,10 +46,7 @@ def test_it_covers_where_people_look_more_often_at_what_is_unsure(size):
         # Whole prompts are labelled, and every unsure row twice as often as a sure one.
         asked = np.isin(group, rng.permutation(600 // size)[: 240 // size])
         asked &= (sure == 0) | (rng.random(600) < 0.5)
-        found = powered_mean(
-            y[asked], f[asked], f[~asked], group[asked], group[~asked],
-            strata=sure[asked], other_strata=sure[~asked],
-        )  # fmt: skip
+        found = powered_mean(np.where(asked, y, np.nan), f, group, strata=sure)
         covered.append(not found.interval.excludes(0.5))
         narrower.append(found.interval.half_width / found.labels_only.half_width)
         naive.append(found.judges_mean)
@@ -65,23 +62,23 @@ def test_strata_mend_labels_that_favour_what_is_unsure():
         sure = np.r_[np.ones(300, int), np.zeros(300, int)]
         asked = rng.random(600) < np.where(sure == 1, 0.05, 0.5)
         noise = rng.random(600)
-        strata = {"strata": sure[asked], "other_strata": sure[~asked]}
-        gaps.append(
-            powered_mean(y[asked], noise[asked], noise[~asked], **strata).interval.estimate - 0.6
-        )
-        plain.append(powered_mean(y[asked], noise[asked], noise[~asked]).interval.estimate - 0.6)
+        labels = np.where(asked, y, np.nan)
+        gaps.append(powered_mean(labels, noise, strata=sure).interval.estimate - 0.6)
+        plain.append(powered_mean(labels, noise).interval.estimate - 0.6)
     assert abs(np.mean(gaps)) < 0.015
     assert np.mean(plain) < -0.2
 
 
 def test_a_stratum_with_one_labelled_source_is_refused():
     with pytest.raises(StatisticsError, match="fewer than two sources"):
-        powered_mean([1, 0, 1], [1, 0, 1], [1, 1], strata=[0, 0, 1], other_strata=[0, 1])
+        powered_mean([1, 0, 1, np.nan], [1, 0, 1, 1], strata=[0, 0, 1, 1])
 
 
-def test_codes_that_do_not_fit_are_refused():
-    with pytest.raises(StatisticsError, match="codes"):
-        powered_mean([1, 0, 1], [1, 0, 1], [1, 1], strata=[0, 0])
+def test_rows_that_do_not_fit_are_refused():
+    with pytest.raises(StatisticsError, match="shape"):
+        powered_mean([1, 0, np.nan], [1, 0, 1], strata=[0, 0])
+    with pytest.raises(StatisticsError, match="judged rows"):
+        powered_mean([1, 0], [1, 0, 1])
 
 
 @pytest.mark.parametrize(("p", "copies"), [(0.95, 1), (0.98, 1), (0.5, 1), (0.95, 3)])
@@ -92,10 +89,8 @@ def test_an_interval_of_a_share_covers_at_thirty_labels_and_never_leaves_zero_to
         y = (rng.random((330, copies)) < of_source[:, None]).astype(float)
         judge = rng.binomial(3, np.where(y == 1, 0.8, 0.2)) / 3
         source = np.repeat(np.arange(330), copies).reshape(y.shape)
-        found = powered_proportion(
-            y[:30].ravel(), judge[:30].ravel(), judge[30:].ravel(),
-            source[:30].ravel(), source[30:].ravel(),
-        )  # fmt: skip
+        labels = np.where(source < 30, y, np.nan)
+        found = powered_mean(labels.ravel(), judge.ravel(), source.ravel(), are_shares=True)
         assert 0 <= found.interval.low <= found.interval.estimate <= found.interval.high <= 1
         hits.append(found.interval.low <= p <= found.interval.high)
         widths.append(found.interval.half_width / found.labels_only.half_width)
@@ -104,7 +99,8 @@ def test_an_interval_of_a_share_covers_at_thirty_labels_and_never_leaves_zero_to
 
 
 def test_a_share_without_a_failure_has_the_interval_of_its_labels():
-    found = powered_proportion(np.ones(30), np.ones(30), np.full(200, 0.7))
+    labels, judge = np.r_[np.ones(30), np.full(200, np.nan)], np.r_[np.ones(30), np.full(200, 0.7)]
+    found = powered_mean(labels, judge, are_shares=True)
     assert found.interval.low == pytest.approx(found.labels_only.low)
     assert found.interval.high == 1
 
@@ -113,13 +109,9 @@ def test_strata_labelled_at_other_rates_widen_the_interval_of_a_share():
     rng = np.random.default_rng(0)
     stratum = np.repeat([0, 1], [100, 900])
     y = (rng.random(1000) < 0.5).astype(float)
-    asked = np.concatenate([np.arange(80), np.arange(100, 120)])
-    rest = np.setdiff1d(np.arange(1000), asked)
-    constant = np.ones(1000)
-    found = powered_proportion(
-        y[asked], constant[asked], constant[rest],
-        strata=stratum[asked], other_strata=stratum[rest],
-    )  # fmt: skip
+    asked = np.isin(np.arange(1000), [*range(80), *range(100, 120)])
+    labels = np.where(asked, y, np.nan)
+    found = powered_mean(labels, np.ones(1000), strata=stratum, are_shares=True)
     # Nine tenths of the weight rest on twenty labels: sd = sqrt(.01 / 80 + .81 / 20) / 2.
     expected = 1.96 * np.sqrt(0.01 / 80 + 0.81 / 20) / 2
     assert found.interval.half_width == pytest.approx(expected, rel=0.15)

@@ -67,7 +67,7 @@ def test_ppi_covers_with_biased_judges_and_is_narrower_than_labels_alone():
     for _ in range(300):
         y = (rng.random(1060) < 0.6).astype(float)
         judge = np.where(rng.random(1060) < 0.85, y, 1.0)
-        found = powered_mean(y[:120], judge[:120], judge[120:])
+        found = powered_mean(np.where(np.arange(1060) < 120, y, np.nan), judge)
         covered.append(not found.interval.excludes(0.6))
         widths.append(found.interval.half_width / found.labels_only.half_width)
         assert found.judges_mean > 0.55
@@ -78,15 +78,15 @@ def test_ppi_covers_with_biased_judges_and_is_narrower_than_labels_alone():
 def test_ppi_with_useless_judges_is_labels_alone_and_with_perfect_ones_the_whole():
     rng = RNG(4)
     y = rng.random(400)
-    noise = powered_mean(y[:100], rng.random(100), rng.random(10_000))
+    noise = powered_mean(np.r_[y[:100], np.full(10_000, np.nan)], rng.random(10_100))
     assert noise.interval.half_width == pytest.approx(noise.labels_only.half_width, rel=0.05)
-    perfect = powered_mean(y[:100], y[:100], y[100:])
+    perfect = powered_mean(np.where(np.arange(400) < 100, y, np.nan), y)
     assert perfect.power == pytest.approx(0.75, abs=0.05)
     assert perfect.interval.half_width < 0.6 * perfect.labels_only.half_width
 
 
 def test_ppi_without_further_rows_is_the_mean_of_the_labels():
-    found = powered_mean([1, 0, 1], [1, 1, 1], [])
+    found = powered_mean([1, 0, 1], [1, 1, 1])
     assert found.interval == found.labels_only
     assert found.power == 0
 

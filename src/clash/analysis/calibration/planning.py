@@ -18,7 +18,7 @@ from clash.stats.selection.active import (
     plan_labels,
 )
 from clash.stats.selection.metrics import expected_side
-from clash.stats.selection.ppi import PoweredMean, powered_proportion
+from clash.stats.selection.ppi import PoweredMean, powered_mean
 from clash.stats.selection.selector import plain_majority
 
 if TYPE_CHECKING:
@@ -154,16 +154,11 @@ def win_rate(votes: Votes, panel: PanelVotes, frame: ScoreFrame) -> PoweredMean 
     if has_label.all() or len(np.unique(panel.group[has_label])) < 2:
         return None
     side_by_votes = expected_side(plain_majority(panel))[panel.pattern]
-    is_unlabelled = ~has_label & ~np.isin(panel.group, panel.group[has_label])
-    labels = (
-        frame.scale(votes.labels[has_label])
-        if frame.target == "scalar"
-        else votes.labels[has_label]
-    )
-    return powered_proportion(
-        labels,
-        side_by_votes[has_label],
-        side_by_votes[is_unlabelled],
-        panel.group[has_label],
-        panel.group[is_unlabelled],
+    labels = frame.scale(votes.labels) if frame.target == "scalar" else votes.labels
+    rows = has_label | ~np.isin(panel.group, panel.group[has_label])
+    return powered_mean(
+        np.where(has_label, labels, np.nan)[rows],
+        side_by_votes[rows],
+        panel.group[rows],
+        are_shares=True,
     )

@@ -15,7 +15,7 @@ from clash.errors import StatisticsError
 from clash.stats.agreement import Kappa, cohen_kappa
 from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.intervals import Interval, mean_clustered, wilson_clustered
-from clash.stats.selection.ppi import powered_mean, powered_proportion
+from clash.stats.selection.ppi import powered_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -223,15 +223,8 @@ def corrected_mean(
     if len(np.unique(groups[has_label])) < FEWEST_LABELS or np.isnan(verdicts).all():
         return None
     scores = np.where(np.isnan(verdicts), np.nanmean(verdicts), verdicts)
-    mean = powered_proportion if bounds is None else powered_mean
     try:
-        estimate = mean(
-            people[has_label],
-            scores[has_label],
-            scores[~has_label],
-            groups[has_label],
-            groups[~has_label],
-        )
+        estimate = powered_mean(people, scores, groups, are_shares=bounds is None)
         least, most = bounds or (0, 1)
         return estimate.interval.within(least, most)
     except StatisticsError:
