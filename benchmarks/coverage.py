@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
+import corrected
 from clash.analysis.rankings import rank_candidates
 from clash.analysis.win_rates import PairOutcomes, win_rates
 from clash.stats.agreement import cohen_kappa
+from clash.stats.choice import PairSample, draw_candidates
 from clash.stats.intervals import (
     difference,
     mean_clustered,
@@ -32,8 +34,10 @@ from clash.stats.intervals import (
     wilson,
     wilson_clustered,
 )
+from clash.stats.meta_analysis import random_effects, share_effects
 from clash.stats.selection.calibration_gap import MeasuredBlock, calibration_gap
 from clash.stats.selection.conformal import BinomialControl
+from clash.stats.selection.corrected_share import corrected_share
 from clash.stats.selection.ppi import powered_mean
 from clash.stats.voting.judge_aware import judge_aware, judged_pairs
 from clash.stats.voting.rankings import ranking_array
@@ -384,6 +388,65 @@ def ranks(rng, n, spread, method):
         for i, name in enumerate(names)
     ]
     return Trial(all(holds), float(np.mean([p.rank_high - p.rank_low for p in places.values()])))
+
+
+@cases(
+    "people's preference, corrected",
+    *(
+        (
+            f"{n} labels of 300, {name}, {'equal chances' if equal else 'more where unsure'}",
+            n,
+            panel,
+            equal,
+        )
+        for n in (10, 20, 50, 100)
+        for name, panel in (
+            ("65%, judges right on 80%, lean", (0.65, 0.8, 0.2, 0.0)),
+            ("80%, judges right on 97%", (0.8, 0.97, 0.0, 0.0)),
+        )
+        for equal in (True, False)
+    ),
+)
+def corrected_decision(rng, n, panel, equal):
+    labels, judges = corrected.simulated(rng, *panel)
+    drawn = corrected.reorder(corrected.draw(rng, judges, equal=equal), n)
+    known, chances = corrected.labelled(labels, *drawn)
+    found = corrected_share(known, judges, chances=None if equal else chances)
+    return trial(found.interval, panel[0])
+
+
+@cases(
+    "preferred, clash choose",
+    ("10 questions, 50%", 10, 0.5),
+    ("10 questions, 80%", 10, 0.8),
+    ("30 questions, 80%", 30, 0.8),
+    ("100 questions, 95%", 100, 0.95),
+    notes={"": "the prior of one question draws to 50%"},
+)
+def preferred(rng, n, p):
+    """Shares of three judges by the Bayesian bootstrap; the truth is the mean of such shares."""
+    ease = rng.beta(4 * p, 4 * (1 - p), n)
+    outcomes = rng.binomial(3, ease) / 3
+    blank = np.full((n, 2), np.nan)
+    sample = [PairSample(0, 1, np.arange(n), outcomes)]
+    draws = draw_candidates(sample, blank, blank, np.arange(n), rng, draws=1000).shares[:, 0, 1]
+    low, high = np.quantile(draws, [(1 - NOMINAL) / 2, (1 + NOMINAL) / 2])
+    return Trial(bool(low <= p <= high), float(high - low))
+
+
+@cases(
+    "mean over data sets, clash compare",
+    *(
+        (f"{k} data sets of {n} items, standard deviation {sd:g} in log-odds", k, n, sd)
+        for k, n in ((3, 100), (5, 50), (10, 100))
+        for sd in (0.0, 0.5)
+    ),
+    notes={"": "t with few degrees of freedom, never narrower than without heterogeneity"},
+)
+def random_effect(rng, k, n, sd):
+    shares = expit(0.8 + sd * rng.normal(size=k))
+    pooled = random_effects(*share_effects([wilson(int(rng.binomial(n, p)), n) for p in shares]))
+    return trial(pooled.mean, 0.8)
 
 
 @cases(

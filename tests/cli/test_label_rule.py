@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import typer.main
 
-from clash.cli.app import run
+from clash.cli.app import app, run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 COMMANDS = {
+    "aggregate": ["--method", "auto,majority"],
     "dependence": ["--bootstrap", "20"],
     "diagnose": [],
     "power": ["--for", "paired"],
@@ -47,6 +53,70 @@ def test_every_command_says_what_becomes_of_the_labels(command: str, votes: Path
     assert run(_shown(command, votes, "--no-labels")) == 0
     left_out = " ".join(capsys.readouterr().out.split())
     assert "400 of 400 rows have a label; --no-labels leaves the labels out" in left_out
+
+
+ON_RUNS = {
+    "report": ["demo"],
+    "gate": ["demo", "--min", "unanimity=0"],
+    "explain": ["demo"],
+    "compare": ["demo", "demo-again"],
+    "choose": ["demo"],
+}
+WITHOUT_THE_FLAG = {
+    "labels are what they are about": ("calibrate", "study ising", "study fcps", "audit", "review"),
+    "they write a run, which `report` reads": (
+        "eval",
+        "validate",
+        "resume",
+        "merge",
+        "demo",
+        "seal",
+    ),
+    "they read no label": ("rerun", "favouritism", "variance", "redteam", "prereg", "simulate"),
+    "they pass on what is there": ("runs", "verify", "query", "view", "mcp"),
+    "they read neither votes nor runs": ("init", "doctor", "schema", "trust"),
+    "they make data": ("datasets list", "datasets pull", "datasets sample", "datasets convert"),
+}
+
+
+def test_every_other_command_has_a_reason_to_lack_the_flag() -> None:
+    def names(group: object, before: str = "") -> Iterator[str]:
+        for name, command in group.commands.items():
+            if hasattr(command, "commands"):
+                yield from names(command, f"{before}{name} ")
+            else:
+                yield f"{before}{name}"
+
+    others = {name for group in WITHOUT_THE_FLAG.values() for name in group}
+    assert {*COMMANDS, *ON_RUNS, "export", *others} == set(names(typer.main.get_command(app)))
+    assert not others & {*COMMANDS, *ON_RUNS, "export"}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for name in ("demo", "demo-again"):
+            assert run(["demo", "--run-id", name, "--quiet"]) == 0
+    return folder
+
+
+@pytest.mark.parametrize("command", ON_RUNS)
+def test_every_command_on_a_run_can_leave_the_labels_out(command, runs, capsys, monkeypatch):
+    monkeypatch.chdir(runs)
+    records = []
+    for options in ([], ["--no-labels"]):
+        assert run([command, *ON_RUNS[command], *options, "--json"]) in (0, 1)
+        labels = json.loads(capsys.readouterr().out)["labels"]
+        records += labels if isinstance(labels, list) else [labels]
+        assert run([command, *ON_RUNS[command], *options]) in (0, 1)
+        records[-1]["shown"] = " ".join(capsys.readouterr().out.split())
+    used, left_out = records[0], records[-1]
+    assert used["used"]
+    assert used["labelled"] > 0
+    assert left_out | {"shown": ""} == {**used, "used": False, "shown": ""}
+    assert "--no-labels leaves the labels out" in left_out["shown"]
 
 
 def test_labels_turn_the_answer_about_a_panel_of_copies(votes: Path, capsys) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from clash.stats.choice import Draws
     from clash.stats.selection.corrected_strengths import CorrectedStrengths
     from clash.stats.typing import Floats, Index
+    from clash.votes import LabelUse
 
 LEVEL = 0.95
 Source = Literal["measured", "given"]
@@ -167,6 +168,7 @@ class Choice:
         questions: the choice beside each other candidate with a price.
         without_limits: the best of all where it is another one; null otherwise.
         draws, seed: of the Bayesian bootstrap.
+        labels: what became of the labels that are there.
     """
 
     candidate: str | None
@@ -181,6 +183,7 @@ class Choice:
     without_limits: str | None
     draws: int
     seed: int
+    labels: LabelUse
 
     def option(self, name: str) -> ChoiceOption:
         """A candidate's line."""
@@ -205,7 +208,7 @@ def choose(
     """
     require_rankings(run.manifest, "clash choose")
     limits.check(run.candidates)
-    run = run if use_labels else run.without_labels()
+    run, labels = run.by_label_rule(use_labels=use_labels)
     table = _Economics(run, limits)
     board = [row for row in standings(run) if row.win_rate_ties_half is not None]
     if len(board) < 2:
@@ -224,7 +227,7 @@ def choose(
         quantile=limits.quantile,
         by_strengths=quality.by_strengths,
     )
-    return _Chooser(run, limits, table, quality, draws, number).choice()
+    return _Chooser(run, limits, table, quality, draws, number, labels).choice()
 
 
 class _Economics:
@@ -350,6 +353,7 @@ class _Chooser:
     quality: _Quality
     draws: Draws
     seed: int
+    labels: LabelUse
 
     def choice(self) -> Choice:
         """Choose."""
@@ -379,6 +383,7 @@ class _Chooser:
             without_limits=best.candidate if elsewhere else None,
             draws=DRAWS,
             seed=self.seed,
+            labels=self.labels,
         )
 
     def _column(self, name: str) -> int:

@@ -22,6 +22,7 @@ from clash.labels import truths
 from clash.records import Blinding, Criteria, Item, Judgment, Response
 from clash.store import layout
 from clash.store.stored import ByItem, of_items
+from clash.votes import LabelUse
 from clash.votes.by_item import ComputedByItem, RecordsByItem, SharedByItem, SharedVerdicts
 from clash.votes.from_run import (
     Ballots,
@@ -370,6 +371,14 @@ class RunData:
         """The same run as if nobody had labelled an item."""
         items = tuple(item.model_copy(update={"label": None}) for item in self.items)
         return replace(self.with_labels(()), items=items)
+
+    def by_label_rule(self, *, use_labels: bool) -> tuple[RunData, LabelUse]:
+        """The run with or without its labels, and what became of them: one rule for every command."""
+        run = self if use_labels else self.without_labels()
+        if self.text_votes is not None:
+            labelled = sum(bool(opinions) for opinions in self.people_votes.values())
+            return run, LabelUse(len(self.text_votes.texts), labelled, use_labels, "text")
+        return run, LabelUse(len(self.items), len(self.truths), use_labels, "item")
 
     def panelist(self, judge: str) -> Panelist:
         """A judge by id."""

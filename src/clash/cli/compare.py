@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, Quiet, ReportFile, Verbose
+from clash.cli.options import AsJson, Out, Quiet, ReportFile, UseLabels, Verbose
 
 if TYPE_CHECKING:
     from clash.analysis.compare import RunComparison
@@ -52,6 +52,7 @@ def compare(
     browse: Annotated[
         bool, typer.Option("--open", help="Open the comparison in the browser.")
     ] = False,
+    use_labels: UseLabels = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -75,7 +76,7 @@ def compare(
     from clash.report.headline import comparison_headline
     from clash.report.report_file import write_report
     from clash.report.screens import comparison_screen
-    from clash.report.terminal import print_line, print_screen, text_width
+    from clash.report.terminal import print_line, print_screen, print_text, text_width
 
     rule = DataSetRule(
         tuple(word for word in (by_tag or "").split(",") if word),
@@ -86,7 +87,8 @@ def compare(
         raise ConfigError("a comparison needs two runs", field="RUN", hint=hint)
     folders = [open_run(run, out) for run in runs]
     paths = [str(folder.path) for folder in folders]
-    runs_data = [RunData.load(folder) for folder in folders]
+    read = [RunData.load(folder).by_label_rule(use_labels=use_labels) for folder in folders]
+    runs_data, label_uses = [run for run, _ in read], [labels for _, labels in read]
     if any(run.text_votes is not None for run in runs_data):
         names = run_names(folders)
         _refuse_rankings_only(html, plots, browse=browse, tags=bool(rule.tags))
@@ -112,6 +114,7 @@ def compare(
     if plots is not None:
         files += _save_gradient(findings, plots)
     if as_json:
+        record["labels"] = [to_dict(labels) for labels in label_uses]
         print_json({"folders": paths, **record, "written": [str(file) for file in files]})
         return
     console = stdout()
@@ -119,6 +122,9 @@ def compare(
         print_line(console, comparison_headline(findings).text)
         return
     print_screen(console, comparison_screen(findings, text_width(console)))
+    for name, labels in zip(run_names(folders), label_uses, strict=True):
+        if labels.labelled:
+            print_text(console, f"labels of {name}: {labels.sentence}")
     if verbose:
         print_tables(report)
     if files:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, Quiet, RunArgument, Verbose
+from clash.cli.options import AsJson, Out, Quiet, RunArgument, UseLabels, Verbose
 
 
 def explain(
@@ -14,6 +14,7 @@ def explain(
     item: Annotated[
         str | None, typer.Option("--item", help="Explain this item, from prompt to verdict.")
     ] = None,
+    use_labels: UseLabels = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -43,9 +44,10 @@ def explain(
         else:
             print_walk(stdout(), steps)
         return
-    result = explain_run(folder)
+    result = explain_run(folder, use_labels=use_labels)
     if as_json:
-        print_json({**to_dict(result.explanation), "run": str(folder.path)})
+        record = {**to_dict(result.explanation), "labels": to_dict(result.labels)}
+        print_json({**record, "run": str(folder.path)})
         return
     console, name = stdout(), reference(folder.path)
     headline = run_headline(result.findings, name)
@@ -55,6 +57,9 @@ def explain(
         for line in report.headlines(result.explanation, headline):
             print_text(console, line)
         print_tables(console, report.tables(result.explanation))
+        if result.labels.labelled:
+            print_text(console, f"labels: {result.labels.sentence}")
     else:
         width = text_width(console)
-        print_screen(console, report.explanation_screen(result.explanation, headline, width, name))
+        screen = report.explanation_screen(result.explanation, headline, width, name, result.labels)
+        print_screen(console, screen)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, RunArgument
+from clash.cli.options import AsJson, Out, RunArgument, UseLabels
 from clash.pipeline.options import DEFAULT_DROP
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def gate(
         bool, typer.Option("--list", help="List the figures of this run and exit.")
     ] = False,
     out: Out = Path("runs"),
+    use_labels: UseLabels = True,
     as_json: AsJson = False,
 ) -> None:
     """Check a run against thresholds: exit code 0 if all hold, 1 if one fails.
@@ -89,7 +90,8 @@ def gate(
 
     folder = open_run(run, out)
     if show_list:
-        values = figures(compute_findings(RunData.load(folder)))
+        data, _ = RunData.load(folder).by_label_rule(use_labels=use_labels)
+        values = figures(compute_findings(data))
         if as_json:
             listing = {name: to_dict(figure) for name, figure in values.items()}
             print_json({"run": str(folder.path), "figures": listing})
@@ -103,6 +105,7 @@ def gate(
         baseline=None if baseline is None else open_run(baseline, out),
         on=on.value,
         allow_partial=allow_partial,
+        use_labels=use_labels,
     )
     if junit is not None:
         _write_junit(junit, result, baseline)
@@ -113,7 +116,7 @@ def gate(
     if as_json:
         print_json(result.as_json())
     else:
-        print_tables([report.table(result.run.manifest.run, result.checks)])
+        print_tables([report.table(result.run.manifest.run, result.checks, result.labels)])
     raise typer.Exit(0 if result.passed else 1)
 
 

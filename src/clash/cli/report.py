@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, Quiet, RunsArgument, Verbose
+from clash.cli.options import AsJson, Out, Quiet, RunsArgument, UseLabels, Verbose
 
 if TYPE_CHECKING:
     from clash.pages.tokens import Theme
@@ -51,6 +51,7 @@ def report(
     browse: Annotated[
         bool, typer.Option("--open", help="Open report.html in the browser.")
     ] = False,
+    use_labels: UseLabels = True,
     as_json: AsJson = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -86,7 +87,7 @@ def report(
     if len(runs) > 1:
         _check_reading(write=write, browse=browse)
         write = False
-    data = RunData.load(folder)
+    data, labels = RunData.load(folder).by_label_rule(use_labels=use_labels)
     if item is not None:
         steps = walk(data, item)
         if as_json:
@@ -94,6 +95,14 @@ def report(
         else:
             print_walk(stdout(), steps)
         return
+    if not use_labels:
+        if write or browse:
+            raise ConfigError(
+                "the written report has the labels that are there",
+                field="--no-labels",
+                hint="leave --write and --open out",
+            )
+        write = False
     if drop_repeats and (write or browse):
         raise ConfigError(
             "the written report is of all items, repeats included",
@@ -123,6 +132,7 @@ def report(
             plot_paths["card"] = [str(path) for path in card]
         runs_read = {"runs": runs} if len(runs) > 1 else {}
         record = {**to_dict(findings), "headline": run_headline(findings).as_json()}
+        record["labels"] = to_dict(labels)
         print_json({**record, "run": str(folder.path), **runs_read, **plot_paths})
         return
     if len(runs) > 1:
@@ -134,6 +144,8 @@ def report(
     else:
         wall_s = data.manifest.wall_s
         print_findings(findings, folder.path, wall_s, verbose=verbose, quiet=quiet)
+    if labels.labelled and not use_labels and not quiet:
+        print_line(stdout(), f"labels: {labels.sentence}")
     if paths:
         print_line(stdout(), f"wrote {plural(len(paths), 'picture')} to {plots}")
     for path in card or ():

@@ -376,6 +376,7 @@ def compare(
     every_record: bool = False,
     by_tag: str | None = None,
     difficulty: Mapping[str, float] = MappingProxyType({}),
+    use_labels: bool = True,
     out: str | Path = _RUNS,
 ) -> Result[RunComparison]:
     """Compare runs with a test, paired where they share items.
@@ -386,6 +387,7 @@ def compare(
         by_tag: wildcards, comma separated: items whose first matching tag is the same are a data set.
         difficulty: of data sets by name, for the gradient of agreement; by default the share of
             split verdicts.
+        use_labels: labels that are there are used; without, the runs are read as if they had none.
         out: the folder that run ids are looked up in.
 
     Raises:
@@ -402,10 +404,11 @@ def compare(
         raise ConfigError("a comparison needs two runs", field="RUN", hint="name a second one")
     folders = [_folder(run, out) for run in runs]
     with as_run_errors(*(folder.path for folder in folders)):
-        data = [_load(folder) for folder in folders]
-        names = run_names(folders)
+        read = [_load(folder).by_label_rule(use_labels=use_labels) for folder in folders]
+        data, names = [run for run, _ in read], run_names(folders)
         findings = compute(data, names=names, every_record=every_record, rule=rule)
     record = {"folders": [str(folder.path) for folder in folders], **to_dict(findings)}
+    record["labels"] = [to_dict(labels) for _, labels in read]
     headlines = comparison_headline(findings).sentences()
     return Result(findings, tuple(tables(findings)), headlines, (), record)
 
@@ -496,22 +499,29 @@ def audit(
 
 @overload
 def explain(
-    run: str | Path | Run, item: None = None, *, out: str | Path = _RUNS
+    run: str | Path | Run, item: None = None, *, use_labels: bool = True, out: str | Path = _RUNS
 ) -> Result[Explanation]: ...
 
 
 @overload
-def explain(run: str | Path | Run, item: str, *, out: str | Path = _RUNS) -> Result[Walk]: ...
+def explain(
+    run: str | Path | Run, item: str, *, use_labels: bool = True, out: str | Path = _RUNS
+) -> Result[Walk]: ...
 
 
 def explain(
-    run: str | Path | Run, item: str | None = None, *, out: str | Path = _RUNS
+    run: str | Path | Run,
+    item: str | None = None,
+    *,
+    use_labels: bool = True,
+    out: str | Path = _RUNS,
 ) -> Result[Explanation] | Result[Walk]:
     """Explain a decision: which items and judges it rests on, and what would change it.
 
     Args:
         run: the run.
         item: explain this item instead: blinding, judgments, reasons, verdict, calls.
+        use_labels: labels that are there are used; without, the run is read as if it had none.
         out: the folder that run ids are looked up in.
 
     Returns:
@@ -534,14 +544,14 @@ def explain(
         steps = explain_item(folder, item)
         record = {"run": path, "item": to_dict(steps)}
         return Result(steps, tuple(walk_tables(steps)), (headline(steps),), (), record)
-    result = explain_run(folder)
+    result = explain_run(folder, use_labels=use_labels)
     findings = result.explanation
     return Result(
         findings,
         tuple(report.tables(findings)),
         tuple(report.headlines(findings, run_headline(result.findings))),
         (),
-        {**to_dict(findings), "run": path},
+        {**to_dict(findings), "labels": to_dict(result.labels), "run": path},
     )
 
 
@@ -568,6 +578,7 @@ def gate(
     max_rise: Mapping[str, float] | None = None,
     on: Literal["bound", "point"] = "bound",
     allow_partial: bool = False,
+    use_labels: bool = True,
     out: str | Path = _RUNS,
 ) -> GateResult:
     """Hold a run to thresholds: ``gate(run, {"concordance": 0.8, "cost": ("max", 2)})``.
@@ -580,6 +591,7 @@ def gate(
         max_rise: by figure, how far it may rise.
         on: hold the bound of the 95% interval to the threshold, or the estimate.
         allow_partial: a run that did not complete may pass too.
+        use_labels: labels that are there are used; without, the runs are read as if they had none.
         out: the folder that run ids are looked up in.
 
     Raises:
@@ -600,12 +612,18 @@ def gate(
     earlier = None if baseline is None else _folder(baseline, out)
     with as_run_errors(*(run.path for run in (folder, earlier) if run)):
         result = check_run(
-            folder, rules, changes, baseline=earlier, on=on, allow_partial=allow_partial
+            folder,
+            rules,
+            changes,
+            baseline=earlier,
+            on=on,
+            allow_partial=allow_partial,
+            use_labels=use_labels,
         )
     return GateResult(
         result.passed,
         Records(result.checks),
-        (report.table(folder.path.name, result.checks),),
+        (report.table(folder.path.name, result.checks, result.labels),),
         result.as_json(),
     )
 

@@ -15,24 +15,30 @@ if TYPE_CHECKING:
     from clash.analysis.findings import Findings
     from clash.analysis.walk import Walk
     from clash.store.folder import RunFolder
+    from clash.votes import LabelUse
 
 
 @dataclass(frozen=True)
 class RunExplanation:
-    """Why a run decides as it does, and what its report says."""
+    """Why a run decides as it does, what its report says, and what became of its labels."""
 
     explanation: Explanation
     findings: Findings
+    labels: LabelUse
 
 
-def explain_run(folder: RunFolder) -> RunExplanation:
+def explain_run(folder: RunFolder, *, use_labels: bool = True) -> RunExplanation:
     """Why a run decides as it does.
+
+    Args:
+        folder: of the run.
+        use_labels: labels that are there are used.
 
     Raises:
         RunFolderError: the folder cannot be read.
     """
-    run = RunData.load(folder)
-    return RunExplanation(explain(run), compute_findings(run))
+    run, labels = RunData.load(folder).by_label_rule(use_labels=use_labels)
+    return RunExplanation(explain(run), compute_findings(run), labels)
 
 
 def explain_item(folder: RunFolder, item_id: str) -> Walk:

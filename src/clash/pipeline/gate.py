@@ -20,16 +20,22 @@ if TYPE_CHECKING:
     from clash.analysis.figures import Figure
     from clash.analysis.gate import GateCheck, On, ThresholdRule, Way
     from clash.store.folder import RunFolder
+    from clash.votes import LabelUse
 
 
 @dataclass(frozen=True)
 class GateChecks:
-    """The thresholds of a run, each with its figure and whether it passed."""
+    """The thresholds of a run, each with its figure and whether it passed.
+
+    Attributes:
+        labels: what became of the labels of the run.
+    """
 
     run: RunData
     folder: RunFolder
     checks: tuple[GateCheck, ...]
     on: On
+    labels: LabelUse
 
     @property
     def passed(self) -> bool:
@@ -40,7 +46,8 @@ class GateChecks:
         """The JSON of ``clash gate``."""
         rules = [to_dict(check) for check in self.checks]
         run = str(self.folder.path)
-        return {"run": run, "passed": self.passed, "on": self.on, "rules": rules}
+        labels = to_dict(self.labels)
+        return {"run": run, "passed": self.passed, "on": self.on, "rules": rules, "labels": labels}
 
 
 def rules_of(thresholds: Mapping[str, Any], way: Way = "min") -> list[ThresholdRule]:
@@ -98,8 +105,9 @@ def check_run(
     baseline: RunFolder | None,
     on: On,
     allow_partial: bool,
+    use_labels: bool = True,
 ) -> GateChecks:
-    """Check a run against thresholds and, where there is one, a baseline.
+    """Check a run against thresholds and, where there is one, a baseline; with their labels or not.
 
     Raises:
         ConfigError: there is nothing to check, or a rule names a figure that no run has.
@@ -107,18 +115,18 @@ def check_run(
     if on not in ("bound", "point"):
         raise ConfigError(f"no way {on!r}", field="on", hint="bound or point")
     _check_usable(rules, changes, has_baseline=baseline is not None)
-    run = RunData.load(folder)
+    run, labels = RunData.load(folder).by_label_rule(use_labels=use_labels)
     now = figures(compute_findings(run))
     _check_names([*rules, *changes], now)
     checks = [] if allow_partial else [gates.complete(run.manifest.status)]
     checks += gates.check(rules, now, on)
     if baseline is not None:
-        earlier = RunData.load(baseline)
+        earlier, _ = RunData.load(baseline).by_label_rule(use_labels=use_labels)
         differences = gates.figure_changes(run, earlier, now, figures(compute_findings(earlier)))
         name = "concordance" if "concordance" in differences else "unanimity"
         default = [gates.ThresholdRule(name, "max-drop", DEFAULT_DROP)]
         checks += gates.check_changes(changes or default, differences, on)
-    return GateChecks(run, folder, tuple(checks), on)
+    return GateChecks(run, folder, tuple(checks), on, labels)
 
 
 def _check_usable(

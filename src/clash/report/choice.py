@@ -157,7 +157,10 @@ def choice_screen(choice: Choice, width: int | None, run: str) -> Screen:
     if front:
         screen.fact("Pareto front", front)
     people = f"people's, {plural(choice.n_labelled, 'label')} correct the panel"
-    screen.fact("Preference", people if choice.by == "people" else "the panel's")
+    panel = "the panel's"
+    if not choice.labels.used and choice.labels.labelled:
+        panel = f"{panel}; {choice.labels.sentence}"
+    screen.fact("Preference", people if choice.by == "people" else panel)
     if choice.limits.worth_usd is None and choice.questions:
         screen.add()
         screen.hanging("Next  ", f"clash choose {run} --worth 0.05", "dim")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from clash.report.headline import Headline
     from clash.report.screens import Screen
     from clash.stats.intervals import Interval
+    from clash.votes import LabelUse
 
 _BRIEF_DISAGREEMENTS = 2
 _MOST_DISAGREEMENTS = 10
@@ -52,7 +53,11 @@ def demo_lesson(choices: LongerChoices) -> list[str]:
 
 
 def explanation_screen(
-    explanation: Explanation, headline: Headline, width: int | None, run: str
+    explanation: Explanation,
+    headline: Headline,
+    width: int | None,
+    run: str,
+    labels: LabelUse | None = None,
 ) -> Screen:
     """The answer, what would change it, and the most telling disagreements, in 20 lines.
 
@@ -61,6 +66,7 @@ def explanation_screen(
         headline: of the run.
         width: of the terminal; null where there is none.
         run: how the commands of the next steps name it.
+        labels: what became of them.
     """
     screen = blank_screen(width)
     screen.headline(replace(headline, evidence="", notes=()))
@@ -70,6 +76,8 @@ def explanation_screen(
     is_validation = explanation.kind == "validate" and explanation.agreement is not None
     for label, text in (_people_facts if is_validation else _facts)(explanation):
         screen.fact(label, text)
+    if labels is not None and labels.labelled:
+        screen.fact("Labels", labels.sentence)
     lines, names = explanation.disagreements, _ShortNames.of(explanation)
     if lines:
         screen.add()

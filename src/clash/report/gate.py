@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
     from clash.analysis.figures import Figure
     from clash.analysis.gate import GateCheck
+    from clash.votes import LabelUse
 
 _SIGN = {"min": "≥", "max": "≤", "max-drop": "falls ≤", "max-rise": "rises ≤"}
 _DIGITS = ".4g"
 
 
-def table(run: str, checks: Sequence[GateCheck]) -> Table:
-    """A row for each rule."""
+def table(run: str, checks: Sequence[GateCheck], labels: LabelUse | None = None) -> Table:
+    """A row for each rule, and what became of the labels."""
     n_failed = sum(not check.passed for check in checks)
     outcome = "passed" if not n_failed else f"failed: {n_failed} of {len(checks)} rules"
     return Table(
@@ -43,6 +44,7 @@ def table(run: str, checks: Sequence[GateCheck]) -> Table:
         [
             "an estimate passes when the bound of its interval does, unless --on point is given",
             *(check.message for check in checks if check.value is None),
+            *([labels.sentence] if labels is not None and labels.labelled else []),
         ],
     )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from clash.errors import InputError
 from clash.files.inputs import matches_any
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,18 +71,23 @@ class LabelUse:
         rows: rows of votes.
         labelled: rows that have a label, used or not.
         used: whether the labels that are there are used.
+        noun: what a row is.
     """
+
+    json_omits: ClassVar[tuple[str, ...]] = ("noun",)
 
     rows: int
     labelled: int
     used: bool
+    noun: str = "row"
 
     @property
     def sentence(self) -> str:
         """What happens to the labels, for a screen."""
         if not self.labelled:
-            return "no row has a label"
-        have = f"{self.labelled} of {self.rows} rows have a label"
+            return f"no {self.noun} has a label"
+        have = f"{self.labelled} of {plural(self.rows, self.noun)} "
+        have += "has a label" if self.labelled == 1 else "have a label"
         if self.used:
             return f"{have}; the labels are used (--no-labels leaves them out)"
         return f"{have}; --no-labels leaves the labels out"

@@ -25,6 +25,7 @@ from clash.stats.latent.fit import vote_share
 from clash.stats.logistic import log_odds, sigmoid
 from clash.stats.selection.expert_pool import label_scale
 from clash.stats.voting.majority import credit
+from clash.votes import LabelUse
 from clash.votes.binary import Copies, MethodTable
 
 if TYPE_CHECKING:
@@ -211,9 +212,25 @@ def aggregate(
             _result(fits[name], held_out[name], held_out["majority"], table) for name in names
         ),
         warnings=chosen.warnings,
-        notes=table.notes,
+        notes=(*_label_notes(table, names, use_labels=use_labels), *table.notes),
         n_groups=len(set(votes.groups.tolist())),
     )
+
+
+def _label_notes(
+    table: MethodTable, names: Sequence[str], *, use_labels: bool | None
+) -> tuple[str, ...]:
+    """What became of the labels that are there."""
+    n_labelled = int(table.labelled.sum())
+    if not n_labelled:
+        return ()
+    use = LabelUse(len(table.items), n_labelled, used=use_labels is not False)
+    if use_labels is False:
+        return (f"{use.sentence} of every fit: they only measure it",)
+    if use_labels or EXPERT_POOL in names:
+        return (use.sentence,)
+    have, _, _ = use.sentence.partition(";")
+    return (f"{have}: they measure the fits, and --use-labels fits to them",)
 
 
 def aggregate_outcomes(
