@@ -126,9 +126,9 @@ def _refusal(address: str, text: str) -> ConfigError:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if "Version mismatch" in text:
         versions = [line for line in lines if line.startswith(("Ray:", "Python:"))]
-        theirs, ours = ", ".join(versions[:2]), ", ".join(versions[2:4])
+        cluster_versions, own_versions = ", ".join(versions[:2]), ", ".join(versions[2:4])
         return ConfigError(
-            f"the cluster at {address} runs {theirs}, and this is {ours}",
+            f"the cluster at {address} runs {cluster_versions}, and this is {own_versions}",
             field="--ray",
             hint="install the same versions of Ray and Python everywhere",
         )
