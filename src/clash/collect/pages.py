@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from clash.collect.blind import presentations
 from clash.collect.judge import JudgmentSlot
 from clash.records import Blinding, Criteria, Response
-from clash.store.table import ByItem
+from clash.store.table import ItemRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,8 +39,8 @@ class Pages:
     def __init__(self, plan: Plan, folder: RunFolder, n_kept: int = 1) -> None:
         self._plan = plan
         self._judges = [judge.id for judge in plan.judges]
-        self._responses = ByItem(folder.table(Response), plan.positions)
-        self._sealed_pages = ByItem(folder.table(Blinding), plan.positions)
+        self._responses = ItemRows(folder.table(Response), plan.positions)
+        self._sealed_pages = ItemRows(folder.table(Blinding), plan.positions)
         self.of = lru_cache(n_kept)(self._of)
 
     def __iter__(self) -> Iterator[tuple[Item, Presentation]]:
@@ -88,7 +88,7 @@ def seal_pages(plan: Plan, folder: RunWriter) -> Iterator[Blinding]:
 
     A resumed run makes the same ones again, and writes those that are missing.
     """
-    sealed_pages = ByItem(folder.table(Blinding), plan.positions)
+    sealed_pages = ItemRows(folder.table(Blinding), plan.positions)
     for item, page in Pages(plan, folder):
         records = sealed_pages.of(plan.positions[item.item_id])
         if presentation_key(page.blinding) not in map(presentation_key, records):
@@ -103,7 +103,7 @@ def presentation_key(blinding: Blinding) -> PageKey:
 
 def rubrics_of(plan: Plan, folder: RunFolder) -> Callable[[str], tuple[Criterion, ...]]:
     """What an item is judged by, by its id."""
-    criteria = ByItem(folder.table(Criteria), plan.positions)
+    criteria = ItemRows(folder.table(Criteria), plan.positions)
 
     def rubric(item_id: str) -> tuple[Criterion, ...]:
         *_, last = criteria.of(plan.positions[item_id])

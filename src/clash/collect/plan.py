@@ -22,7 +22,7 @@ from clash.config import PROMPT, PROVIDERS, Candidate, Config, Judge, ModelRef, 
 from clash.errors import ConfigError, InputError, one_of
 from clash.records import SELF, Item, Response
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
-from clash.store.table import ByItem, Marks, OfItem, RecordTable
+from clash.store.table import ItemPart, ItemRows, Marks, RecordTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -114,8 +114,8 @@ class Plan:
         return marks
 
     @cached_property
-    def _given_responses(self) -> ByItem[Response]:
-        return ByItem(self.responses, self.positions)
+    def _given_responses(self) -> ItemRows[Response]:
+        return ItemRows(self.responses, self.positions)
 
     def given_to(self, item_id: str) -> Iterator[Response]:
         """The given responses to an item."""
@@ -262,7 +262,7 @@ class Plan:
     @cached_property
     def positions(self) -> dict[str, int]:
         """Where each item is in :attr:`items`, by id."""
-        return {part.item_id: position for position, part in enumerate(self.items.parts(OfItem))}
+        return {part.item_id: position for position, part in enumerate(self.items.parts(ItemPart))}
 
     @property
     def presentations(self) -> int:

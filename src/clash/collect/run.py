@@ -33,7 +33,7 @@ from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import RunFolderError
 from clash.records import Blinding, Criteria, Response
 from clash.store import layout
-from clash.store.table import Marks, OfItem
+from clash.store.table import ItemPart, Marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -324,7 +324,7 @@ class _Stages:
     def _items_in(self, model: type[Record]) -> bytearray:
         """For each item, whether the folder has a record of it."""
         present = bytearray(len(self.plan.positions))
-        for part in self.folder.table(model).parts(OfItem):
+        for part in self.folder.table(model).parts(ItemPart):
             position = self.plan.positions.get(part.item_id)
             if position is not None:
                 present[position] = 1

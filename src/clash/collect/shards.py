@@ -15,7 +15,7 @@ from clash.errors import ConfigError
 from clash.records import Item, Response, candidates_of
 from clash.store.journal import encode
 from clash.store.manifest import MOST_SHARDS, Shard
-from clash.store.table import ByItem, OfItem, RecordTable
+from clash.store.table import ItemPart, ItemRows, RecordTable
 from clash.wording import plural
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def cut_plan(plan: Plan, number: int, of: int) -> Plan:
         plan,
         items=items,
         responses=plan.responses.where(
-            part.item_id in item_ids for part in plan.responses.parts(OfItem)
+            part.item_id in item_ids for part in plan.responses.parts(ItemPart)
         ),
         secret=joined_secrets([plan.secret_of(item.item_id) for item in items]),
         shard=shard,
@@ -76,7 +76,7 @@ def inputs_hash(items: Iterable[Item], responses: Iterable[Response]) -> str:
     """SHA-256 of items and given responses; the responses of an item are taken in their order."""
     items = RecordTable.of(Item, items)
     positions = {item.item_id: position for position, item in enumerate(items)}
-    of_item = ByItem(RecordTable.of(Response, responses), positions)
+    of_item = ItemRows(RecordTable.of(Response, responses), positions)
     digest = hashlib.sha256()
     for position, item in enumerate(items):
         digest.update(encode(item))

@@ -217,13 +217,13 @@ class RecordTable(Sequence[R]):
         return decode(self._source.path, index + 1, line, self.model)
 
 
-class OfItem(msgspec.Struct, gc=False):
+class ItemPart(msgspec.Struct, gc=False):
     """Which item a record is of."""
 
     item_id: str
 
 
-class ByItem(Generic[R]):
+class ItemRows(Generic[R]):
     """The records of each item, in the order of their table.
 
     Args:
@@ -237,7 +237,7 @@ class ByItem(Generic[R]):
         self._first = array("q", [-1]) * size
         self._next = array("q", [-1]) * len(table)
         last = array("q", [-1]) * size
-        for row, part in enumerate(table.parts(OfItem)):
+        for row, part in enumerate(table.parts(ItemPart)):
             position = positions.get(part.item_id)
             if position is None:
                 continue
