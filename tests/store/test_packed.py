@@ -107,6 +107,32 @@ def test_a_process_that_was_killed_while_it_packed_loses_nothing(tmp_path, momen
     assert len(journal(path, lines(1))) == len(whole) + 1
 
 
+def test_a_process_that_was_killed_between_two_frames_loses_nothing(calls):
+    path, whole = calls
+    target = packed.packed_path(path)
+    data, frames = target.read_bytes(), frames_of(path)
+    for cut in (frames[0].end, frames[1].end, frames[1].end + 9, frames[2].end - 1):
+        path.write_bytes(b"".join(whole))
+        target.write_bytes(data[:cut])
+        assert list(run_files.lines(path)) == whole
+        assert chain.head(path) == chain.digest(whole[-1])
+        run_files.mend_frames(path)
+        assert list(run_files.lines(path)) == whole
+        assert sum(frame.size for frame in frames_of(path)) + path.stat().st_size == sum(
+            map(len, whole)
+        )
+
+
+def test_frames_that_were_cut_off_are_never_taken_for_those_of_a_killed_process(calls):
+    path, _ = calls
+    target = packed.packed_path(path)
+    data = target.read_bytes()[:-9]
+    target.write_bytes(data)
+    with pytest.raises(RunFolderError, match="ends inside a frame"):
+        run_files.mend_frames(path)
+    assert target.read_bytes() == data
+
+
 def test_lines_that_follow_no_frame_are_never_removed(tmp_path):
     path = tmp_path / layout.CALLS
     journal(path, lines(5))
@@ -114,6 +140,8 @@ def test_lines_that_follow_no_frame_are_never_removed(tmp_path):
     with pytest.raises(RunFolderError, match="does not follow the last of"):
         run_files.mend_frames(path)
     assert path.stat().st_size
+    with pytest.raises(RunFolderError, match="does not follow the last of"):
+        list(run_files.lines(path))
 
 
 def test_lines_that_are_all_alike_are_no_bomb(tmp_path):

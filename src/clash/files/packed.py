@@ -7,8 +7,8 @@ place. ``zstd -dc calls.jsonl.zst`` shows the frames too.
 
 Before each frame stands a skippable frame of the Zstandard format (RFC 8878, section 3.1.2): packed
 size, size, and the hash of the last line. The first plain line names that hash where it follows; a
-process that was killed between packing lines and removing them leaves some that do not, and these are
-passed over. A frame never unpacks to more than :data:`MAX_RATIO` times its bytes, because a frame
+process that was killed between packing lines and removing them leaves some that are in a frame as
+well, and these are passed over. A frame never unpacks to more than :data:`MAX_RATIO` times its bytes, because a frame
 that would is followed by as many zeros as that takes: a stranger's bomb has to be as large.
 """
 
@@ -20,8 +20,8 @@ import os
 import struct
 from bisect import bisect_right
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import TYPE_CHECKING, BinaryIO, cast
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, BinaryIO
 
 from clash.errors import RunFolderError
 from clash.files.inputs import MAX_RATIO
@@ -42,7 +42,7 @@ _HEAD = struct.Struct("<QQ32s")
 _PREFIX_SIZE = 8
 """Bytes of a skippable frame before its content: magic number and size."""
 _CACHE_SIZE = 8
-"""Frames that are kept unpacked."""
+"""Frames that are kept unpacked; fewer where some hold a line longer than a frame."""
 
 
 def packed_path(path: Path) -> Path:
@@ -104,10 +104,12 @@ class Frames:
     Attributes:
         entries: the complete ones.
         is_torn: a frame at the end is incomplete, as a killed process leaves one.
+        path: the name of the file, for messages.
+        longest: bytes of the longest line.
 
     Args:
         file: the file.
-        path: its name, for messages.
+        path: its name.
         longest: bytes of the longest line.
 
     Raises:
@@ -115,7 +117,7 @@ class Frames:
     """
 
     def __init__(self, file: BinaryIO, path: Path, longest: int) -> None:
-        self._file, self._path = file, path
+        self._file, self.path, self.longest = file, path, longest
         self.entries: list[Frame] = []
         self.is_torn = False
         end, start, at = file.seek(0, os.SEEK_END), 0, 0
@@ -167,7 +169,7 @@ class Frames:
     def _error(self, message: str, number: int | None = None) -> RunFolderError:
         number = len(self.entries) if number is None else number
         return RunFolderError(
-            f"{self._path}: frame {number + 1} {message}\n  fix: restore the file from a copy of the run"
+            f"{self.path}: frame {number + 1} {message}\n  fix: restore the file from a copy of the run"
         )
 
 
@@ -177,16 +179,19 @@ class _Content(io.RawIOBase):
     Args:
         frames: those of the file beside it.
         frames_file: that file.
-        plain: the lines that follow; empty where they are in the frames already.
+        plain: the file of plain lines.
+        rest: where those begin that are in no frame.
     """
 
-    def __init__(self, frames: Frames, frames_file: BinaryIO, plain: BinaryIO) -> None:
-        self._frames, self._frames_file, self._plain = frames, frames_file, plain
+    def __init__(self, frames: Frames, frames_file: BinaryIO, plain: BinaryIO, rest: int) -> None:
+        self._frames_file, self._plain, self._rest = frames_file, plain, rest
         self._starts = [frame.at for frame in frames.entries]
         self._n_packed = frames.size
-        self._plain_at = plain.seek(0, os.SEEK_END)
+        self._n_plain = plain.seek(0, os.SEEK_END) - rest
         self._at = 0
-        self._unpack: Callable[[int], bytes] = lru_cache(_CACHE_SIZE)(frames.unpack)
+        largest = max((frame.size for frame in frames.entries), default=1)
+        n_kept = max(1, min(_CACHE_SIZE, _CACHE_SIZE * FRAME // largest))
+        self._unpack: Callable[[int], bytes] = lru_cache(n_kept)(frames.unpack)
 
     def readable(self) -> bool:
         return True
@@ -195,7 +200,7 @@ class _Content(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        end = self._n_packed + self._plain_at
+        end = self._n_packed + self._n_plain
         self._at = max(0, offset + (0, self._at, end)[whence])
         return self._at
 
@@ -212,7 +217,7 @@ class _Content(io.RawIOBase):
     def _piece(self, most: int) -> bytes:
         """At most so many bytes from here on, of one frame or of the plain lines."""
         if self._at >= self._n_packed:
-            self._plain.seek(self._at - self._n_packed)
+            self._plain.seek(self._rest + self._at - self._n_packed)
             return self._plain.read(most)
         number = bisect_right(self._starts, self._at) - 1
         offset = self._at - self._starts[number]
@@ -232,24 +237,49 @@ def content(frames_file: BinaryIO, path: Path, plain: BinaryIO, longest: int) ->
     """A journal as one file, from the file of its frames and its plain lines.
 
     Raises:
-        RunFolderError: the frames are damaged; a torn one at the end is not where its lines are
-            still there.
+        RunFolderError: the frames are damaged, or lines between them and the plain ones are missing.
     """
-    frames = Frames(frames_file, path, longest)
-    is_rest = follows(plain, frames, longest)
-    if frames.is_torn and not (is_rest and plain.seek(0, os.SEEK_END)):
+    try:
+        frames = Frames(frames_file, path, longest)
+        rest = rest_of(plain, frames)
+    except RunFolderError:
+        # The process that writes the run may have packed the lines between the two readings.
+        frames = Frames(frames_file, path, longest)
+        rest = rest_of(plain, frames)
+    return io.BufferedReader(_Content(frames, frames_file, plain, rest), FRAME >> 4)
+
+
+def rest_of(plain: BinaryIO, frames: Frames) -> int:
+    """Where the plain lines begin that are in no frame.
+
+    A process that was killed after it wrote some of its frames, or all, has not removed their lines.
+
+    Raises:
+        RunFolderError: the plain lines follow no frame, or those of a torn frame are not there.
+    """
+    rest = _end_of_packed(plain, frames)
+    if frames.is_torn and (rest is None or rest == plain.seek(0, os.SEEK_END)):
         raise RunFolderError(
-            f"{path}: ends inside a frame\n  fix: restore the file from a copy of the run"
+            f"{frames.path}: ends inside a frame\n  fix: restore the file from a copy of the run"
         )
-    if not is_rest:
-        plain.close()
-        plain = cast("BinaryIO", io.BytesIO())
-    return io.BufferedReader(_Content(frames, frames_file, plain), FRAME >> 4)
+    if rest is None:
+        raise RunFolderError(
+            f"{frames.path.with_suffix('')}: its first line does not follow the last of "
+            f"{frames.path.name}\n  fix: restore both from a copy of the run"
+        )
+    return rest
 
 
-def follows(plain: BinaryIO, frames: Frames, longest: int) -> bool:
-    """Whether the plain lines come after the frames; otherwise the frames hold them already."""
+def _end_of_packed(plain: BinaryIO, frames: Frames) -> int | None:
+    if not frames.entries or not plain.seek(0, os.SEEK_END):
+        return 0
     plain.seek(0)
-    first = plain.readline(longest + 1)
+    if frames.entries[-1].head.encode() in plain.readline(frames.longest + 1)[-100:]:
+        return 0
     plain.seek(0)
-    return not frames.entries or not first or frames.entries[-1].head.encode() in first[-100:]
+    end = 0
+    for line in iter(partial(plain.readline, frames.longest + 1), b""):
+        end += len(line)
+        if hashlib.sha256(line.removesuffix(b"\n")).hexdigest() == frames.entries[-1].head:
+            return end
+    return None

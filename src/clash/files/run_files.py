@@ -8,7 +8,6 @@ because another process may replace the file between a check and an open.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import secrets
 import stat
@@ -120,16 +119,12 @@ def mend_frames(path: Path) -> None:
         return
     with file, open_to_update(path) as plain:
         frames = packed.Frames(file, target, LONGEST)
+        rest = packed.rest_of(plain, frames)
         if frames.is_torn:
             file.truncate(frames.entries[-1].end if frames.entries else 0)
-        if not packed.follows(plain, frames, LONGEST):
-            *_, last = lines_of(plain, path)
-            if hashlib.sha256(last.removesuffix(b"\n")).hexdigest() != frames.entries[-1].head:
-                raise RunFolderError(
-                    f"{path}: its first line does not follow the last of {target.name}"
-                    "\n  fix: restore both from a copy of the run"
-                )
-            plain.truncate(0)
+        if rest:
+            plain.seek(rest)
+            replace(path, iter(partial(plain.read, packed.FRAME), b""))
 
 
 def pack_lines(path: Path) -> None:
