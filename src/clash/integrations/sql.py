@@ -72,20 +72,20 @@ def query(path: Path, sql: str) -> QueryResult:
         InputError: the query is no single SELECT, or is wrong.
         RunFolderError: a file is not a regular file, or its last line is not complete.
     """
-    unpacked = _unpacked_calls(path)
-    places = {name: path / name for name in layout.RECORDS}
-    if unpacked is None:
-        return _query(places, sql)
+    copy = _unpacked_calls(path)
+    paths = {name: path / name for name in layout.RECORDS}
+    if copy is None:
+        return _query(paths, sql)
     try:
-        result = _query({**places, layout.CALLS: unpacked}, sql)
+        result = _query({**paths, layout.CALLS: copy}, sql)
     except BaseException:
-        shutil.rmtree(unpacked.parent, ignore_errors=True)
+        shutil.rmtree(copy.parent, ignore_errors=True)
         raise
-    weakref.finalize(result, shutil.rmtree, unpacked.parent, ignore_errors=True)
+    weakref.finalize(result, shutil.rmtree, copy.parent, ignore_errors=True)
     return result
 
 
-def _query(places: Mapping[str, Path], sql: str) -> QueryResult:
+def _query(paths: Mapping[str, Path], sql: str) -> QueryResult:
     """The query over these files, by the names of their records."""
     connection = duckdb.connect(
         ":memory:",
@@ -98,13 +98,13 @@ def _query(places: Mapping[str, Path], sql: str) -> QueryResult:
             "threads": _THREADS,
         },
     )
-    files = [place for place in places.values() if _is_readable(place)]
+    files = [path for path in paths.values() if _is_readable(path)]
     for name, record in layout.RECORDS.items():
-        place = places[name]
-        _add_view(connection, place, _columns(record), is_empty=place not in files)
+        path = paths[name]
+        _add_view(connection, path, _columns(record), is_empty=path not in files)
     # Both the pattern and the file that it finds must be allowed.
-    paths = dict.fromkeys(text for file in files for text in (str(file), _literal(file)))
-    allowed = ", ".join("'" + text.replace("'", "''") + "'" for text in paths)
+    patterns = dict.fromkeys(text for file in files for text in (str(file), _literal(file)))
+    allowed = ", ".join("'" + text.replace("'", "''") + "'" for text in patterns)
     connection.execute(f"SET allowed_paths = [{allowed}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -128,10 +128,10 @@ def _unpacked_calls(path: Path) -> Path | None:
     folder = Path(tempfile.mkdtemp(prefix="clash-"))
     try:
         with (
-            run_files.open_to_read(path / layout.CALLS) as packed,
+            run_files.open_to_read(path / layout.CALLS) as calls,
             (folder / layout.CALLS).open("wb") as copy,
         ):
-            shutil.copyfileobj(packed, copy)
+            shutil.copyfileobj(calls, copy)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise

@@ -492,8 +492,8 @@ def audit(
     figures = parse_figures([f"{name}={value}" for name, value in published.items()])
     with as_file(source.path if isinstance(source, Run) else source, "votes.jsonl") as path:
         audits = tuple(audit_published(path, figures))
-    tables = tuple(table for one in audits for table in report.tables(one, verbose=True))
-    headlines = tuple(report.headline(one) for one in audits)
+    tables = tuple(table for audit in audits for table in report.tables(audit, verbose=True))
+    headlines = tuple(report.headline(audit) for audit in audits)
     return Result(audits, tables, headlines, (), audits_json(audits))
 
 

@@ -74,11 +74,11 @@ class _Pace:
 
     def __init__(self) -> None:
         self.per_second: float | None = None
-        self._answered = deque[float]()
+        self._answer_times = deque[float]()
         self._first_answer: float | None = None
         self._next_start = 0.0
-        self._changed = 0.0
-        self._held = 0
+        self._change_time = 0.0
+        self._n_steady = 0
 
     def wait_s(self, now: float) -> float:
         """Take the next turn; the seconds until it comes."""
@@ -92,27 +92,27 @@ class _Pace:
         """Count an answer, and grow a little."""
         if self._first_answer is None:
             self._first_answer = now
-        self._answered.append(now)
-        while self._answered[0] < now - _WINDOW_S:
-            self._answered.popleft()
-        self._held += 1
+        self._answer_times.append(now)
+        while self._answer_times[0] < now - _WINDOW_S:
+            self._answer_times.popleft()
+        self._n_steady += 1
         if self.per_second is not None:
-            self.per_second *= 1 + _GAIN * (1 + self._held / _PATIENCE)
+            self.per_second *= 1 + _GAIN * (1 + self._n_steady / _PATIENCE)
 
     def on_rate_limit(self, now: float, *, cut: bool) -> None:
         """Slow down, at most once a second; ``cut`` says that a burst was turned down."""
-        if now - self._changed < _SHORTEST_S:
+        if now - self._change_time < _SHORTEST_S:
             return
         if self.per_second is not None:
             self._change(now, _BACK * self.per_second)
         elif cut and self._first_answer is not None:
             seconds = min(_WINDOW_S, now - self._first_answer)
-            recent = sum(moment > now - _WINDOW_S for moment in self._answered)
+            recent = sum(moment > now - _WINDOW_S for moment in self._answer_times)
             if seconds >= _SHORTEST_S and recent:
                 self._change(now, _SHARE * recent / seconds)
 
     def _change(self, now: float, per_second: float) -> None:
-        self.per_second, self._changed, self._held = per_second, now, 0
+        self.per_second, self._change_time, self._n_steady = per_second, now, 0
 
 
 class Limiter:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clash.config import ModelRef, TokenPrice
     from clash.providers.base import Reply, Request
 
-    _Place = tuple[str | None, str | None]
+    _Address = tuple[str | None, str | None]
 
 MILLION = Decimal(1_000_000)
 OFFLINE = ("baseline", "replay", "python")
@@ -180,16 +180,16 @@ def _dearest(price: Decimal | TieredPrices | None, tokens: int) -> Decimal:
 
 def _prices(ref: ModelRef, batch: bool) -> tuple[ModelPrice, ...]:
     """The prices of now and of within the hour: some change on a date, some at an hour."""
-    places = tuple(_where(server) for server in ref.servers)
-    return _prices_in(ref.name, places, batch, int(time.time() / 60))
+    addresses = tuple(_where(server) for server in ref.servers)
+    return _prices_in(ref.name, addresses, batch, int(time.time() / 60))
 
 
 @lru_cache(maxsize=1024)
 def _prices_in(
-    name: str, places: tuple[_Place, ...], batch: bool, minute: int
+    name: str, addresses: tuple[_Address, ...], batch: bool, minute: int
 ) -> tuple[ModelPrice, ...]:
     """The prices of a minute since 1970; nearly every call asks for them several times."""
-    entry = _listing(name, places)
+    entry = _listing(name, addresses)
     if entry is None:
         return ()
     now = datetime.fromtimestamp(60 * minute, UTC)
@@ -210,12 +210,12 @@ def _entry(
         return None
 
 
-def _listing(name: str, places: Iterable[_Place]) -> tuple[Provider, ModelInfo] | None:
+def _listing(name: str, addresses: Iterable[_Address]) -> tuple[Provider, ModelInfo] | None:
     """The table's entry of a model; null where its servers belong to different sellers.
 
     Nobody knows beforehand which of the servers will answer, and at whose price.
     """
-    entries = [_entry(name, *place) for place in places]
+    entries = [_entry(name, *address) for address in addresses]
     sellers = {None if entry is None else entry[0].id for entry in entries}
     return entries[0] if len(sellers) == 1 else None
 
@@ -248,7 +248,7 @@ def _from_table(
         return None
 
 
-def _where(ref: ModelRef) -> _Place:
+def _where(ref: ModelRef) -> _Address:
     """How the table finds the seller: by name, or a compatible server by its address."""
     if ref.provider in ("compatible", "vllm"):
         return None, ref.base_url or "unknown"

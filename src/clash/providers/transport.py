@@ -131,4 +131,4 @@ def httpx_errors() -> Iterator[None]:
 
 def counterpart(cls: type[BaseException]) -> type[httpx2.TransportError]:
     """What httpx2 raises where aiohttp raises ``cls``."""
-    return next(theirs for ours, theirs in ERRORS.items() if issubclass(cls, ours))
+    return next(error for base, error in ERRORS.items() if issubclass(cls, base))

@@ -53,12 +53,12 @@ MOST_VERDICTS = 25_000
 def _verdicts(verdicts: Sequence[Verdict]) -> Table:
     """The winner of every item, or of the first ones."""
     columns = ["item", "winner", "split", "confidence", "ranking"]
-    listed = verdicts[:MOST_VERDICTS]
-    rows = [_verdict(v) for v in listed]
-    if any(v.borda is not None for v in listed):
+    rows_shown = verdicts[:MOST_VERDICTS]
+    rows = [_verdict(v) for v in rows_shown]
+    if any(v.borda is not None for v in rows_shown):
         columns.append("by Borda")
-        rows = [[*row, _ranking(v.borda)] for row, v in zip(rows, listed, strict=True)]
-    left_out = len(verdicts) - len(listed)
+        rows = [[*row, _ranking(v.borda)] for row, v in zip(rows, rows_shown, strict=True)]
+    left_out = len(verdicts) - len(rows_shown)
     notes = [f"and {left_out:,} more: verdicts.jsonl has all"] if left_out else []
     return Table("Verdicts", columns, rows, frozenset({3}), notes)
 

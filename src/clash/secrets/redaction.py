@@ -179,10 +179,10 @@ class Redactor:
         # Hardly any value holds a secret, and searching its bytes takes a tenth of walking through
         # it. MessagePack, since in JSON every line feed is an escape, which has to be unfolded.
         try:
-            packed = msgspec.msgpack.encode(value)
+            encoding = msgspec.msgpack.encode(value)
         except (UnicodeEncodeError, TypeError, OverflowError):
             return self._without(value)
-        return self._without(value) if self._index.may_be_in(packed) else value
+        return self._without(value) if self._index.may_be_in(encoding) else value
 
     def _without(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):

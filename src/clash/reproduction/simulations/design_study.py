@@ -88,9 +88,9 @@ def _cell(design: Design, index: int, n: int, seed: int, replications: int) -> D
     )
 
 
-def _panel(drawn: tuple[Design, int], seed: list[int]) -> tuple[dict[str, Floats], float, str]:
+def _panel(case: tuple[Design, int], seed: list[int]) -> tuple[dict[str, Floats], float, str]:
     """Which items each rule has right, auto's log-loss less the vote share's, and auto's choice."""
-    (design, n), rng = drawn, np.random.default_rng(seed)
+    (design, n), rng = case, np.random.default_rng(seed)
     sample = design.sample(n, rng)
     patterns = collapse(sample.votes)
     share = patterns.expand(vote_share(patterns))

@@ -220,8 +220,8 @@ class MajorityChallenge:
     def _is_behind_dependence(self, model: HeldOutScores) -> bool:
         """Whether any model in which judges depend on each other predicts new votes better."""
         scores = self.scores | self.rival_scores | self.class_scores
-        others = (*ALONE, BLOCS, EQUAL, CHANCE)
-        dependent = [score for name, score in scores.items() if name not in others]
+        independent = (*ALONE, BLOCS, EQUAL, CHANCE)
+        dependent = [score for name, score in scores.items() if name not in independent]
         return any(paired_z(model, score) < ABREAST for score in dependent)
 
     def blocs_that_err_alone(self, rng: np.random.Generator) -> tuple[WitnessGuard, str]:
@@ -271,8 +271,8 @@ class MajorityChallenge:
         """Whether readings contest so many verdicts by which a fit overrules majority that none is believed."""
         counts = self.patterns.counts
         overruled = float(counts @ overruled_items(fit, self.patterns.votes))
-        contested = float(counts @ contested_items(fit, witnesses))
-        return contested > max(CONTESTED * overruled, LEAST_CONTESTED * self.patterns.weight)
+        n_contested = float(counts @ contested_items(fit, witnesses))
+        return n_contested > max(CONTESTED * overruled, LEAST_CONTESTED * self.patterns.weight)
 
     def has_contrary_judge(self, rng: np.random.Generator) -> bool:
         """Whether one of three judges votes against both others, who agree with each other.

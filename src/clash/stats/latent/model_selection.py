@@ -302,10 +302,10 @@ def _level_votes_selection(
 ) -> ModelSelection:
     """Majority, but for level votes that a fit and all witnesses decide alike."""
     patterns = fit.patterns
-    decided = ~guard.stands(fit) & (patterns.labels == MISSING)
-    if not decided.any():
+    is_settled = ~guard.stands(fit) & (patterns.labels == MISSING)
+    if not is_settled.any():
         return _majority_selection(patterns, doubt, models, challenge.correlation)
-    share = float(patterns.counts @ decided) / patterns.weight
+    share = float(patterns.counts @ is_settled) / patterns.weight
     reason = (
         f"{doubt}; {fit.name} decides level votes alone, {share:.1%} of the items, where "
         "all other readings decide alike"
