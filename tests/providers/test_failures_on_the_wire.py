@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from dataclasses import dataclass, replace
 
 import httpx2
@@ -345,6 +346,20 @@ def test_calls_go_through_the_proxy_of_the_environment(asker, provider, wire, mo
     model.server = _Moved(wire, plain, plain.replace(f"127.0.0.1:{wire.port}", "model.invalid"))
     assert model.reply().outcome == "ok"
     assert model.seen[0].headers["host"] == "model.invalid"
+
+
+@pytest.mark.parametrize("provider", ALL)
+def test_a_proxy_that_says_nothing_costs_the_time_to_connect_and_no_money(
+    asker, provider, monkeypatch
+):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        model = asker(provider)
+        model.server = _At("https://model.invalid/v1")
+        model.limits = Limits(timeout_s=5, connect_timeout_s=0.3)
+        error = model.failure()
+    assert (error.error_class, error.action) == ("connection", "retry")
+    assert not error.maybe_billed
 
 
 @pytest.mark.parametrize("provider", ALL)

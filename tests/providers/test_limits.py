@@ -371,3 +371,14 @@ def test_no_account_is_paced_for_429s_that_are_scattered():
         pace.on_success(second)
         pace.on_rate_limit(second, cut=False)
     assert pace.per_second is None
+
+
+def test_an_outage_leaves_half_of_the_pace():
+    pace = _Pace()
+    for tenth in range(21):
+        pace.on_success(tenth / 10)
+    pace.on_rate_limit(2, cut=True)
+    before = pace.per_second
+    for second in range(3, 3600):
+        pace.on_rate_limit(second, cut=True)
+    assert pace.per_second == pytest.approx(before / 2)

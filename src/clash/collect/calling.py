@@ -231,7 +231,7 @@ class Caller:
         """Wait for work between calls that must not be cut off; here there is none."""
 
     def open(self, ref: ModelRef) -> None:
-        """Open the connection to a model now, so that a missing key is entry before any call.
+        """Open the connection to a model now, so that a missing key is found before any call.
 
         Raises:
             ConfigError: its key or its address is missing.

@@ -1,4 +1,4 @@
-"""Run computations as tasks on the Ray cluster that this process is cluster_connection to."""
+"""Run computations as tasks on the Ray cluster that this process is connected to."""
 
 from __future__ import annotations
 

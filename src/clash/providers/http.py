@@ -158,7 +158,7 @@ def open_session(account: Account, limits: Limits) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(limit=0, ssl=tls, keepalive_timeout=30),
         timeout=aiohttp.ClientTimeout(
-            total=None, sock_connect=limits.connect_timeout_s, sock_read=limits.timeout_s
+            total=None, connect=limits.connect_timeout_s, sock_read=limits.timeout_s
         ),
         headers={"user-agent": f"clash-eval/{__version__}", "content-type": "application/json"},
         cookie_jar=aiohttp.DummyCookieJar(),

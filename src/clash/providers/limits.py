@@ -38,6 +38,9 @@ _SHORTEST_S = 1.0
 """Fewer seconds tell nothing about a rate; also the least time between two changes of it for a 429."""
 _SHARE = 0.9
 _BACK = 0.93
+_LEAST = 0.5
+"""A pace falls no further than to this part of what it was when the last answer came: without any
+answer nobody knows how many are allowed, and after an outage it would take hours to grow again."""
 _GAIN = 0.0002
 _PATIENCE = 500
 """The pace grows twice as fast once it has held for so many calls, three times after twice as many."""
@@ -79,6 +82,7 @@ class _Pace:
         self._next_start = 0.0
         self._change_time = 0.0
         self._n_steady = 0
+        self._least_per_second = 0.0
 
     def wait_s(self, now: float) -> float:
         """Take the next turn; the seconds until it comes."""
@@ -98,18 +102,20 @@ class _Pace:
         self._n_steady += 1
         if self.per_second is not None:
             self.per_second *= 1 + _GAIN * (1 + self._n_steady / _PATIENCE)
+            self._least_per_second = _LEAST * self.per_second
 
     def on_rate_limit(self, now: float, *, cut: bool) -> None:
         """Slow down, at most once a second; ``cut`` says that a burst was turned down."""
         if now - self._change_time < _SHORTEST_S:
             return
         if self.per_second is not None:
-            self._change(now, _BACK * self.per_second)
+            self._change(now, max(_BACK * self.per_second, self._least_per_second))
         elif cut and self._first_answer is not None:
             seconds = min(_WINDOW_S, now - self._first_answer)
             recent = sum(moment > now - _WINDOW_S for moment in self._answer_times)
             if seconds >= _SHORTEST_S and recent:
                 self._change(now, _SHARE * recent / seconds)
+                self._least_per_second = _LEAST * _SHARE * recent / seconds
 
     def _change(self, now: float, per_second: float) -> None:
         self.per_second, self._change_time, self._n_steady = per_second, now, 0

@@ -22,7 +22,7 @@ from clash.providers.connections import Lease, proxy_for
 from clash.providers.failures import Failure, causes, from_answer, from_line, meaning
 from clash.providers.network import Broken, Exchange, NetworkProvider, read_events
 from clash.providers.payload import MAX_BYTES, NotPayload
-from clash.providers.transport import AiohttpTransport
+from clash.providers.transport import ENCODINGS, AiohttpTransport
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,8 +74,9 @@ _current: ContextVar[Exchange | None] = ContextVar("clash_exchange", default=Non
 def open_client(account: Account, limits: Limits, longest: int = MAX_BYTES) -> httpx2.AsyncClient:
     """The client of one account. It belongs to us: no SDK may close it."""
     return httpx2.AsyncClient(
-        transport=AiohttpTransport(account.base_url, longest),
-        timeout=httpx2.Timeout(limits.timeout_s, connect=limits.connect_timeout_s, pool=None),
+        transport=AiohttpTransport(account.base_url, longest, limits.connect_timeout_s),
+        timeout=httpx2.Timeout(limits.timeout_s, pool=None),
+        headers={"accept-encoding": ENCODINGS},
         follow_redirects=False,
         event_hooks={"request": [_note_request], "response": [_note_answer]},
     )

@@ -39,6 +39,10 @@ ERRORS: Mapping[type[BaseException], type[httpx2.TransportError]] = {
 _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 """Headers that aiohttp would add; the SDKs say themselves what they send."""
 _LONGEST_HEADER = 1 << 16
+_UNPACKED = (b"content-encoding", b"content-length")
+"""Headers of an answer that hold no more once its body is unpacked."""
+ENCODINGS = "gzip, deflate"
+"""Encodings that aiohttp unpacks, whatever else is installed."""
 
 
 class AiohttpTransport(httpx2.AsyncBaseTransport):
@@ -48,12 +52,14 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
 
     Args:
         url: the address, which decides on TLS and on the proxy.
-        longest: bytes of the longest body that is read.
+        longest: bytes of the longest body that is read, unpacked.
+        connect_s: seconds for all of connecting; of the SDKs, Google's has no number of its own.
     """
 
-    def __init__(self, url: str, longest: int) -> None:
+    def __init__(self, url: str, longest: int, connect_s: float | None = None) -> None:
         self._proxy = proxy_for(url)
         self._longest = longest
+        self._connect_s = connect_s
         # A context costs 40 ms to make, and plain HTTP needs none.
         is_https = url.lower().startswith("https:")
         self._tls: Any = httpx2.create_ssl_context() if is_https else True
@@ -70,10 +76,15 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 skip_auto_headers=_OWN_HEADERS,
                 allow_redirects=False,
                 proxy=self._proxy,
-                timeout=_timeout(request.extensions.get("timeout", {})),
+                timeout=self._timeout(request.extensions.get("timeout", {})),
             )
-        return httpx2.Response(
-            answer.status, headers=answer.raw_headers, stream=_Body(answer, self._longest)
+        headers = [pair for pair in answer.raw_headers if pair[0].lower() not in _UNPACKED]
+        return httpx2.Response(answer.status, headers=headers, stream=_Body(answer, self._longest))
+
+    def _timeout(self, seconds: Mapping[str, float | None]) -> aiohttp.ClientTimeout:
+        # Not `sock_connect`, which leaves out looking up the name and the answer of a proxy.
+        return aiohttp.ClientTimeout(
+            total=None, connect=self._connect_s, sock_read=seconds.get("read")
         )
 
     def _pool(self) -> aiohttp.ClientSession:
@@ -82,7 +93,6 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ssl=self._tls, keepalive_timeout=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                auto_decompress=False,  # httpx2 does that
                 max_line_size=_LONGEST_HEADER,
                 max_field_size=_LONGEST_HEADER,
             )
@@ -112,12 +122,6 @@ class _Body(httpx2.AsyncByteStream):
     async def aclose(self) -> None:
         # What has not been read to its end closes the connection; else it is used again.
         self._answer.release()
-
-
-def _timeout(seconds: Mapping[str, float | None]) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(
-        total=None, sock_connect=seconds.get("connect"), sock_read=seconds.get("read")
-    )
 
 
 @contextmanager
