@@ -267,6 +267,23 @@ def test_a_report_that_fits_again_leaves_no_page_beside_it(large, monkeypatch):
     assert run(["verify", str(large.path)]) == 0
 
 
+def test_a_page_of_more_items_than_a_browser_holds_has_those_to_show_first_and_others_evenly(
+    folder, monkeypatch
+):
+    monkeypatch.setattr("clash.report.html.packed_items.MOST_ITEMS", 28)
+    data = RunData.load(folder)
+    page = render_report(compute_findings(data), data, folder.path).html
+    index = json.loads(unpacked(page, "index"))
+    places = [data.rows[line["id"]] for line in index]
+    assert places == sorted(places)
+    assert 28 - len(further(data, folder.path).differences.telling) <= len(places) <= 28
+    assert max(np.diff([-1, *places, 30])) == 2
+    telling = sorted((line["y"], line["id"]) for line in index if line["y"] is not None)
+    assert tuple(name for _, name in telling) == further(data, folder.path).differences.telling
+    assert f"{30 - len(places)} of 30 items are not listed" in page
+    assert len(unpacked(page, "calls-0").splitlines()) == 4 * min(25, len(places))
+
+
 def test_pictures_are_saved_as_svg_and_png(folder, tmp_path):
     assert run(["report", str(folder.path), "--plots", str(tmp_path / "plots")]) == 0
     names = {path.name for path in (tmp_path / "plots").iterdir()}

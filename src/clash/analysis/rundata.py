@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.method_verdicts import MethodUse
     from clash.labels import Truth
-    from clash.records import AnsweredTurn, CallSummary, Label, Verdict
+    from clash.records import AnsweredTurn, CallSummary, Label, Reservation, Verdict
     from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
@@ -69,8 +69,8 @@ class Usage:
     tokens_in: int = 0
     tokens_out: int = 0
     errors: Counter[str] = field(default_factory=Counter)
-    latencies: list[float] = field(default_factory=list)
-    ttfts: list[float] = field(default_factory=list)
+    latencies: array[float] = field(default_factory=lambda: array("d"))
+    ttfts: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, call: CallSummary) -> None:
         """Count one attempt."""
@@ -89,6 +89,23 @@ class Usage:
             self.latencies.append(call.latency_s)
         if call.ttft_s is not None:
             self.ttfts.append(call.ttft_s)
+
+
+class _ReservedAmounts:
+    """What was reserved for each attempt, by a hash of it: in a tenth of the memory of its id."""
+
+    def __init__(self, reservations: Iterable[Reservation]) -> None:
+        """Args: all of them, also several for an attempt, of which the last counts."""
+        self._attempts, self._usd = array("q"), array("d")
+        for reservation in reservations:
+            self._attempts.append(hash((reservation.call_id, reservation.attempt)))
+            self._usd.append(reservation.usd)
+
+    def lost(self, attempts: array[int]) -> list[float]:
+        """The amounts for attempts that are not on record, given the hashes of those that are."""
+        is_lost = ~np.isin(np.asarray(self._attempts, np.int64), np.asarray(attempts, np.int64))
+        rows = np.flatnonzero(is_lost).tolist()
+        return list({self._attempts[row]: self._usd[row] for row in rows}.values())
 
 
 @dataclass(frozen=True)
@@ -147,16 +164,15 @@ class RunData:
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
         tally = Tally()
         names: set[tuple[str, str | None]] = set()
-        open_attempts = {
-            (reservation.call_id, reservation.attempt): reservation.usd
-            for reservation in folder.reservations()
-        }
+        reserved = _ReservedAmounts(folder.reservations())
+        attempts = array("q")
         for call in folder.call_summaries():
-            open_attempts.pop((call.call_id, call.attempt), None)
+            attempts.append(hash((call.call_id, call.attempt)))
             tally.add(call)
             names.add((call.model, call.served_model))
             usage[call.purpose, call.actor].add(call)
-        tally.bound_usd += sum(open_attempts.values())
+        lost_usd = reserved.lost(attempts)
+        tally.bound_usd += sum(lost_usd)
         votes = None
         if rules.judging is None:
             outcome = decide_verdicts(rules, items, responses, judgments, rankings)
@@ -179,7 +195,7 @@ class RunData:
             text_votes=votes,
             labels=tuple(folder.labels()),
             usage=dict(usage),
-            n_lost=len(open_attempts),
+            n_lost=len(lost_usd),
             tally=tally,
             swapped_models=swapped_models(names),
         )
@@ -392,12 +408,19 @@ def _check_references(
     judgments: Iterable[Judgment],
     blinds: BlindingIndex,
 ) -> None:
-    """Refuse to compute from a folder that lost records which others speak of.
+    """Refuse to compute from a folder that lost records which others speak of, or has an item twice.
 
     Raises:
-        RunFolderError: names the file that lacks one.
+        RunFolderError: names the file that lacks one, or has it twice.
     """
-    item_ids = {item.item_id for item in items}
+    item_ids: set[str] = set()
+    for item in items:
+        if item.item_id in item_ids:
+            raise RunFolderError(
+                f"{folder.path / layout.ITEMS}: has the item {item.item_id!r} twice"
+                "\n  fix: restore it from a copy"
+            )
+        item_ids.add(item.item_id)
     records = chain[Response | Judgment | Blinding](responses, judgments, blinds.records)
     absent = next((record.item_id for record in records if record.item_id not in item_ids), None)
     if absent is not None:

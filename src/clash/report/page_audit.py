@@ -90,7 +90,6 @@ def _html_problems(folder: RunFolder, run: RunData, findings: Findings) -> Itera
     page = render_report(findings, run, folder.path)
     yield from _compare_file(folder, run, layout.REPORT_HTML, page.html)
     data_page = folder.path / layout.REPORT_DATA
-    data_page = folder.path / layout.REPORT_DATA
     if page.data_html is not None:
         yield from _data_page_problems(folder, run, page.data_html)
     elif run_files.is_file(data_page):

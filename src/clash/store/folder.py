@@ -168,9 +168,9 @@ class RunFolder:
         """
         return journal.read_part(self.path / layout.CALLS, CallSummary, Call)
 
-    def reservations(self) -> list[Reservation]:
+    def reservations(self) -> Iterable[Reservation]:
         """The amount reserved for each attempt before it was sent."""
-        return list(self.records(Reservation))
+        return self.records(Reservation)
 
     def batches(self) -> list[Batch]:
         """The batches in their last state, each with its rows."""

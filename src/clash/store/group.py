@@ -146,9 +146,10 @@ class RunGroup(RunFolder):
         for folder in self.folders:
             yield from folder.call_summaries()
 
-    def reservations(self) -> list[Reservation]:
-        """The amount reserved for each attempt."""
-        return [record for folder in self.folders for record in folder.reservations()]
+    def reservations(self) -> Iterator[Reservation]:
+        """The amount reserved for each attempt, run by run."""
+        for folder in self.folders:
+            yield from folder.reservations()
 
     def batches(self) -> list[Batch]:
         """The batches in their last state."""

@@ -24,9 +24,11 @@ from clash.analysis.labelled import matches
 from clash.analysis.walk import walks
 from clash.escape import clip, pack
 from clash.files import run_files
+from clash.records import Call
 from clash.store import layout
-from clash.store.journal import written_fields
+from clash.store.journal import decode_part, written_fields
 from clash.store.stored import select
+from clash.store.table import ItemPart
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -137,8 +139,10 @@ def _items_of_page(run: RunData, telling: Sequence[str]) -> Sequence[Item]:
     n = len(run.items)
     if n <= MOST_ITEMS:
         return run.items
-    step = -(-n // (MOST_ITEMS - len(telling)))
-    return select(run.items, sorted({*range(0, n, step), *(run.rows[name] for name in telling)}))
+    first = {run.rows[name] for name in telling}
+    n_others = MOST_ITEMS - len(first)
+    others = (position * n // n_others for position in range(n_others))
+    return select(run.items, sorted(first.union(others)))
 
 
 def _chunks(
@@ -209,10 +213,6 @@ def _item_body(walk: Walk, responses: list[Response], people: list[Label]) -> di
 _JSON = msgspec.json.Encoder(enc_hook=written_fields)
 
 
-class _OfItem(msgspec.Struct):
-    item_id: str
-
-
 @dataclass(frozen=True)
 class _Calls:
     """Where the lines of each item stand in ``calls.jsonl``, which may be too large to hold."""
@@ -223,10 +223,10 @@ class _Calls:
     @classmethod
     def of(cls, path: Path, items: Collection[str]) -> _Calls:
         places: dict[str, list[tuple[int, int]]] = {}
-        read = msgspec.json.Decoder(_OfItem).decode
+        decoder = msgspec.json.Decoder(ItemPart)
         start = 0
-        for line in run_files.lines(path):
-            item_id = read(line).item_id
+        for number, line in enumerate(run_files.lines(path), start=1):
+            item_id = decode_part(path, number, line, decoder, Call).item_id
             if item_id in items:
                 places.setdefault(item_id, []).append((start, len(line)))
             start += len(line)
