@@ -85,6 +85,10 @@ def test_with_64_calls_in_flight_the_cap_holds_and_the_rest_can_be_bought_later(
     assert run.manifest["cost_usd"] == pytest.approx(whole_cost)
     # The progress line tells the money of the run, not of its last process.
     assert f"${whole_cost:.4f}" in more.err
+    # A later process has the cap that was given last.
+    later = lab.here("resume", "runs/run")
+    assert later.code == 0, later.err
+    assert "more than --max-cost" not in later.err
 
 
 def test_the_cap_holds_over_kills_and_resumes(lab, whole_cost):
