@@ -270,8 +270,11 @@ def _error_of_map(sharpness, level, noise):
 @cases(
     "calibration error of one map",
     *(
-        (f"{n} labels, {name}", n, copies, sharpness, level, noise)
-        for n, copies in ((50, 1), (100, 1), (300, 1), (1000, 1), (100, 3))
+        (f"{n} labels{copied}, {name}", n, copies, sharpness, level, noise)
+        for n, copies, copied in (
+            *((n, 1, "") for n in (50, 100, 300, 1000)),
+            (100, 3, " of 3 copies"),
+        )
         for name, sharpness, level, noise in (
             ("perfect maps", 1.0, 0.5, 0.0),
             ("maps that scatter", 1.0, 0.5, 0.3),

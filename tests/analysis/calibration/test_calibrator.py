@@ -155,6 +155,8 @@ def test_study_gives_every_figure_with_its_error_and_does_not_depend_on_jobs():
 def test_too_few_labels_or_one_label_for_all_is_said():
     with pytest.raises(InputError, match="at least 30"):
         ScoreFrame.of(encode(rows(10)))
+    with pytest.raises(InputError, match="0 rows have a label, at least 10"):
+        study(encode(rows(10, labelled=False)))  # the pool, as with ten labels
     same = [VoteRow(f"q{i}", j, i % 2, 1) for i in range(40) for j in JUDGES]
     with pytest.raises(InputError, match="all labels are the same"):
         ScoreFrame.of(encode(same))

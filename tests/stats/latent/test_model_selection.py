@@ -304,6 +304,23 @@ def test_good_judges_among_others_that_err_together_are_not_counted_once():
     assert earned >= 0
 
 
+@pytest.mark.parametrize("seed", [1, 5, 7])
+def test_blocs_without_a_clear_class_do_not_overrule_majority(seed):
+    """Three copies of a good judge, and five weak ones that copy an opinion at times."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, 600)
+
+    def right(share):
+        return np.where(rng.random(600) < share, truth, 1 - truth)
+
+    best, opinion = right(0.93), right(0.6)
+    good = [np.where(rng.random(600) < 0.93, best, 1 - best) for _ in range(3)]
+    others = [np.where(rng.random(600) < 0.4, opinion, right(0.6)) for _ in range(5)]
+    earned, _, chosen = gain(np.column_stack([*good, *others]).astype(np.int8), truth)
+    assert chosen.method != "factor-blocs"
+    assert earned > -0.02
+
+
 def test_many_judges_decide_level_votes_where_all_models_agree():
     rng = np.random.default_rng(0)
     truth = (rng.random(600) < 0.5).astype(int)

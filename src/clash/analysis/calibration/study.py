@@ -169,7 +169,8 @@ def default_settings(votes: Votes) -> SelectionSettings:
     could not decide between them.
     """
     n_sources = len(np.unique(votes.groups[votes.labelled]))
-    is_binary = votes.label_kind == "binary" and votes.kind != "numeric"
+    # Where there are no labels yet, those of such votes would name sides.
+    is_binary = votes.label_kind in ("binary", None) and votes.kind != "numeric"
     if not is_binary or n_sources > expert_pool.MOST:
         return SelectionSettings()
     return SelectionSettings(

@@ -169,7 +169,7 @@ def scenario(
     if not indices or not correlations:
         raise ConfigError("power needs a panel and a correlation", field="--panel, --icc")
     assumptions = [(index, icc) for index in indices for icc in correlations]
-    # A seed for each, so that none depends on what else is asked or where it is simulated.
+    # A seed for each, so that results are the same wherever and in whatever order they are simulated.
     seeds = np.random.SeedSequence(seed).spawn(len(assumptions)) if simulate else ()
     tasks = [(index, icc, own_seed) for (index, icc), own_seed in zip_longest(assumptions, seeds)]
     cells = tuple(run_tasks(_cell, (ask, panels, replications), tasks))

@@ -227,14 +227,16 @@ class MajorityChallenge:
     def blocs_that_err_alone(self, rng: np.random.Generator) -> tuple[WitnessGuard, str]:
         """Where majority stands if judges err in blocs and blocs err alone, and why that is in doubt.
 
-        The model has to be ahead of the same blocs without a class, of judges that err alone, equally
-        or not, and of judges that agree by chance; to side with majority on most items; and not to hang on
-        near-copies. Factor models, in which a bloc's verdict may be the class, are readings that contest it.
+        The model has to be clearly ahead of the same blocs without a class, and ahead of judges that err
+        alone, equally or not, and of judges that agree by chance; to side with majority on most items; and
+        not to hang on near-copies. Factor models, in which a bloc's verdict may be the class, are readings that contest it.
         They count by how far they are behind the best of those that share its verdicts.
         """
         fit, score = self.fits[BLOCS], self.scores[BLOCS]
         beaten = [self.scores[name] for name in (*ALONE, EQUAL) if name in self.scores]
-        beaten += [self.rival_scores[name] for name in (TRAIT_AND_BLOCS, CHANCE)]
+        beaten.append(self.rival_scores[CHANCE])
+        if paired_z(score, self.rival_scores[TRAIT_AND_BLOCS]) < CLEAR:
+            return UNGUARDED, "the same blocs without classes predict held-out votes about as well"
         least = min(beaten, key=lambda other: paired_z(score, other))
         if paired_z(score, least) < EVIDENT:
             return UNGUARDED, f"{least.name} predicts held-out votes as well"
