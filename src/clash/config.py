@@ -52,6 +52,7 @@ _CONNECTION_HEADERS = frozenset(
 )
 """Headers that decide which server receives a request and where it ends. Many servers share the
 address of a CDN, which forwards a request, its key included, to the server that ``Host`` names."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class Strict(BaseModel):
@@ -90,7 +91,9 @@ class Options(Strict):
     @field_validator("headers")
     @classmethod
     def _leaves_connection_alone(cls, headers: dict[str, str]) -> dict[str, str]:
-        for name in headers:
+        for name, value in headers.items():
+            if _CONTROL.search(name + value):
+                raise ValueError(f"the header {name!r} has a line break or a control character")
             if name.strip().lower() in _CONNECTION_HEADERS:
                 raise ValueError(f"{name} is part of the address, which base_url sets")
         return headers

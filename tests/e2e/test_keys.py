@@ -94,6 +94,17 @@ def test_no_header_of_a_file_takes_a_key_from_its_vendors_address_to_another_ser
     assert lab.server.calls == []
 
 
+@pytest.mark.parametrize(
+    ("name", "value"), [("X-Team", "blue\n"), ("X-Team", "a\r\nHost: b"), ("X\n", "")]
+)
+def test_a_header_of_several_lines_is_refused_where_it_is_read(lab, name, value):
+    clash_yaml(lab, {"model": "compatible/judge", "options": {"headers": {name: value}}})
+    done = lab.here(*EVAL)
+    assert done.code == 2
+    assert "has a line break or a control character" in done.err
+    assert lab.server.calls == []
+
+
 def test_a_token_does_not_go_to_the_vendor_that_a_strangers_file_names(lab):
     clash_yaml(lab, {"model": "openai/judge", "api_key_env": "GITHUB_TOKEN"})
     done = lab.here(*EVAL, HTTPS_PROXY=lab.environ["HTTP_PROXY"])

@@ -2,8 +2,8 @@
 
 A batch is a folder that this machine and the head node of the cluster share. The job that answers
 it is started, looked after and stopped through Ray's REST API for jobs, so it outlives this process,
-and Ray is needed on the cluster alone. Whoever can write to the folder can forge answers: they are
-read like those of any server.
+and Ray is needed on the cluster alone. Whoever can write to the folder can forge answers, which are
+read like those of any server, and can change the program that the cluster runs.
 """
 
 from __future__ import annotations
