@@ -101,7 +101,7 @@ class _ReservedAmounts:
             self._attempts.append(hash((reservation.call_id, reservation.attempt)))
             self._usd.append(reservation.usd)
 
-    def lost(self, attempts: array[int]) -> list[float]:
+    def without(self, attempts: array[int]) -> list[float]:
         """The amounts for attempts that are not on record, given the hashes of those that are."""
         is_lost = ~np.isin(np.asarray(self._attempts, np.int64), np.asarray(attempts, np.int64))
         rows = np.flatnonzero(is_lost).tolist()
@@ -164,14 +164,14 @@ class RunData:
         usage: dict[tuple[str, str], Usage] = defaultdict(Usage)
         tally = Tally()
         names: set[tuple[str, str | None]] = set()
-        reserved = _ReservedAmounts(folder.reservations())
+        amounts = _ReservedAmounts(folder.reservations())
         attempts = array("q")
         for call in folder.call_summaries():
             attempts.append(hash((call.call_id, call.attempt)))
             tally.add(call)
             names.add((call.model, call.served_model))
             usage[call.purpose, call.actor].add(call)
-        lost_usd = reserved.lost(attempts)
+        lost_usd = amounts.without(attempts)
         tally.bound_usd += sum(lost_usd)
         votes = None
         if rules.judging is None:

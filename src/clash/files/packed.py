@@ -180,14 +180,16 @@ class _Content(io.RawIOBase):
         frames: those of the file beside it.
         frames_file: that file.
         plain: the file of plain lines.
-        rest: where those begin that are in no frame.
+        plain_start: where those begin that are in no frame.
     """
 
-    def __init__(self, frames: Frames, frames_file: BinaryIO, plain: BinaryIO, rest: int) -> None:
-        self._frames_file, self._plain, self._rest = frames_file, plain, rest
+    def __init__(
+        self, frames: Frames, frames_file: BinaryIO, plain: BinaryIO, plain_start: int
+    ) -> None:
+        self._frames_file, self._plain, self._plain_start = frames_file, plain, plain_start
         self._starts = [frame.at for frame in frames.entries]
         self._n_packed = frames.size
-        self._n_plain = plain.seek(0, os.SEEK_END) - rest
+        self._n_plain = plain.seek(0, os.SEEK_END) - plain_start
         self._at = 0
         largest = max((frame.size for frame in frames.entries), default=1)
         n_kept = max(1, min(_CACHE_SIZE, _CACHE_SIZE * FRAME // largest))
@@ -217,7 +219,7 @@ class _Content(io.RawIOBase):
     def _piece(self, most: int) -> bytes:
         """At most so many bytes from here on, of one frame or of the plain lines."""
         if self._at >= self._n_packed:
-            self._plain.seek(self._rest + self._at - self._n_packed)
+            self._plain.seek(self._plain_start + self._at - self._n_packed)
             return self._plain.read(most)
         number = bisect_right(self._starts, self._at) - 1
         offset = self._at - self._starts[number]
@@ -241,15 +243,15 @@ def content(frames_file: BinaryIO, path: Path, plain: BinaryIO, longest: int) ->
     """
     try:
         frames = Frames(frames_file, path, longest)
-        rest = rest_of(plain, frames)
+        plain_start = start_of_plain(plain, frames)
     except RunFolderError:
         # The process that writes the run may have packed the lines between the two readings.
         frames = Frames(frames_file, path, longest)
-        rest = rest_of(plain, frames)
-    return io.BufferedReader(_Content(frames, frames_file, plain, rest), FRAME >> 4)
+        plain_start = start_of_plain(plain, frames)
+    return io.BufferedReader(_Content(frames, frames_file, plain, plain_start), FRAME >> 4)
 
 
-def rest_of(plain: BinaryIO, frames: Frames) -> int:
+def start_of_plain(plain: BinaryIO, frames: Frames) -> int:
     """Where the plain lines begin that are in no frame.
 
     A process that was killed after it wrote some of its frames, or all, has not removed their lines.
@@ -257,17 +259,17 @@ def rest_of(plain: BinaryIO, frames: Frames) -> int:
     Raises:
         RunFolderError: the plain lines follow no frame, or those of a torn frame are not there.
     """
-    rest = _end_of_packed(plain, frames)
-    if frames.is_torn and (rest is None or rest == plain.seek(0, os.SEEK_END)):
+    plain_start = _end_of_packed(plain, frames)
+    if frames.is_torn and (plain_start is None or plain_start == plain.seek(0, os.SEEK_END)):
         raise RunFolderError(
             f"{frames.path}: ends inside a frame\n  fix: restore the file from a copy of the run"
         )
-    if rest is None:
+    if plain_start is None:
         raise RunFolderError(
             f"{frames.path.with_suffix('')}: its first line does not follow the last of "
             f"{frames.path.name}\n  fix: restore both from a copy of the run"
         )
-    return rest
+    return plain_start
 
 
 def _end_of_packed(plain: BinaryIO, frames: Frames) -> int | None:

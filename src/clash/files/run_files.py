@@ -119,11 +119,11 @@ def mend_frames(path: Path) -> None:
         return
     with file, open_to_update(path) as plain:
         frames = packed.Frames(file, target, LONGEST)
-        rest = packed.rest_of(plain, frames)
+        plain_start = packed.start_of_plain(plain, frames)
         if frames.is_torn:
             file.truncate(frames.entries[-1].end if frames.entries else 0)
-        if rest:
-            plain.seek(rest)
+        if plain_start:
+            plain.seek(plain_start)
             replace(path, iter(partial(plain.read, packed.FRAME), b""))
 
 

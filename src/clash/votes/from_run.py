@@ -146,6 +146,8 @@ class ItemRankings:
 def _sole_first(shape: tuple[int, ...], ranks: bytes) -> int | None:
     """The place of the only best candidate, over the presentations that a judge ranked."""
     points = borda_points(np.frombuffer(ranks).reshape(shape)).mean(axis=0)
+    if np.isnan(points).all():  # a ranking that a judge gave of none of the responses
+        return None
     best = np.flatnonzero(
         points > np.nanmax(points) - 1e-9
     )  # means of halves: a tie but for rounding

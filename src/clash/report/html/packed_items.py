@@ -140,9 +140,9 @@ def _items_of_page(run: RunData, telling: Sequence[str]) -> Sequence[Item]:
     if n <= MOST_ITEMS:
         return run.items
     first = {run.rows[name] for name in telling}
-    n_others = MOST_ITEMS - len(first)
-    others = (position * n // n_others for position in range(n_others))
-    return select(run.items, sorted(first.union(others)))
+    n_spaced = MOST_ITEMS - len(first)
+    spaced_rows = (number * n // n_spaced for number in range(n_spaced))
+    return select(run.items, sorted(first.union(spaced_rows)))
 
 
 def _chunks(
