@@ -9,6 +9,7 @@ import pytest
 
 from clash.config import Limits, ModelRef, RayCluster
 from clash.errors import ConfigError, ProviderError
+from clash.integrations.ray_tasks import _ray_map
 from clash.providers.base import Reply, Request
 from clash.providers.ray_cluster import _refusal
 from clash.providers.ray_workers import ClashWorker, RayPool, _digest
@@ -135,3 +136,24 @@ def test_another_version_of_python_is_named():
     message = str(_refusal("host:6379", str(raised.value)))
     assert "the cluster at host:6379 runs Ray: 2.52.0, Python: 3.9.1, and this is Ray: " in message
     assert "fix: install the same versions of Ray and Python everywhere" in message
+
+
+@pytest.mark.parametrize(
+    ("cause", "raised"),
+    [
+        (exceptions.RaySystemError("No module named 'clash'"), ConfigError),
+        (RuntimeError("The remote function failed to import on the worker."), ConfigError),
+        (ZeroDivisionError("a bug"), ZeroDivisionError),
+    ],
+)
+def test_a_node_without_our_clash_is_no_bug_of_a_task(monkeypatch, cause, raised):
+    def get(_):
+        raise exceptions.RayTaskError("task", "", cause).as_instanceof_cause()
+
+    remote = SimpleNamespace(remote=lambda *_: None, options=lambda **_: remote)
+    monkeypatch.setattr("ray.remote", lambda _: remote)
+    monkeypatch.setattr("ray.put", lambda _: None)
+    monkeypatch.setattr("ray.get", get)
+    with pytest.raises(raised) as caught:
+        list(_ray_map(len, None, [1]))
+    assert type(caught.value) is raised

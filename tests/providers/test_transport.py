@@ -35,5 +35,5 @@ def packed_answer(longest: int) -> bytes:
 
 def test_a_packed_answer_is_as_long_as_it_is_unpacked():
     assert packed_answer(2_000_000) == TEXT
-    with pytest.raises(TooMuch):
+    with pytest.raises(TooMuch, match="more than 10000 bytes"):
         packed_answer(10_000)

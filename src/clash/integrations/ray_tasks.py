@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _REPEATS = 10
 """Times that a task is run again where its node was lost: it gives the same result."""
 
+_NO_MODULE = "failed to import on the worker"
+"""Ray's words, in a plain RuntimeError, where a node has no clash or another one."""
+
 
 @contextmanager
 def tasks_on(cluster: RayCluster | None) -> Iterator[None]:
@@ -46,10 +49,11 @@ def _ray_map(
     for reference in references:
         try:
             yield ray.get(reference)
-        except RayTaskError as error:
-            raise error.cause from None
         except RayError as error:
-            lines = str(error).strip().splitlines() or [type(error).__name__]
+            cause = error.cause if isinstance(error, RayTaskError) else error
+            if not isinstance(cause, RayError) and _NO_MODULE not in str(cause):
+                raise cause from None
+            lines = str(cause).strip().splitlines() or [type(cause).__name__]
             raise ConfigError(
                 f"the cluster lost a task: {lines[0][:200]}",
                 field="--ray",

@@ -25,8 +25,8 @@ class NotPayload(ValueError):
 class TooMuch(NotPayload):
     """The answer is longer than any answer should be; another would be no shorter."""
 
-    def __init__(self) -> None:
-        super().__init__(f"the answer has more than {MAX_BYTES} bytes")
+    def __init__(self, longest: int = MAX_BYTES) -> None:
+        super().__init__(f"the answer has more than {longest} bytes")
 
 
 def decode(data: bytes) -> dict[str, Any]:

@@ -116,7 +116,7 @@ class _Body(httpx2.AsyncByteStream):
             async for piece in self._answer.content.iter_any():
                 size += len(piece)
                 if size > self._longest:
-                    raise TooMuch
+                    raise TooMuch(self._longest)
                 yield piece
 
     async def aclose(self) -> None:
