@@ -63,9 +63,8 @@ def main() -> int:
         if spread.code:
             print(spread.out, file=sys.stderr)
             return 1
-        return report(
-            folder / "runs", alone, spread, n_kills, judges.journal()["paid"] - paid_before
-        )
+        n_paid = paid_before, judges.journal()["paid"] - paid_before
+        return report(folder / "runs", alone, spread, n_kills, n_paid)
 
 
 def write_inputs(folder: Path, n_items: int) -> None:
@@ -104,7 +103,7 @@ def kill_nodes(cluster: Cluster, running: Running, every_s: float, rng: random.R
     return n_kills
 
 
-def report(runs: Path, alone: Used, spread: Used, n_kills: int, n_paid: int) -> int:
+def report(runs: Path, alone: Used, spread: Used, n_kills: int, n_paid: tuple[int, int]) -> int:
     calls = [json.loads(line) for line in (runs / "ray" / "calls.jsonl").open(encoding="utf-8")]
     answers = Counter(call["call_id"] for call in calls if call["outcome"] != "error")
     n_lost = sum(call["error_class"] == "connection" for call in calls)
@@ -117,7 +116,7 @@ def report(runs: Path, alone: Used, spread: Used, n_kills: int, n_paid: int) -> 
         ("nodes killed", 0, n_kills),
         ("calls answered", len(answers), len(answers)),
         ("attempts lost with a node", 0, n_lost),
-        ("answers paid for", len(answers), n_paid),
+        ("answers paid for", *n_paid),
         ("recorded answers paid for twice", 0, n_twice),
         ("s from start to end", f"{alone.wall_s:.0f}", f"{spread.wall_s:.0f}"),
         ("CPU ms a call, the process of the run", *(f"{1e3 * used.cpu_s / len(answers):.1f}" for used in (alone, spread))),
@@ -126,7 +125,7 @@ def report(runs: Path, alone: Used, spread: Used, n_kills: int, n_paid: int) -> 
     ]  # fmt: skip
     for row in rows:
         print("| " + " | ".join(map(str, row)) + " |")
-    return 0 if is_same and not n_twice and n_paid <= len(answers) + n_lost else 1
+    return 0 if is_same and not n_twice and n_paid[1] <= len(answers) + n_lost else 1
 
 
 if __name__ == "__main__":
