@@ -281,6 +281,7 @@ def test_a_page_of_more_items_than_a_browser_holds_has_those_to_show_first_and_o
     telling = sorted((line["y"], line["id"]) for line in index if line["y"] is not None)
     assert tuple(name for _, name in telling) == further(data, folder.path).differences.telling
     assert f"{30 - len(places)} of 30 items are not listed" in page
+    assert "<span>All</span>" in page  # the number of all is not that of the list
     assert len(unpacked(page, "calls-0").splitlines()) == 4 * min(25, len(places))
 
 
