@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 
@@ -84,13 +84,14 @@ def carry_on(
     """
     start_time = time.monotonic()
     writer.redactor = plan.redactor
-    manifest = writer.manifest()
+    manifest, cap = writer.manifest(), plan.config.limits.max_cost
+    has_cap_of_start = cap == manifest.config.get("limits", {}).get("max_cost")
     manifest = manifest.model_copy(
         update={
             "status": "running",
             "files": {},
             "seal": None,
-            "config": _with_cap(manifest.config, plan.config.limits.max_cost),
+            "max_cost": None if has_cap_of_start else cap,
         }
     )
     writer.save(manifest)
@@ -101,14 +102,6 @@ def carry_on(
         raise _expected_error(group) from None
     wall_s = round(manifest.wall_s + time.monotonic() - start_time, 3)
     return finish(writer, manifest.model_copy(update={"wall_s": wall_s}), outcome)
-
-
-def _with_cap(config: dict[str, Any], max_cost: float | None) -> dict[str, Any]:
-    """The settings of a run with the cap in force, so that a later process has it too."""
-    limits = config.get("limits", {})
-    if limits.get("max_cost") == max_cost:
-        return config
-    return {**config, "limits": {**limits, "max_cost": max_cost}}
 
 
 async def _collect(

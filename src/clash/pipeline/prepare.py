@@ -360,8 +360,8 @@ def replan(
     manifest = folder.manifest()
     check_inputs(folder)
     config = Config.model_validate(manifest.config)
-    if limits:
-        config = config.model_copy(update={"limits": config.limits.updated(limits)})
+    caps = config.limits.updated({"max_cost": manifest.max_cost}).updated(limits or {})
+    config = config.model_copy(update={"limits": caps})
     if not isinstance(config.panel, Panel):
         raise ConfigError("names no panel", path=folder.path / layout.MANIFEST, field="config")
     resolution = resolve(config, environ)

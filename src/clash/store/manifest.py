@@ -136,6 +136,7 @@ class Manifest(BaseModel):
         secrets_scan: result of the search for secrets at the end: ``secrets``, the number searched
             for; ``files``, the number read; ``hits``, for each file the variables whose values
             occur in it. Null in runs of earlier versions.
+        max_cost: the cap that ``clash resume`` was given last; absent where it was given none.
         replaced: models of ``stopped`` whose remaining items a fallback judged.
         shard: which part of a run this one is; absent in a whole run.
         codecs: how the lines of a file are compressed, in a file beside it; absent where none are.
@@ -168,6 +169,7 @@ class Manifest(BaseModel):
     counts: dict[str, int] = {}
     cost_usd: float | None = None
     cost_is_lower_bound: bool = False
+    max_cost: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     forecast: dict[str, Any] | None = None
     started: str = ""
     ended: str | None = None
@@ -196,7 +198,8 @@ class Manifest(BaseModel):
         return self.model_copy(update={"seal": digest(self._fields())})
 
     def _fields(self) -> dict[str, Any]:
-        empty = {name for name in ("shard", "codecs") if not getattr(self, name)}
+        optional = ("shard", "codecs", "max_cost")
+        empty = {name for name in optional if getattr(self, name) in (None, {})}
         return self.model_dump(exclude=empty or None)
 
 
