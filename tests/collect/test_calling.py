@@ -11,6 +11,7 @@ from clash.collect.schedule import Interrupted, Stop
 from clash.config import Limits, ModelRef
 from clash.errors import ProviderError
 from clash.providers.base import Reply, Request
+from clash.providers.workers import WorkerError
 from clash.records import Call, Reservation, Tokens, Turn
 
 MODEL = ModelRef(model="compatible/m", price={"input": 1, "output": 1})
@@ -72,6 +73,20 @@ def ask(name="c", ref=MODEL, **more):
     return Ask(call_id=name, purpose="judge", item_id="q", ref=ref, request=REQUEST, **more)
 
 
+class Past:
+    """The calls of an earlier process."""
+
+    def __init__(self, calls, numbers):
+        self.answers = {call.call_id: call for call in calls if call.outcome != "error"}
+        self.numbers = numbers
+
+    def answer(self, call_id):
+        return self.answers.get(call_id)
+
+    def number(self, call_id):
+        return self.numbers.get(call_id, 0)
+
+
 class Desk:
     """A caller, what it wrote, and the provider behind it."""
 
@@ -86,8 +101,7 @@ class Desk:
             {},
             self.listener,
             self.stop,
-            calls=done,
-            attempt_numbers=tried,
+            past=Past(done, tried or {}),
         )
         self.caller._open = lambda ref: self.provider
 
@@ -278,3 +292,18 @@ def test_a_call_has_the_same_id_whenever_it_is_planned_and_another_for_anything_
     assert len(others) == 5
     assert call_id("judge", "q", 0, "a") not in others
     assert call_id("judge", "\ud800", 0, "a").startswith("judge-")
+
+
+def test_where_no_actor_starts_no_money_is_reserved():
+    class Nobody:
+        def open(self, ref):
+            return Script()
+
+        async def worker(self):
+            raise WorkerError("none")
+
+    desk = Desk()
+    desk.caller._pool, desk.caller._has_cluster = Nobody(), True
+    with pytest.raises(WorkerError):
+        anyio.run(desk.caller.ask, ask())
+    assert (desk.written, desk.budget.reserved_usd) == ([], 0)

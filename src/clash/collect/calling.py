@@ -188,6 +188,7 @@ class Caller:
         self._capacities: dict[tuple[str, str], anyio.CapacityLimiter] = {}
         self._open: Opener = lambda ref: open_provider(ref, environ=environ, limits=limits)
         self._pool = _worker_pool(environ, limits, self._open)
+        self._has_cluster = limits.ray is not None
         self._connections: dict[str, ModelConnection] = {}
         self._by_object: dict[int, tuple[ModelRef, ModelConnection]] = {}
         self._past = past
@@ -327,6 +328,8 @@ class Caller:
                     await resources.enter_async_context(connection.capacity)
                 await resources.enter_async_context(connection.limiter.slot())
             announce_start()
+            if self._pool and self._has_cluster and ask.ref.provider not in prices.OFFLINE:
+                await self._pool.worker()  # where none can be started, no money is reserved
             # The run or the model may have stopped while this waited for its turn.
             if self._stop:
                 raise Interrupted(str(self._stop.reason))
