@@ -128,7 +128,7 @@ class _JudgeTally:
     """What is counted of a judge's judgments."""
 
     failures: Counter[str] = field(default_factory=Counter)
-    items: set[str] = field(default_factory=set)
+    items: array[int] = field(default_factory=lambda: array("i"))
     ties: _PageValues = field(default_factory=_PageValues)
     first_shown: _PageValues = field(default_factory=_PageValues)
     sizes: array[int] = field(default_factory=lambda: array("i"))
@@ -138,8 +138,8 @@ class _JudgeTally:
         if not judgment.is_usable:
             self.failures[cause(judgment)] += 1
             return
-        self.items.add(judgment.item_id)
         page = run.rows[judgment.item_id], judgment.presentation
+        self.items.append(page[0])
         labels = run.blinds.labels(judgment)
         if judgment.ranking:
             self.ties.add(*page, float(len(judgment.ranking[0]) > 1))
@@ -158,7 +158,7 @@ def _report(run: RunData, panelist: Panelist, tally: _JudgeTally) -> JudgeReport
         role=panelist.role,
         weight=panelist.weight,
         model=panelist.model,
-        n_judged=len(tally.items),
+        n_judged=len(np.unique(tally.items)),
         failures=dict(tally.failures),
         ties=tally.ties.rate(run),
         agreement=_rate(run, _agreement(run, panelist.id)),

@@ -280,7 +280,7 @@ def _standing(
     item_ids = run.items_asked(name)
     is_asked = np.array([item.item_id in item_ids for item in run.items])
     is_winner = np.array([verdict.winner == name for verdict in run.verdicts])
-    tied = [v for v in run.verdicts if v.ranking and v.winner is None and name in v.ranking[0]]
+    n_tied = sum(name in v.ranking[0] for v in run.verdicts if v.ranking and v.winner is None)
     n_judged = int((~np.isnan(column)).sum())
     return Standing(
         candidate=name,
@@ -288,8 +288,8 @@ def _standing(
         n_judged=n_judged,
         points=points,
         wins=int(is_winner.sum()),
-        ties=len(tied),
-        losses=n_judged - int(is_winner.sum()) - len(tied),
+        ties=n_tied,
+        losses=n_judged - int(is_winner.sum()) - n_tied,
         best=best,
         win_rate=wilson_clustered(is_winner[is_asked].astype(float), clusters[is_asked]),
     )

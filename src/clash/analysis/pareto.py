@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from statistics import mean, median
 from typing import TYPE_CHECKING, ClassVar
@@ -95,10 +96,17 @@ def trades(run: RunData, standings: Sequence[Standing]) -> list[Trade]:
 
 
 def _trade(run: RunData, standing: Standing) -> Trade:
-    responses = [r for r in run.responses if r.candidate == standing.candidate]
-    costs = [r.cost_usd for r in responses if r.cost_usd is not None]
-    times = [r.latency_s for r in responses if r.latency_s is not None]
-    firsts = [r.ttft_s for r in responses if r.ttft_s is not None]
+    costs, times, firsts = array("d"), array("d"), array("d")
+    for response in run.responses:
+        if response.candidate != standing.candidate:
+            continue
+        for values, value in (
+            (costs, response.cost_usd),
+            (times, response.latency_s),
+            (firsts, response.ttft_s),
+        ):
+            if value is not None:
+                values.append(value)
     return Trade(
         candidate=standing.candidate,
         quality=standing.win_rate_ties_half.estimate if standing.win_rate_ties_half else None,

@@ -30,7 +30,6 @@ from clash.votes.from_run import (
     ItemRankings,
     Panelist,
     unblind_rankings,
-    without_controls,
 )
 from clash.votes.text_labels import people_votes, text_truth
 from clash.votes.text_votes import TextVotes
@@ -148,9 +147,13 @@ class RunData:
     def load(cls, folder: RunFolder) -> RunData:
         """Read a run; verdicts are recomputed, not read. Control items are set apart."""
         run = cls._read_whole(folder)
-        ids = {item.item_id for item in without_controls(run.items)}
-        controls = {item.item_id for item in run.items} - ids
-        return replace(run.only(ids), controls=run.only(controls)) if controls else run
+        controls = {item.item_id for item in run.items if item.control is not None}
+        if not controls:
+            return run
+        ids = {item.item_id for item in run.items if item.control is None}
+        if not ids or controls <= ids:
+            return run
+        return replace(run.only(ids), controls=run.only(controls - ids))
 
     @classmethod
     def _read_whole(cls, folder: RunFolder) -> RunData:

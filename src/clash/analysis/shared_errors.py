@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -137,16 +138,16 @@ def _table(
     data: RunData, judges: Sequence[str]
 ) -> tuple[tuple[str, ...], VoteCodes, Floats, Index]:
     """A row for each pair of responses that was judged: item (N), codes (N, K), truth and group."""
-    items, codes, truth, groups = [], [], [], []
+    items, codes, truth, groups = [], array("b"), array("d"), array("q")
     for item, rankings in data.ballots.items():
         for a, b in combinations(range(len(rankings.candidates)), 2):
             items.append(item)
-            codes.append([_code(rankings, judge, a, b) for judge in judges])
+            codes.extend(_code(rankings, judge, a, b) for judge in judges)
             truth.append(data.wins(item, rankings.candidates[a], rankings.candidates[b]))
             groups.append(data.clusters[item])
-    matrix = np.array(codes, dtype=np.int8).reshape(-1, len(judges))
+    matrix = np.asarray(codes).reshape(-1, len(judges))
     group_numbers = np.unique(groups, return_inverse=True)[1].astype(np.intp)
-    return tuple(items), matrix, np.array(truth), group_numbers
+    return tuple(items), matrix, np.asarray(truth), group_numbers
 
 
 def _code(rankings: ItemRankings, judge: str, first: int, second: int) -> int:

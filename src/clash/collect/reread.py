@@ -8,9 +8,9 @@ something else: another response, prompt, template, label or option.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from clash.collect.calling import call_id
 from clash.collect.criteria import FALLBACK, derive, ready_criteria
@@ -33,10 +33,11 @@ from clash.records import Blinding, Criteria, Judgment, Response
 from clash.store import layout
 from clash.store.audit import BROKEN, AuditGap, broken, finding
 from clash.store.manifest import other_versions
-from clash.store.stored import StoredCalls
+from clash.store.stored import OfItem, StoredCalls
+from clash.votes.by_item import RecordsByItem
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 
     from clash.collect.conversation import Script
     from clash.collect.judge import JudgmentSlot
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
 
+    RecordKey = tuple[str, int, str | None]
+
+T = TypeVar("T", bound=OfItem)
 _CHECK = "the run follows from its calls"
 
 
@@ -137,20 +141,17 @@ class _Repetition:
 
     def pages(self) -> Iterator[str]:
         """Every shuffle and every mask."""
-        pages = self.folder.records(Blinding)
-        positions = {presentation_key(page): n for n, page in enumerate(pages)}
+        pages = _OpenRecords(self.folder.records(Blinding), self.plan.positions, presentation_key)
         for _, presentation in Pages(self.plan, self.folder):
             blinding = presentation.blinding
-            position = positions.pop(presentation_key(blinding), None)
-            record = blinding if position is None else pages[position]
+            record = pages.pop(presentation_key(blinding)) or blinding
             if differences := _differences(record, blinding):
                 yield f"the page of {record.item_id!r} {differences}"
-        for record in map(pages.__getitem__, positions.values()):
+        for record in pages:
             yield f"the page of {record.item_id!r} shows responses that do not exist"
 
     def responses(self) -> Iterator[str]:
         """Every response that a model gave."""
-        items = {item.item_id: item for item in self.plan.items}
         candidates = {candidate.id: candidate for candidate in self.plan.candidates}
         for response in self.folder.records(Response):
             if response.source == "injected":
@@ -160,10 +161,13 @@ class _Repetition:
                 yield f"{title} is by a candidate that was not asked"
                 continue
             candidate = candidates[response.candidate]
-            item = items[response.item_id]
+            item = self._item(response)
             script = self._script(item, candidate)
             repetition = respond(item, candidate, self.plan, self.record, script)
             yield from _compare(title, response, repetition, empty=response.text is None)
+
+    def _item(self, record: OfItem) -> Item:
+        return self.plan.items[self.plan.positions[record.item_id]]
 
     def _script(self, item: Item, candidate: Candidate) -> Script:
         """The turns of an item, or all in one call where the run was made so."""
@@ -179,9 +183,8 @@ class _Repetition:
         """Criteria that a model wrote, and those that needed none; not those of an earlier run."""
         if self.plan.config.criteria.reuse is not None:
             return  # they are part of every page, whose question is compared
-        items = {item.item_id: item for item in self.plan.items}
         for record in self.folder.records(Criteria):
-            title, item = f"criteria of {record.item_id!r}", items[record.item_id]
+            title, item = f"criteria of {record.item_id!r}", self._item(record)
             ready = ready_criteria(item, self.plan)
             if ready is not None:
                 if (record.source, record.criteria) != (ready.source, ready.criteria):
@@ -192,12 +195,14 @@ class _Repetition:
 
     def judgments(self) -> Iterator[str]:
         """Every judgment; of a complete run there is one for each slot."""
-        records = self.folder.records(Judgment)
-        positions = {(j.item_id, j.presentation, j.seat): n for n, j in enumerate(records)}
+        records = _OpenRecords(
+            self.folder.records(Judgment),
+            self.plan.positions,
+            lambda judgment: (judgment.item_id, judgment.presentation, judgment.seat),
+        )
         judges = {judge.id: judge for judge in self.plan.all_judges}
         for slot, prompt in self._slots():
-            position = positions.pop(slot.key, None)
-            judgment = None if position is None else records[position]
+            judgment = records.pop(slot.key)
             title = f"{slot.judge.id} on {slot.item.item_id!r}"
             if judgment is None:
                 if self.manifest.status == "complete":
@@ -208,7 +213,7 @@ class _Repetition:
                 # A fallback may have taken the judge's place.
                 repetition = self._judge(replace(slot, judge=judges[judgment.judge]), prompt)
                 yield from _compare(title, judgment, repetition, empty=not judgment.is_usable)
-        for judgment in map(records.__getitem__, positions.values()):
+        for judgment in records:
             yield f"{judgment.judge} on {judgment.item_id!r} judged a page that does not exist"
 
     async def _judge(self, slot: JudgmentSlot, prompt: JudgePrompt) -> Judgment:
@@ -224,6 +229,38 @@ class _Repetition:
             for judge in self.plan.judges:
                 for slot in duties.slots(judge, [(item, presentation)]):
                     yield slot, prompt
+
+
+class _OpenRecords(Generic[T]):
+    """Records that have not been compared yet: some bytes each, whatever they hold.
+
+    Args:
+        records: each with another key.
+        positions: the items of the run.
+        key: what identifies a record, its item first.
+    """
+
+    def __init__(
+        self, records: Sequence[T], positions: Mapping[str, int], key: Callable[[T], RecordKey]
+    ) -> None:
+        self._records, self._key = records, key
+        self._of_item = RecordsByItem(records, positions)
+        self._is_left = bytearray(b"\1") * len(records)
+        self._places = lru_cache(1)(self._places_of)
+
+    def _places_of(self, item_id: str) -> dict[RecordKey, int]:
+        return {self._key(self._records[n]): n for n in self._of_item.positions(item_id)}
+
+    def pop(self, key: RecordKey) -> T | None:
+        """The record with a key, once."""
+        position = self._places(key[0]).get(key)
+        if position is None or not self._is_left[position]:
+            return None
+        self._is_left[position] = False
+        return self._records[position]
+
+    def __iter__(self) -> Iterator[T]:
+        return (self._records[n] for n, is_left in enumerate(self._is_left) if is_left)
 
 
 def _is_fallback(record: Criteria) -> bool:

@@ -79,11 +79,15 @@ class RecordsByItem(Generic[R]):
 
     def __call__(self, item_id: str) -> list[R]:
         """Those of one item; none of an item that there is not."""
+        return [self._records[position] for position in self.positions(item_id)]
+
+    def positions(self, item_id: str) -> list[int]:
+        """Where those of one item are among the records."""
         row = self._rows.get(item_id)
         if row is None:
             return []
-        positions = self._order[self._starts[row] : self._starts[row + 1]]
-        return [self._records[position] for position in positions.tolist()]
+        positions: list[int] = self._order[self._starts[row] : self._starts[row + 1]].tolist()
+        return positions
 
 
 class SharedVerdicts(Sequence["Verdict"]):

@@ -97,7 +97,7 @@ def labelled_cases(run: RunData) -> tuple[LabelledCase, ...]:
     profiles = candidate_profiles(run)
     people = _annotators(run)
     order = run.responders
-    verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
+    verdicts = {v.item_id: v for v in run.verdicts if v.item_id in run.truth}
     return tuple(
         _case(run, item, verdicts[item.item_id], order, people.get(item.item_id, {}), profiles)
         for item in run.items

@@ -100,13 +100,15 @@ def ranking_array(
     useful = (np.sum(~np.isnan(table), axis=1) > 1) & (worth > 0)
     if not useful.any():
         raise StatisticsError("no ranking orders two candidates")
+    # All are, as a rule; a slice is no copy.
+    rows = slice(None) if useful.all() else useful
     return RankingArray(
-        table[useful],
-        worth[useful],
-        judge[useful].astype(np.intp),
-        _dense(item[useful]),
-        _dense(cluster[useful]),
-        None if traits is None else traits[useful],
+        table[rows],
+        worth[rows],
+        judge[rows].astype(np.intp),
+        _dense(item[rows]),
+        _dense(cluster[rows]),
+        None if traits is None else traits[rows],
     )
 
 
