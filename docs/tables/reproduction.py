@@ -6,6 +6,7 @@ python docs/tables/reproduction.py ../shared/data/agent-clash --check    # 1 whe
 
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 from reproduction_points import correction_points
@@ -51,8 +52,8 @@ Each figure, table, equation, theorem, algorithm, limitation and item of future 
 
 def main(words):
     source, check = Path(words[0]), "--check" in words
-    data, published = read(source)
-    text = page(data, published, [(block, report(block, data)) for block in paper_figures()])
+    with results(source) as (data, published):
+        text = page(data, published, [(block, report(block, data)) for block in paper_figures()])
     if not check:
         PAGE.write_text(text, encoding="utf-8", newline="\n")
         print(f"wrote {PAGE}")
@@ -60,8 +61,9 @@ def main(words):
     return int(PAGE.read_text(encoding="utf-8") != text)
 
 
-def read(source):
-    """The converted runs, and what their makers say of each item."""
+@contextmanager
+def results(source):
+    """The converted runs, which are read from their folders, and what their makers say of each item."""
     with tempfile.TemporaryDirectory() as folder:
         for run in convert(source).runs:
             write_run(run, source, Path(folder))
@@ -69,7 +71,7 @@ def read(source):
         published = {
             name: {row["item_id"]: row for row in rows(Path(folder) / name)} for name in data
         }
-    return data, published
+        yield data, published
 
 
 def page(data, published, reports):

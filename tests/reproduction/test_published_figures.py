@@ -27,7 +27,8 @@ def script():
 
 @pytest.fixture(scope="module")
 def runs(script):
-    return script.read(RESULTS)
+    with script.results(RESULTS) as results:
+        yield results
 
 
 @pytest.fixture(scope="module")

@@ -153,7 +153,9 @@ def test_ids_sort_by_time_and_two_of_a_second_differ():
 
 
 def test_a_run_of_a_newer_schema_is_not_guessed_at(tmp_path):
-    made(tmp_path, v=2).close()
+    made(tmp_path).close()
+    path = tmp_path / "run" / "manifest.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"v": 1', '"v": 2'), encoding="utf-8")
     with pytest.raises(RunFolderError, match="schema 2; this version of clash reads up to 1"):
         RunFolder.open(tmp_path / "run")
 

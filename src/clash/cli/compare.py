@@ -122,9 +122,17 @@ def compare(
         print_line(console, comparison_headline(findings).text)
         return
     print_screen(console, comparison_screen(findings, text_width(console)))
-    for name, labels in zip(run_names(folders), label_uses, strict=True):
-        if labels.labelled:
-            print_text(console, f"labels of {name}: {labels.sentence}")
+    counts = [
+        f"{labels.labelled} of {labels.rows} in {name}"
+        for name, labels in zip(run_names(folders), label_uses, strict=True)
+        if labels.labelled
+    ]
+    if counts:
+        text = ", ".join(counts)
+        if use_labels:
+            print_text(console, f"labels used: {text} (--no-labels leaves them out)")
+        else:
+            print_text(console, f"labels: {text}; --no-labels leaves the labels out")
     if verbose:
         print_tables(report)
     if files:
