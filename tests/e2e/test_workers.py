@@ -237,7 +237,7 @@ def test_workers_that_cannot_work_end_the_run_with_a_fix(lab, monkeypatch, tmp_p
     lay(lab)
     done = lab("eval", *WORDS, "--workers", 2, "--yes", CLASH_TEST="", PYTHONPATH=broken(tmp_path))
     assert done.code == 2
-    assert "3 worker processes ended before their first answer" in done.err
+    assert "worker processes ended before their first answer" in done.err
     assert "fix: leave out --workers" in done.err
 
 
