@@ -199,8 +199,8 @@ def least_variance(y: Floats, f: Floats, n: int) -> float:
 def panels(folder: Path, runs: int) -> None:
     """Print after how many labels the decision stands on real panels, and what is left to gain."""
     columns = (
-        "panel", "items", "correlation", "with the panel", "labels alone", "ratio", "least",
-        "variance left at 50 labels", "least possible",
+        "panel", "items", "correlation", "with the panel", "labels alone", "ratio", "ratio, bound",
+        "variance left at 50 labels", "variance, bound",
     )  # fmt: skip
     print(f"| {' | '.join(columns)} |\n| --- |{' ---: |' * (len(columns) - 1)}")
     ratios = []
