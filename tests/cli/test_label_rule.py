@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-import typer.main
 
-from clash.cli.app import app, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from clash.cli.app import run
+from command_names import command_names
 
 COMMANDS = {
     "aggregate": ["--method", "auto,majority"],
@@ -80,15 +76,8 @@ WITHOUT_THE_FLAG = {
 
 
 def test_every_other_command_has_a_reason_to_lack_the_flag() -> None:
-    def names(group: object, before: str = "") -> Iterator[str]:
-        for name, command in group.commands.items():
-            if hasattr(command, "commands"):
-                yield from names(command, f"{before}{name} ")
-            else:
-                yield f"{before}{name}"
-
     others = {name for group in WITHOUT_THE_FLAG.values() for name in group}
-    assert {*COMMANDS, *ON_RUNS, "export", *others} == set(names(typer.main.get_command(app)))
+    assert {*COMMANDS, *ON_RUNS, "export", *others} == command_names()
     assert not others & {*COMMANDS, *ON_RUNS, "export"}
 
 

@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from e2e import worker_runs
 from e2e.lab import Lab
 from wire import WireServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from e2e.lab import Folder
 
 
 @pytest.fixture(scope="module")
@@ -30,3 +33,12 @@ def lab(tmp_path: Path, server: WireServer) -> Lab:
 def _ctrl_c_is_heard() -> None:
     """A shell that starts tests in the background leaves SIGINT ignored, for children too."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory, server) -> Folder:
+    """The run of :mod:`e2e.worker_runs` by one process."""
+    server.clear()
+    lab = Lab(tmp_path_factory.mktemp("alone"), server, server.environ())
+    worker_runs.lay(lab)
+    return lab.judged(*worker_runs.WORDS)

@@ -17,16 +17,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from clash.extras import is_installed
-from e2e.lab import PRICE, Folder, Lab
+from e2e.lab import PRICE, Lab
+from e2e.worker_runs import CALLS, WORDS, lay, verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ray.cluster_utils import Cluster
 
-WORDS = ("prompts.yaml", "--models", "compatible/ada,compatible/bob", "--panel", "panel.yaml")
-CALLS = 2 * 6 + 6 + (3 + 2) * 6
-"""Responses, criteria, and judgments of three judges and two observers on six items."""
 STORE_BYTES = 80_000_000
 NODE = {"num_cpus": 1, "object_store_memory": STORE_BYTES}
 
@@ -73,25 +71,6 @@ def lab(tmp_path, server) -> Lab:
     lab = Lab(tmp_path, server, {**server.environ(), "PYTHONWARNINGS": ""})
     lay(lab)
     return lab
-
-
-def lay(lab: Lab) -> None:
-    lab.prompts(6, candidates=())
-    voting = [{"model": f"compatible/{name}", "price": PRICE} for name in "abc"]
-    lab.panel(*voting, criteria="compatible/writer")
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory, server) -> Folder:
-    """The run of one process."""
-    server.clear()
-    lab = Lab(tmp_path_factory.mktemp("alone"), server, server.environ())
-    lay(lab)
-    return lab.judged(*WORDS)
-
-
-def verdicts(run: Folder) -> bytes:
-    return (run.path / "verdicts.jsonl").read_bytes()
 
 
 def test_killed_nodes_lose_nothing_and_pay_for_nothing_twice(lab, alone, cluster):

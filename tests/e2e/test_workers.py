@@ -18,34 +18,10 @@ from clash.providers.base import Reply, Request
 from clash.providers.retry import attempts
 from clash.providers.workers import WorkerPool
 from clash.records import Turn
-from e2e.lab import PRICE, Folder, Lab
+from e2e.worker_runs import CALLS, WORDS, lay, verdicts
 from wire import faults
 
-WORDS = ("prompts.yaml", "--models", "compatible/ada,compatible/bob", "--panel", "panel.yaml")
-CALLS = 2 * 6 + 6 + (3 + 2) * 6
-"""Responses, criteria, and judgments of three judges and two observers on six items."""
-
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="workers inherit one end of a socket pair")
-
-
-def lay(lab: Lab, *observers: str) -> None:
-    lab.prompts(6, candidates=())
-    voting = [{"model": f"compatible/{name}", "price": PRICE} for name in "abc"]
-    entries = [{"model": model, "price": PRICE, "role": "observer"} for model in observers]
-    lab.panel(*voting, *entries, criteria="compatible/writer")
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory, server) -> Folder:
-    """The run of one process."""
-    server.clear()
-    lab = Lab(tmp_path_factory.mktemp("alone"), server, server.environ())
-    lay(lab)
-    return lab.judged(*WORDS)
-
-
-def verdicts(run: Folder) -> bytes:
-    return (run.path / "verdicts.jsonl").read_bytes()
 
 
 def children(pid: int) -> list[int]:

@@ -10,17 +10,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-import typer.main
 
-from clash.cli.app import app
+from command_names import command_names
 from hostile import stranger
 from wire import WireServer
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -114,20 +109,12 @@ def allowed(command: str) -> set[object]:
     return {0, 2, 5} | {"doctor": {1}, "gate": {1}, "eval": {3}}.get(command, set())
 
 
-def names(group: object, before: str = "") -> Iterator[str]:
-    for name, command in group.commands.items():
-        if hasattr(command, "commands"):
-            yield from names(command, f"{before}{name} ")
-        else:
-            yield f"{before}{name}"
-
-
 def test_every_command_is_tried():
     """But for ``mcp``, which would read the driver's stdin, and ``view``, which serves until Ctrl-C.
 
     tests/integrations/test_mcp.py and tests/view have them.
     """
-    assert set(names(typer.main.get_command(app))) == {*COMMANDS, "mcp", "view"}
+    assert command_names() == {*COMMANDS, "mcp", "view"}
 
 
 @pytest.fixture(scope="module")
