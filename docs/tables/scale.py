@@ -26,7 +26,7 @@ PANELS = {
     "large models": ("openai/gpt-6-astra", "anthropic/claude-opus-5-5", "google/gemini-3.8-flash"),
 }
 GB_A_MILLION_JUDGMENTS = 10
-"""Of models: three times the 3.2 kB that judgments of rules take (docs/scale.md)."""
+"""Of models: twice the 4.9 kB that judgments of rules take (docs/scale.md)."""
 
 
 @dataclass(frozen=True)
