@@ -11,7 +11,7 @@ import errno
 import os
 import secrets
 import stat
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -95,13 +95,13 @@ def _with_frames(plain: BinaryIO, path: Path) -> BinaryIO:
         file = os.fdopen(_open(packed.packed_path(path), os.O_RDONLY, "read"), "rb")
     except FileNotFoundError:
         return plain
-    try:
+    with ExitStack() as stack:
+        stack.enter_context(file)
+        stack.enter_context(plain)
         require("zstandard", field=packed.packed_path(path).name)
-        return cast("BinaryIO", packed.content(file, packed.packed_path(path), plain, LONGEST))
-    except BaseException:
-        file.close()
-        plain.close()
-        raise
+        content = cast("BinaryIO", packed.content(file, packed.packed_path(path), plain, LONGEST))
+        stack.pop_all()  # the content closes both
+    return content
 
 
 def mend_frames(path: Path) -> None:

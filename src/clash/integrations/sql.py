@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 import types
 import weakref
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 
 import duckdb
@@ -72,16 +73,15 @@ def query(path: Path, sql: str) -> QueryResult:
         InputError: the query is no single SELECT, or is wrong.
         RunFolderError: a file is not a regular file, or its last line is not complete.
     """
-    copy = _unpacked_calls(path)
     paths = {name: path / name for name in layout.RECORDS}
-    if copy is None:
+    if not run_files.is_file(path / layout.PACKED_CALLS):
         return _query(paths, sql)
-    try:
-        result = _query({**paths, layout.CALLS: copy}, sql)
-    except BaseException:
-        shutil.rmtree(copy.parent, ignore_errors=True)
-        raise
-    weakref.finalize(result, shutil.rmtree, copy.parent, ignore_errors=True)
+    with ExitStack() as stack:
+        folder = TemporaryDirectory(prefix="clash-", ignore_cleanup_errors=True)
+        paths[layout.CALLS] = Path(stack.enter_context(folder)) / layout.CALLS
+        _unpack(path / layout.CALLS, paths[layout.CALLS])
+        result = _query(paths, sql)
+        weakref.finalize(result, stack.pop_all().close)  # rows are read from the copy
     return result
 
 
@@ -121,21 +121,10 @@ def _query(paths: Mapping[str, Path], sql: str) -> QueryResult:
     return QueryResult(names, kinds, cursor)
 
 
-def _unpacked_calls(path: Path) -> Path | None:
-    """A copy of compressed calls that DuckDB can read; null where they are not compressed."""
-    if not run_files.is_file(path / layout.PACKED_CALLS):
-        return None
-    folder = Path(tempfile.mkdtemp(prefix="clash-"))
-    try:
-        with (
-            run_files.open_to_read(path / layout.CALLS) as calls,
-            (folder / layout.CALLS).open("wb") as copy,
-        ):
-            shutil.copyfileobj(calls, copy)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    return folder / layout.CALLS
+def _unpack(calls: Path, to: Path) -> None:
+    """Copy compressed calls to a file that DuckDB can read."""
+    with run_files.open_to_read(calls) as lines, to.open("wb") as copy:
+        shutil.copyfileobj(lines, copy)
 
 
 def _add_view(
