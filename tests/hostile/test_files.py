@@ -146,6 +146,7 @@ WORST = {
     "quote.csv": ("aggregate", samples.CSV["unclosed-quote"]),
     "zeros.jsonl.gz": ("aggregate", samples.GZIP["zeros"]),
     "votes.jsonl.gz": ("aggregate", samples.GZIP["votes"]),
+    "audited.jsonl.gz": ("audit", samples.GZIP["votes"]),
 }
 
 

@@ -68,6 +68,18 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         )
 
 
+def check_unpacks(path: Path) -> None:
+    """Read a gzip file to its end and keep nothing: a bomb is refused before its lines take memory.
+
+    Raises:
+        InputError: as :func:`open_bytes`.
+    """
+    with open_bytes(path) as file:
+        if isinstance(cast("io.BufferedReader", file).raw, _GzipContent):
+            while file.read(_CHUNK):
+                pass
+
+
 def read_bytes(path: Path, limit: int = MAX_WHOLE) -> bytes:
     """The content of a file, decompressed.
 

@@ -11,6 +11,7 @@ from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError, InputError, StatisticsError
 from clash.files import run_files
+from clash.files.inputs import check_unpacks
 from clash.labels import ranks_of, side, truths
 from clash.reproduction.conversion import convert
 from clash.store import layout
@@ -75,6 +76,7 @@ def audit_published(path: Path, figures: PublishedFigures) -> list[PublishedAudi
             path=path,
             hint="a run folder, another tool's results, or votes",
         )
+    check_unpacks(path)
     return [audit_evaluations(path.name, _of_votes(path), figures)]
 
 
