@@ -308,6 +308,19 @@ def test_every_run_ends_with_its_cost_beside_what_was_expected(lab):
     assert spending["warning"] is None
 
 
+def test_a_cap_stands_in_the_price_and_a_cap_below_the_price_is_warned_of(lab):
+    lay(lab, n=3)
+    forecast = lab.here("eval", *WORDS, "--dry-run", "--json").json
+    expected, worst = forecast["expected_usd"], forecast["worst_usd"]
+    for cap, warns in ((expected / 2, True), ((expected + worst) / 2, False)):
+        words = ("eval", *WORDS, "--max-cost", cap, "--dry-run")
+        done = lab.here(*words)
+        assert f"at most {money(cap)} (the cap; {money(worst)} without)" in done.out
+        assert ("will probably stop before the end" in done.err) == warns
+        assert lab.here(*words, "--json").json["cap_usd"] == cap
+    assert lab.server.count() == 0
+
+
 def test_a_run_that_costs_far_more_than_expected_says_why(lab):
     """Long answers, some of them cut off and bought again, and some calls that are repeated."""
     lab.prompts(6)

@@ -370,3 +370,16 @@ def test_a_replay_comes_to_the_same_verdicts_with_no_server_and_no_key(lab):
     assert other.code == 3
     causes = lab.folder("other").report["coverage"]["failed"]
     assert set(causes) == {"replay_miss"}
+
+
+def test_options_of_every_candidate_hold_for_whoever_reads_them_in_the_manifest(lab):
+    """A manifest writes each option down, so that none may count for being written."""
+    lab.prompts(2, candidates=())
+    lab.write("clash.yaml", {"generation": {"max_tokens": 77}})
+    models = ("--models", "compatible/ada,compatible/bob", "--panel", "baseline")
+    run = lab.judged("prompts.yaml", *models)
+    assert lab.here("verify", "runs/run").code == 0
+    assert lab.here("rerun", "runs/run", "--regenerate", "--yes").code == 0
+    for folder in (run, lab.folder("run-r1")):
+        asked = [c["request"]["body"] for c in folder.lines("calls") if c["purpose"] == "generate"]
+        assert [body["max_tokens"] for body in asked] == [77] * 4

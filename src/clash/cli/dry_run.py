@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clash.cli.common import print_json, print_tables, say, stdout
 from clash.collect.forecast import price
 from clash.pipeline import keys
-from clash.pipeline.price import dry_run_summary, headline, token_cap_warnings
+from clash.pipeline.price import cap_warning, dry_run_summary, headline, token_cap_warnings
 from clash.report.formats import money
 from clash.report.tables import Table
 
@@ -36,11 +36,13 @@ def print_dry_run(
         print_json({**dry_run_summary(plan, environ), "missing_keys": missing})
         return
     forecast = price(plan)
-    for note in (*notes, *token_cap_warnings(forecast)):
-        say(note, style="yellow")
+    cap = plan.config.limits.max_cost
+    warnings = [*notes, *token_cap_warnings(forecast), cap_warning(forecast, cap)]
+    for warning in filter(None, warnings):
+        say(warning, style="yellow")
     # Soft: a line for one model may be longer than a narrow terminal, and is not to be cut.
     console = stdout()
-    console.print(_headline(forecast), style="bold", soft_wrap=True)
+    console.print(_headline(forecast, cap), style="bold", soft_wrap=True)
     for line in _by_destination(plan, forecast, environ):
         console.print(line, soft_wrap=True)
     if verbose:
@@ -52,13 +54,13 @@ def print_dry_run(
         console.print("Next  the same command without --dry-run")
 
 
-def _headline(forecast: Forecast) -> str:
+def _headline(forecast: Forecast, cap: float | None) -> str:
     calls: Counter[str] = Counter()
     for line in forecast.lines:
         calls[line.purpose] += line.calls
     parts = [_count(calls[purpose], purpose) for purpose in _NOUNS if calls[purpose]]
     total = f"{forecast.calls:,} call{'' if forecast.calls == 1 else 's'}"
-    cost = headline(forecast)
+    cost = headline(forecast, cap)
     return f"{total}: {', '.join(parts) or 'nothing to ask'}. {cost[0].upper()}{cost[1:]}."
 
 

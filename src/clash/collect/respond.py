@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from clash.collect.calling import Ask, ModelStopError, call_id
 from clash.collect.plan import GENERATION_TOKENS
 from clash.collect.simulated_user import next_message, user_request
+from clash.config import Options
 from clash.conversations import transcript
 from clash.errors import ClashError
 from clash.providers.base import Request
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from clash.collect.calling import AnswerSource
     from clash.collect.conversation import Script
     from clash.collect.plan import Plan
-    from clash.config import Candidate, Config, ModelRef, Options
+    from clash.config import Candidate, Config, ModelRef
     from clash.records import Call, Item, Purpose
 
 
@@ -84,8 +85,14 @@ def response_request(
 
 
 def merge_options(options: Options, defaults: Options) -> Options:
-    """``options`` where they are set, else ``defaults``."""
-    return defaults.model_copy(update={k: getattr(options, k) for k in options.model_fields_set})
+    """``options`` where they are not what they are by default, else ``defaults``.
+
+    Which fields somebody wrote down is not asked: the manifest holds them all, and a run that is
+    resumed or verified reads them there.
+    """
+    unset = Options()
+    update = {name: value for name, value in options if value != getattr(unset, name)}
+    return defaults.model_copy(update=update)
 
 
 def _ask(

@@ -30,6 +30,7 @@ def dry_run_summary(plan: Plan, environ: Mapping[str, str]) -> dict[str, Any]:
         "items": len(plan.items),
         **({} if plan.shard is None else {"shard": f"{plan.shard.number}/{plan.shard.of}"}),
         **forecast.summary(),
+        "cap_usd": plan.config.limits.max_cost,
         "plan": [asdict(line) for line in forecast.lines],
         "destinations": [asdict(d) for d in keys.destinations(plan.refs(), environ)],
     }
@@ -45,9 +46,22 @@ def token_cap_warnings(forecast: Forecast) -> list[str]:
     ]
 
 
-def headline(forecast: Forecast) -> str:
-    """Expected price, worst price, and the models whose price is unknown."""
-    text = f"expected {money(forecast.expected_usd)}, at most {money(forecast.worst_usd)}"
+def cap_warning(forecast: Forecast, cap: float | None) -> str | None:
+    """What a cap below the expected price means; null where it is not below."""
+    if cap is None or forecast.expected_usd <= cap:
+        return None
+    return (
+        f"--max-cost {cap:g} is below the expected {money(forecast.expected_usd)}: the run will "
+        "probably stop before the end; `clash resume` with a higher cap goes on"
+    )
+
+
+def headline(forecast: Forecast, cap: float | None = None) -> str:
+    """Expected price, worst price under the cap, and the models whose price is unknown."""
+    worst = money(forecast.worst_usd)
+    if cap is not None and cap < forecast.worst_usd:
+        worst = f"{money(cap)} (the cap; {worst} without)"
+    text = f"expected {money(forecast.expected_usd)}, at most {worst}"
     if forecast.unknown:
         text += f", without {', '.join(forecast.unknown)}: price unknown"
     return text
@@ -66,7 +80,9 @@ def approve(forecast: Forecast, plan: Plan, observer: Observer, *, yes: bool) ->
         observer.note(f"warning: {warning}", "warning")
     if forecast.worst_usd == 0 and not forecast.unknown:
         return
-    observer.note(f"{forecast.calls:,} calls: {headline(forecast)}", "detail")
+    observer.note(f"{forecast.calls:,} calls: {headline(forecast, limits.max_cost)}", "detail")
+    if (warning := cap_warning(forecast, limits.max_cost)) is not None:
+        observer.note(f"warning: {warning}", "warning")
     if forecast.unknown:
         observer.note(
             f"price unknown: {', '.join(forecast.unknown)}; costs are lower bounds", "warning"
