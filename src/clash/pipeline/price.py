@@ -81,8 +81,8 @@ def approve(forecast: Forecast, plan: Plan, observer: Observer, *, yes: bool) ->
     if forecast.worst_usd == 0 and not forecast.unknown:
         return
     observer.note(f"{forecast.calls:,} calls: {headline(forecast, limits.max_cost)}", "detail")
-    if (warning := cap_warning(forecast, limits.max_cost)) is not None:
-        observer.note(f"warning: {warning}", "warning")
+    if (below := cap_warning(forecast, limits.max_cost)) is not None:
+        observer.note(f"warning: {below}", "warning")
     if forecast.unknown:
         observer.note(
             f"price unknown: {', '.join(forecast.unknown)}; costs are lower bounds", "warning"
