@@ -3,7 +3,7 @@
     python benchmarks/corrected.py                       # simulations with known truth
     python benchmarks/corrected.py --panels ../shared/data/votes   # votes files with human labels
 
-The first prints coverage and width by number of labels over 12 designs, and how often a review that
+The first prints coverage and width by number of labels over 18 designs, and how often a review that
 stops when it likes names a winner of two equals. The second takes real panels: sides are turned so
 that people prefer the first on 65% of the items, whatever their judges get wrong; printed is after how
 many labels the decision stands, with the panel and by labels alone.
@@ -15,6 +15,7 @@ import argparse
 import gzip
 import json
 from collections import defaultdict
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,18 +24,26 @@ import numpy as np
 
 from clash.stats.label_noise import label_noise
 from clash.stats.selection.corrected_share import PLANNED, corrected_share
+from clash.stats.selection.label_design import LabelDesign
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clash.stats.selection.corrected_share import CorrectedShare
     from clash.stats.typing import Floats, Index
 
 LABELS = (10, 20, 50, 100)
 ITEMS = 300
-# share that people give to the first, skill of three judges, their lean to the first, shared errors.
-DESIGNS = [
-    (share, *panel)
-    for share in (0.5, 0.65, 0.8)
-    for panel in ((0.65, 0.0, 0.0), (0.8, 0.2, 0.0), (0.9, 0.0, 0.1), (0.97, 0.0, 0.0))
-]
+# share that people give to the first, skill of the judges, their lean to the first, shared errors.
+JUDGES = (
+    ((0.65,) * 3, 0.0, 0.0),
+    ((0.8,) * 3, 0.2, 0.0),
+    ((0.9,) * 3, 0.0, 0.1),
+    ((0.97,) * 3, 0.0, 0.0),
+    ((0.9, 0.5, 0.2), 0.0, 0.0),
+    ((0.85, *(0.55,) * 7), 0.0, 0.0),
+)
+DESIGNS = [(share, *panel) for share in (0.5, 0.65, 0.8) for panel in JUDGES]
 PANELS = {
     "agentclash-mtbench100": {},
     "agentclash-arena100": {},
@@ -51,15 +60,20 @@ PREFERENCE = 0.65
 
 
 def simulated(
-    rng: np.random.Generator, share: float, skill: float, lean: float, shared: float
+    rng: np.random.Generator, share: float, skill: Sequence[float], lean: float, shared: float
 ) -> tuple[Floats, Floats]:
-    """Labels of all items and the share of three judges for the first."""
+    """Labels of all items, and each judge's vote for the first, (N, J)."""
     truth = (rng.random(ITEMS) < share).astype(float)
-    p = np.where(rng.random(ITEMS) < shared, 0.25, skill)[:, None]
-    is_right = rng.random((ITEMS, 3)) < p
+    p = np.where(rng.random(ITEMS)[:, None] < shared, 0.25, np.array(skill))
+    is_right = rng.random(p.shape) < p
     votes = np.where(is_right, truth[:, None], 1 - truth[:, None])
-    votes = np.where(rng.random((ITEMS, 3)) < lean, 1.0, votes)
-    return truth, votes.mean(axis=1)
+    return truth, np.where(rng.random(p.shape) < lean, 1.0, votes)
+
+
+def estimate(labels: Floats, votes: Floats, chances: Floats | None = None) -> CorrectedShare:
+    """The estimate from labels, NaN where there is none, and each judge's vote, NaN likewise."""
+    panel = np.nanmean(votes, axis=1)
+    return corrected_share(labels, panel, LabelDesign(chances=chances), votes=votes)
 
 
 def draw(rng: np.random.Generator, panel: Floats, *, equal: bool) -> tuple[Index, Floats, Floats]:
@@ -90,9 +104,10 @@ def coverage(runs: int) -> None:
             for design in DESIGNS:
                 hits = 0
                 for _ in range(runs):
-                    labels, panel = simulated(rng, *design)
-                    known, chances = labelled(labels, *reorder(draw(rng, panel, equal=equal), n))
-                    found = corrected_share(known, panel, chances=None if equal else chances)
+                    labels, votes = simulated(rng, *design)
+                    drawn = draw(rng, votes.mean(axis=1), equal=equal)
+                    known, chances = labelled(labels, *reorder(drawn, n))
+                    found = estimate(known, votes, None if equal else chances)
                     hits += found.interval.low <= design[0] <= found.interval.high
                     widths.append(found.interval.half_width / found.labels_only.half_width)
                 by_design.append(100 * hits / runs)
@@ -114,25 +129,27 @@ def stopping(runs: int) -> None:
     """Print how often a review of two equals ends with a winner, looking after each label."""
     print("| panel (skill, lean, shared errors) | equal chances | more where unsure |")
     print("| --- | ---: | ---: |")
-    for _, *panel_design in DESIGNS[:4]:
+    for panel_design in JUDGES:
         cells = []
         for equal in (True, False):
             rng, errors = np.random.default_rng(7), 0
             for _ in range(runs):
-                labels, panel = simulated(rng, 0.5, *panel_design)
-                errors += stop(rng, labels, panel, equal=equal, step=4) is not None
+                labels, votes = simulated(rng, 0.5, *panel_design)
+                errors += stop(rng, labels, votes, equal=equal, step=4) is not None
             cells.append(f"{100 * errors / runs:.1f}%")
-        print(f"| {', '.join(map(str, panel_design))} | {' | '.join(cells)} |")
+        skill, lean, shared = panel_design
+        name = f"{', '.join(map(str, skill))}; {lean}; {shared}"
+        print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
 def stop(
-    rng: np.random.Generator, labels: Floats, panel: Floats, *, equal: bool, step: int = 1
+    rng: np.random.Generator, labels: Floats, votes: Floats, *, equal: bool, step: int = 1
 ) -> int | None:
     """After how many labels the decision stands; null where it never does."""
-    drawn = draw(rng, panel, equal=equal)
+    drawn = draw(rng, np.nanmean(votes, axis=1), equal=equal)
     for n in range(10, len(labels) - 1, step):
         known, chances = labelled(labels, *reorder(drawn, n))
-        found = corrected_share(known, panel, chances=None if equal else chances)
+        found = estimate(known, votes, None if equal else chances)
         if found.always_valid.excludes(0.5):
             return n
     return None
@@ -162,9 +179,12 @@ def noise(runs: int) -> None:
 def read_panel(
     path: Path, judges: str = "*", presentation: str | None = None
 ) -> tuple[Floats, Floats]:
-    """Labels and the judges' mean of the items of a votes file that people do not call a tie."""
+    """Labels (N,) and the judges' mean votes (N, J) of the items that people do not call a tie.
+
+    A judge without a vote has NaN.
+    """
     values = {"A": 1.0, "B": 0.0, "tie": 0.5}
-    votes: dict[str, list[float]] = defaultdict(list)
+    votes: dict[tuple[str, str], list[float]] = defaultdict(list)
     labels: dict[str, float] = {}
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
@@ -175,57 +195,98 @@ def read_panel(
                 continue
             if any(fnmatch(row["judge"], pattern) for pattern in judges.split(",")):
                 labels[row["item"]] = values[row["label"]]
-                votes[row["item"]].append(values[row["vote"]])
-    return np.array(list(labels.values())), np.array([np.mean(votes[item]) for item in labels])
+                votes[row["item"], row["judge"]].append(values[row["vote"]])
+    names = {judge: at for at, judge in enumerate(sorted({judge for _, judge in votes}))}
+    row_of = {item: at for at, item in enumerate(labels)}
+    table = np.full((len(labels), len(names)), np.nan)
+    for (item, judge), given in votes.items():
+        table[row_of[item], names[judge]] = np.mean(given)
+    return np.array(list(labels.values())), table
 
 
-def turn(rng: np.random.Generator, label: Floats, vote: Floats) -> tuple[Floats, Floats]:
+def turn(rng: np.random.Generator, label: Floats, votes: Floats) -> tuple[Floats, Floats]:
     """Labels and votes in random order, with sides turned so that people prefer the first on 65%."""
     keep = rng.permutation(len(label))
     turned = (rng.random(len(keep)) < PREFERENCE) != (label[keep] == 1)
-    return tuple(np.where(turned, 1 - x[keep], x[keep]) for x in (label, vote))
+    return (
+        np.where(turned, 1 - label[keep], label[keep]),
+        np.where(turned[:, None], 1 - votes[keep], votes[keep]),
+    )
 
 
-def least_variance(y: Floats, f: Floats, n: int) -> float:
-    """The least that n labels and a linear use of f leave of the variance of n labels alone.
+def explained(y: Floats, x: Floats) -> float:
+    """The share of the variance of labels that least squares on columns x (N, q) explain."""
+    columns = np.column_stack([np.ones(len(y)), x])
+    gaps = y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]
+    return 1 - float(gaps.var() / y.var())
 
-    (1 - r²) / n + r² / N over 1 / n: what the labels tell of the panel's error, and the panel of
-    all N items, which are a sample too.
+
+def least_variance(y: Floats, share: float, n: int) -> float:
+    """The least that n labels and a panel leave of the variance of n labels alone.
+
+    (1 - r²) / n + r² / N over 1 / n, r² being the share that the panel explains: what the labels
+    tell of the panel's error, and the panel of all N items, which are a sample too.
     """
-    share = float(np.corrcoef(y, f)[0, 1]) ** 2
     return 1 - share + share * n / len(y)
 
 
-def panels(folder: Path, runs: int) -> None:
+@dataclass(frozen=True)
+class Reading:
+    """One order of the labels of a panel: labels until a decision, and variance left at n labels.
+
+    Attributes:
+        stops: by each judge's votes, and by labels alone.
+        left: by each judge's votes, and by their mean, over labels alone.
+        least: by a regression on all labels, and by the mean alone.
+    """
+
+    stops: tuple[int, int]
+    left: tuple[float, float]
+    least: tuple[float, float]
+
+
+def read_order(rng: np.random.Generator, label: Floats, votes: Floats) -> Reading:
+    """Turn the sides of a panel, draw its labels in random order, and see what they tell."""
+    y, x = turn(rng, label, votes)
+    mean = np.nanmean(x, axis=1)
+    blank, seed = np.full((len(y), 1), 0.5), int(rng.integers(2**31))
+    by_votes, alone = (
+        stop(np.random.default_rng(seed), y, table, equal=True, step=2) or len(y)
+        for table in (x, blank)
+    )
+    n = min(PLANNED, len(y) // 2)
+    known = np.where(np.arange(len(y)) < n, y, np.nan)
+    widths = [estimate(known, table).interval.half_width for table in (x, mean[:, None], blank)]
+    filled = np.where(np.isnan(x), mean[:, None], x)
+    return Reading(
+        (by_votes, alone),
+        ((widths[0] / widths[2]) ** 2, (widths[1] / widths[2]) ** 2),
+        tuple(least_variance(y, explained(y, z), n) for z in (filled, mean[:, None])),
+    )
+
+
+def panels(folder: Path, runs: int, seed: int) -> None:
     """Print after how many labels the decision stands on real panels, and what is left to gain."""
     columns = (
-        "panel", "items", "correlation", "with the panel", "labels alone", "ratio", "ratio, bound",
-        "variance left at 50 labels", "variance, bound",
+        "panel", "items", "judges", "with the panel", "labels alone", "ratio", "ratio, bound",
+        "variance left at 50 labels, by the mean", "by each judge", "bound, by the mean", "by each judge",
     )  # fmt: skip
     print(f"| {' | '.join(columns)} |\n| --- |{' ---: |' * (len(columns) - 1)}")
     ratios = []
     for name, options in PANELS.items():
-        label, vote = read_panel(folder / f"{name}.votes.jsonl.gz", **options)
-        rng = np.random.default_rng(1)
-        n = min(PLANNED, len(label) // 2)
-        lines = []
-        for _ in range(runs):
-            y, f = turn(rng, label, vote)
-            blank, seed = np.full(len(y), 0.5), int(rng.integers(2**31))
-            stops = [
-                stop(np.random.default_rng(seed), y, x, equal=True, step=2) or len(y)
-                for x in (f, blank)
-            ]
-            known = np.where(np.arange(len(y)) < n, y, np.nan)
-            widths = [corrected_share(known, x).interval.half_width for x in (f, blank)]
-            left = (widths[0] / widths[1]) ** 2
-            lines.append((*stops, stops[0] / stops[1], left, least_variance(y, f, n)))
-        first, second, ratio, left, least = np.median(np.array(lines), axis=0)
+        label, votes = read_panel(folder / f"{name}.votes.jsonl.gz", **options)
+        rng = np.random.default_rng(seed)
+        lines = [read_order(rng, label, votes) for _ in range(runs)]
+        first, alone = np.median([line.stops for line in lines], axis=0)
+        ratio = float(np.median([line.stops[0] / line.stops[1] for line in lines]))
+        by_votes, by_mean = np.median([line.left for line in lines], axis=0)
+        least, least_mean = np.median([line.least for line in lines], axis=0)
         ratios.append(ratio)
-        share = float(np.corrcoef(label, vote)[0, 1]) ** 2
+        share = (1 - least) / (1 - min(PLANNED, len(label) // 2) / len(label))
+        bound = (1 - share) / (1 - share * alone / len(label))
         print(
-            f"| {name} | {len(label)} | {share**0.5:.2f} | {first:.0f} | {second:.0f} | {ratio:.2f}"
-            f" | {(1 - share) / (1 - share * second / len(label)):.2f} | {left:.2f} | {least:.2f} |",
+            f"| {name} | {len(label)} | {votes.shape[1]} | {first:.0f} | {alone:.0f} | {ratio:.2f}"
+            f" | {bound:.2f} | {by_mean:.2f} | {by_votes:.2f} | {least_mean:.2f} | {least:.2f} |",
             flush=True,
         )
     print(f"\nMedian ratio over panels: {np.median(ratios):.2f}")
@@ -236,9 +297,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=500, help="by design")
     parser.add_argument("--panels", type=Path, help="a folder of votes files")
+    parser.add_argument("--seed", type=int, default=1, help="of the orders of the labels of panels")
     options = parser.parse_args()
     if options.panels is not None:
-        panels(options.panels, max(options.runs // 10, 10))
+        panels(options.panels, max(options.runs // 10, 10), options.seed)
         return
     coverage(options.runs)
     print()

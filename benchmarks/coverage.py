@@ -37,7 +37,6 @@ from clash.stats.intervals import (
 from clash.stats.meta_analysis import random_effects, share_effects
 from clash.stats.selection.calibration_gap import MeasuredBlock, calibration_gap
 from clash.stats.selection.conformal import BinomialControl
-from clash.stats.selection.corrected_share import corrected_share
 from clash.stats.selection.ppi import powered_mean
 from clash.stats.voting.judge_aware import judge_aware, judged_pairs
 from clash.stats.voting.rankings import ranking_array
@@ -404,17 +403,18 @@ def ranks(rng, n, spread, method):
         )
         for n in (10, 20, 50, 100)
         for name, panel in (
-            ("65%, judges right on 80%, lean", (0.65, 0.8, 0.2, 0.0)),
-            ("80%, judges right on 97%", (0.8, 0.97, 0.0, 0.0)),
+            ("65%, judges right on 80%, lean", (0.65, (0.8,) * 3, 0.2, 0.0)),
+            ("80%, judges right on 97%", (0.8, (0.97,) * 3, 0.0, 0.0)),
+            ("65%, judges right on 90, 50 and 20%", (0.65, (0.9, 0.5, 0.2), 0.0, 0.0)),
         )
         for equal in (True, False)
     ),
 )
 def corrected_decision(rng, n, panel, equal):
-    labels, judges = corrected.simulated(rng, *panel)
-    drawn = corrected.reorder(corrected.draw(rng, judges, equal=equal), n)
+    labels, votes = corrected.simulated(rng, *panel)
+    drawn = corrected.reorder(corrected.draw(rng, votes.mean(axis=1), equal=equal), n)
     known, chances = corrected.labelled(labels, *drawn)
-    found = corrected_share(known, judges, chances=None if equal else chances)
+    found = corrected.estimate(known, votes, None if equal else chances)
     return trial(found.interval, panel[0])
 
 

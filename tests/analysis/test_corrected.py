@@ -56,6 +56,23 @@ def test_a_random_sample_corrects_a_panel_that_favours_one():
     assert ada.rate.half_width < ada.labels_only.half_width
 
 
+def test_judges_that_differ_are_weighed_by_what_labels_say_of_each():
+    """One judge knows, one tosses a coin, and one mostly prefers what people do not."""
+    rng = np.random.default_rng(3)
+    truth = np.where(rng.random(300) < 0.6, 0, 1)
+    table = []
+    for t in truth:
+        votes = np.where(rng.random(3) < (0.95, 0.5, 0.2), t, 1 - t)
+        table.append({j: [[TWO[v]], [TWO[1 - v]]] for j, v in zip("xyz", votes, strict=True)})
+    rows = rng.permutation(300)[:60].tolist()
+    found = correction(labelled(run_data(table, TWO), truth, rows), TWO)
+    duel, rate = found.duels[0], found.of("ada").rate
+    for interval in (duel.rate, rate):
+        assert interval.half_width < 0.8 * duel.labels_only.half_width
+        assert "each judge" in interval.method
+    assert abs(rate.estimate - np.mean(truth == 0)) < 0.06
+
+
 def drawn(data, truth, n, seed=42):
     """The first n items of a review's draw, labelled."""
     order = draw_order(data.verdicts, seed, equal=False)[:n]

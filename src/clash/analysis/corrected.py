@@ -7,6 +7,7 @@ precise (:func:`clash.stats.selection.corrected_share.corrected_share`).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from clash.errors import StatisticsError
 from clash.stats.choice import PairSample
 from clash.stats.selection.corrected_share import CorrectedShare, corrected_share
 from clash.stats.selection.corrected_strengths import CorrectedStrengths, corrected_strengths
+from clash.stats.selection.label_design import LabelDesign
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -276,7 +278,7 @@ class _Table:
                 for item_id in (self.run.items[i].item_id for i in rows.tolist())
             ]
         )
-        share = self._share(people, wins, rows)
+        share = self._share(people, wins, rows, votes=self._first_places(name, rows))
         if share is None:
             return None
         rate = share.always_valid if self.sample.any_time else share.interval
@@ -308,7 +310,7 @@ class _Table:
             return None
         panel = self._panel_outcomes(first, second)[rows]
         people = np.array([self._outcome(row, first, second) for row in rows.tolist()])
-        share = self._share(people, panel, rows, level)
+        share = self._share(people, panel, rows, level, self._sides(first, second, rows))
         if share is None:
             return None
         rate = share.always_valid if self.sample.any_time else share.interval
@@ -337,8 +339,9 @@ class _Table:
         share = self._share(people, panel, rows)
         if share is None:
             return None
-        chances = self._chances()
-        weights = None if chances is None else 1 / chances[rows]
+        weights = None
+        if self.sample.chances is not None or self.sample.strata is not None:
+            weights = self._design(rows).weights(~np.isnan(people))
         return PairSample(first, second, rows, panel, people, weights, share.power)
 
     def strengths(self, order: Sequence[str]) -> tuple[CorrectedStrength, ...]:
@@ -360,34 +363,30 @@ class _Table:
         people = np.column_stack([self._people_side(order[i], order[j]) for i, j in pairs])
         panel = np.column_stack([self._panel_outcomes(order[i], order[j]) for i, j in pairs])
         try:
-            fit = corrected_strengths(
-                people, panel, pairs, len(order), self.clusters, chances=self._chances()
-            )
+            fit = corrected_strengths(people, panel, pairs, len(order), self._design())
         except StatisticsError:
             return None
         return fit if fit.converged else None
 
-    def _chances(self) -> Floats | None:
-        """The chance of each item to be labelled, by the draw or by its stratum."""
-        if self.sample.strata is None:
-            return self.sample.chances
-        strata, has_label = self.sample.strata, self.sample.has_label
-        share = np.bincount(strata[has_label], minlength=2) / np.maximum(np.bincount(strata), 1)
-        return np.asarray(share[strata], np.float64)
+    def _design(self, rows: Index | slice = slice(None)) -> LabelDesign:
+        """Sources of some items, and how they came to be labelled."""
+        chances, strata = self.sample.chances, self.sample.strata
+        return LabelDesign(
+            self.clusters[rows],
+            None if chances is None else chances[rows],
+            None if strata is None else strata[rows],
+        )
 
     def _share(
-        self, people: Floats, panel: Floats, rows: Index, level: float = LEVEL
+        self,
+        people: Floats,
+        panel: Floats,
+        rows: Index,
+        level: float = LEVEL,
+        votes: Floats | None = None,
     ) -> CorrectedShare | None:
-        chances, strata = self.sample.chances, self.sample.strata
         try:
-            return corrected_share(
-                people,
-                panel,
-                self.clusters[rows],
-                chances=None if chances is None else chances[rows],
-                strata=None if strata is None else strata[rows],
-                level=level,
-            )
+            return corrected_share(people, panel, self._design(rows), votes=votes, level=level)
         except StatisticsError:
             return None
 
@@ -412,6 +411,37 @@ class _Table:
         column = self.run.candidates.index
         lead = self.scores[:, column(first)] - self.scores[:, column(second)]
         return np.asarray(np.clip((1 + np.nan_to_num(lead)) / 2, 0.0, 1.0), np.float64)
+
+    @cached_property
+    def _ranks(self) -> Floats:
+        """(N, J, K), the mean rank that each judge gives to each candidate; NaN where it gives none."""
+        judges = {name: at for at, name in enumerate(self._judge_names())}
+        column = {name: at for at, name in enumerate(self.run.candidates)}
+        table = np.full((len(self.run.items), len(judges), len(column)), np.nan)
+        for row, item in enumerate(self.run.items):
+            if (ballot := self.run.ballots.get(item.item_id)) is None:
+                continue
+            columns = [column[name] for name in ballot.candidates]
+            for judge, ranks in ballot.ranks.items():
+                table[row, judges[judge], columns] = np.mean(ranks, axis=0)
+        return table
+
+    def _judge_names(self) -> list[str]:
+        names = {judge for ballot in self.run.ballots.values() for judge in ballot.ranks}
+        return sorted(names)
+
+    def _sides(self, first: str, second: str, rows: Index) -> Floats:
+        """(n, J), 1 where a judge ranks the first above the second, 0 below; NaN where neither."""
+        column = self.run.candidates.index
+        ranks = self._ranks[rows]
+        return np.clip((1 + ranks[:, :, column(second)] - ranks[:, :, column(first)]) / 2, 0.0, 1.0)
+
+    def _first_places(self, name: str, rows: Index) -> Floats:
+        """(n, J), 1 where a judge ranks a candidate above all others, else 0; NaN without a rank."""
+        ranks, at = self._ranks[rows], self.run.candidates.index(name)
+        others = np.delete(ranks, at, axis=2)
+        best = np.nanmin(others, axis=2, initial=np.inf)
+        return np.where(np.isnan(ranks[:, :, at]), np.nan, (ranks[:, :, at] < best).astype(float))
 
     def _outcome(self, row: int, first: str, second: str) -> float:
         """What the label of an item says of two candidates; half where it prefers a third."""

@@ -9,6 +9,8 @@ from clash.errors import StatisticsError
 from clash.stats.intervals import wilson_clustered
 from clash.stats.selection.corrected_share import corrected_share
 from clash.stats.selection.corrected_strengths import corrected_strengths
+from clash.stats.selection.label_design import LabelDesign
+from clash.stats.selection.vote_regression import cross_fit
 from clash.stats.voting.bradley_terry import Comparisons, bradley_terry
 
 
@@ -38,7 +40,7 @@ def test_it_covers_what_people_prefer_and_is_never_wider_than_their_labels(n, dr
         keys = rng.random(200) / rates
         order = np.argsort(keys)
         chances = np.minimum(1, rates * keys[order[n]]) if drawn else None
-        found = corrected_share(some(labels, order[:n]), panel, chances=chances)
+        found = corrected_share(some(labels, order[:n]), panel, LabelDesign(chances=chances))
         covered.append(found.interval.low <= 0.6 <= found.interval.high)
         widths.append(found.interval.half_width / found.labels_only.half_width)
         assert 0 <= found.always_valid.low < found.interval.low
@@ -56,10 +58,13 @@ def test_unequal_chances_are_undone():
     chances = np.where(panel > 0.5, 0.3, 0.1)
     known = some(labels, rng.random(4000) < chances)
     noise = np.full(4000, 0.5)
-    weighted, plain = corrected_share(known, noise, chances=chances), corrected_share(known, noise)
+    weighted, plain = (
+        corrected_share(known, noise, LabelDesign(chances=chances)),
+        corrected_share(known, noise),
+    )
     assert abs(weighted.interval.estimate - labels.mean()) < 0.04
     assert plain.interval.estimate > 0.6
-    strata = corrected_share(known, noise, strata=(panel > 0.5).astype(int))
+    strata = corrected_share(known, noise, LabelDesign(strata=(panel > 0.5).astype(int)))
     assert abs(strata.interval.estimate - labels.mean()) < 0.04
 
 
@@ -83,7 +88,76 @@ def test_copies_of_a_row_are_not_taken_for_evidence():
     labels, panel = people_and_panel(rng, 100)
     once = corrected_share(some(labels, np.arange(30)), panel)
     copies = corrected_share(
-        np.repeat(some(labels, np.arange(30)), 4), np.repeat(panel, 4), np.repeat(np.arange(100), 4)
+        np.repeat(some(labels, np.arange(30)), 4),
+        np.repeat(panel, 4),
+        LabelDesign(np.repeat(np.arange(100), 4)),
+    )
+    assert copies.interval.half_width == pytest.approx(once.interval.half_width, rel=0.05)
+
+
+def unequal_judges(rng, n, share=0.6, skill=(0.9, 0.5, 0.2)):
+    """Labels, and the votes of an expert, a coin and one that mostly inverts the truth."""
+    truth = (rng.random(n) < share).astype(float)
+    return truth, np.where(rng.random((n, len(skill))) < skill, truth[:, None], 1 - truth[:, None])
+
+
+@pytest.mark.parametrize(("n", "most"), [(10, 1.0), (50, 0.9)])
+def test_each_judges_vote_tells_more_than_their_mean_where_judges_differ(n, most):
+    rng = np.random.default_rng(n)
+    covered, widths = [], []
+    for _ in range(200):
+        labels, votes = unequal_judges(rng, 200)
+        order = rng.permutation(200)
+        known = some(labels, order[:n])
+        found = corrected_share(known, votes.mean(axis=1), votes=votes)
+        by_mean = corrected_share(known, votes.mean(axis=1))
+        covered.append(found.interval.low <= 0.6 <= found.interval.high)
+        widths.append(found.interval.half_width / by_mean.interval.half_width)
+        assert found.interval.half_width <= found.labels_only.half_width
+    assert np.mean(covered) > 0.91
+    assert max(widths) <= 1
+    assert np.mean(widths) < most
+
+
+def test_with_many_labels_the_regression_is_least_squares():
+    rng = np.random.default_rng(8)
+    labels, votes = unequal_judges(rng, 20_000)
+    weights = np.full(20_000, 1 / 20_000)
+    fit = cross_fit(labels, votes.mean(axis=1), votes, weights, np.arange(20_000))
+    columns = np.column_stack([np.ones(20_000), votes])
+    other = columns @ np.linalg.lstsq(columns, labels, rcond=None)[0]
+    np.testing.assert_allclose(fit.everywhere, other, atol=2e-3)
+    np.testing.assert_allclose(fit.held_out, other, atol=2e-2)
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        np.full((60, 3), np.nan),
+        np.full((60, 2), 0.5),
+        np.random.default_rng(9).integers(0, 2, (60, 90)).astype(float),
+    ],
+    ids=["silent", "constant", "more judges than labels"],
+)
+def test_votes_that_say_nothing_cost_nothing(votes):
+    labels, panel = people_and_panel(np.random.default_rng(10), 60)
+    known = some(labels, np.arange(12))
+    found, by_mean = corrected_share(known, panel, votes=votes), corrected_share(known, panel)
+    assert found.interval.half_width <= by_mean.interval.half_width
+    assert np.isfinite([found.interval.low, found.interval.high]).all()
+
+
+def test_copies_of_a_row_share_a_fold():
+    """Else a fit would see the label that it predicts."""
+    rng = np.random.default_rng(11)
+    labels, votes = (rng.random(100) < 0.5).astype(float), rng.random((100, 60))
+    known = some(labels, np.arange(40))
+    once = corrected_share(known, np.full(100, 0.5), votes=votes)
+    copies = corrected_share(
+        np.repeat(known, 5),
+        np.full(500, 0.5),
+        LabelDesign(np.repeat(np.arange(100), 5)),
+        votes=np.repeat(votes, 5, axis=0),
     )
     assert copies.interval.half_width == pytest.approx(once.interval.half_width, rel=0.05)
 
@@ -94,9 +168,9 @@ def test_what_is_no_share_is_refused():
     with pytest.raises(StatisticsError, match=r"lies in \[0, 1\]"):
         corrected_share([2.0, np.nan], [0.5, 0.5])
     with pytest.raises(StatisticsError, match="chance above 0"):
-        corrected_share([1.0, np.nan], [0.5, 0.5], chances=[0.0, 1.0])
+        corrected_share([1.0, np.nan], [0.5, 0.5], LabelDesign(chances=[0.0, 1.0]))
     with pytest.raises(StatisticsError, match="stratum has no label"):
-        corrected_share([1.0, np.nan], [0.5, 0.5], strata=[0, 1])
+        corrected_share([1.0, np.nan], [0.5, 0.5], LabelDesign(strata=[0, 1]))
 
 
 def test_a_review_that_stops_when_it_likes_errs_at_most_as_often_as_it_says():

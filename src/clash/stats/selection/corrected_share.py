@@ -3,7 +3,8 @@
 The estimate is the difference estimator of survey sampling with a fitted slope (Cassel, Särndal and
 Wretman 1976), which prediction-powered inference has for equal chances (PPI++, Angelopoulos, Duchi
 and Zrnic 2023). Rows may be labelled with unequal chances, provided that these are known: they are
-weighted by their inverse (Hájek 1971).
+weighted by their inverse (Hájek 1971). Where the panel's judges differ in what they are worth, a
+cross-fitted regression on their votes takes the place of the panel's mean.
 """
 
 from __future__ import annotations
@@ -17,25 +18,28 @@ import numpy as np
 from clash.errors import StatisticsError
 from clash.stats.intervals import (
     Interval,
-    encode_clusters,
     normal_quantile,
     t_quantile,
     wilson,
     wilson_clustered,
 )
+from clash.stats.selection.label_design import RANDOM_ROWS, LabelDesign
+from clash.stats.selection.vote_regression import PRIOR_POWER, PRIOR_ROWS, cross_fit
 from clash.stats.sequential import boundary
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike
 
-    from clash.stats.typing import Codes, Floats
+    from clash.stats.typing import Bools, Codes, Floats
 
 FEWEST = 10
 """Labelled sources below which no interval is narrowed."""
 PLANNED = 50
 """Labels at which the interval for continuous looking is narrowest."""
-PRIOR_POWER, PRIOR_ROWS = 0.5, 4.0
-"""The power that is assumed before any label, and how many labels it is worth."""
+FEW = 4.0
+"""Squared number of rarer labels at which half of what votes save beyond the panel is believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,8 @@ class CorrectedShare:
             may look after each label and stop for any reason.
         panel_mean: of the panel over all rows, whose error nothing corrects.
         bias: the panel's mean minus that of the labels on labelled rows, weighted.
-        power: how much of the panel's say is used; 0 is the labels alone.
+        power: how much of the panel's mean is used, 0 the labels alone. Where ``interval`` is by each
+            judge's vote, what would be used of their mean.
     """
 
     interval: Interval
@@ -62,20 +67,64 @@ class CorrectedShare:
 
 @dataclass(frozen=True, slots=True)
 class _Estimate:
-    """A mean, its variance as of an independent sample, and sources and strata it is from."""
+    """A mean, and its variance as of an independent sample."""
 
     mean: float
     variance: float
     power: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Rows with what is known of them.
+
+    Attributes:
+        y: (N,), labels; 0 where there is none.
+        weights: (N,), of the labelled rows, which sum to 1.
+        source, stratum: (N,), codes.
+    """
+
+    y: Floats
+    has_label: Bools
+    weights: Floats
+    source: Codes
+    stratum: Codes
+
+    @property
+    def n_sources(self) -> int:
+        """Labelled sources."""
+        return len(np.unique(self.source[self.has_label]))
+
+    @property
+    def n_strata(self) -> int:
+        """Strata."""
+        return int(self.stratum.max()) + 1
+
+    @property
+    def freedom(self) -> int:
+        """Labelled sources, less one for each stratum's mean and one for the power."""
+        return self.n_sources - self.n_strata - 1
+
+    def means(self, values: Floats) -> Floats:
+        """(N,), the weighted mean of the labelled rows of each row's stratum."""
+        total = np.bincount(self.stratum, self.weights, self.n_strata)
+        sums = np.bincount(self.stratum, self.weights * values, self.n_strata)
+        return np.asarray((sums / total)[self.stratum], np.float64)
+
+    def variance(self, residuals: Floats, model: Floats, freedom: int) -> float:
+        """Of the mean: cluster totals of weighted residuals, and of a model of all rows."""
+        scaled = np.where(self.has_label, self.weights * residuals, 0.0)
+        scaled *= math.sqrt(self.n_sources / freedom)
+        totals = np.bincount(self.source, scaled + (model - model.mean()) / len(model))
+        return float(totals @ totals)
+
+
 def corrected_share(
     labels: ArrayLike,
     panel: ArrayLike,
-    clusters: ArrayLike | None = None,
+    design: LabelDesign = RANDOM_ROWS,
     *,
-    chances: ArrayLike | None = None,
-    strata: ArrayLike | None = None,
+    votes: ArrayLike | None = None,
     level: float = 0.95,
     planned: int = PLANNED,
 ) -> CorrectedShare:
@@ -86,7 +135,11 @@ def corrected_share(
     at 0 or above: of ten labels a fitted slope is mostly noise. The variance is that of cluster
     totals of w (y - power panel) + power panel / N, its first part with two degrees of freedom
     spent, and the interval Wilson's with the same variance times the square of Student's quantile
-    over the normal one. Where labels alone make a narrower interval, theirs is it, with power 0.
+    over the normal one.
+
+    With votes, power times panel gives way to a cross-fitted regression on the panel and each
+    judge's vote (:mod:`clash.stats.selection.vote_regression`) where that makes the interval
+    narrower. Where labels alone make a narrower one than either, theirs is it, with power 0.
 
     It covers however wrong the panel is if each row's chance of a label is as stated, up to a factor,
     whatever its label. Labels that are all the same, fewer than ten labelled sources, and a table
@@ -95,10 +148,8 @@ def corrected_share(
     Args:
         labels: (N,), in [0, 1]; NaN where there is none.
         panel: (N,), in [0, 1], what the panel says of each row; fitted to none of these labels.
-        clusters: (N,), codes of sources; None where rows are independent.
-        chances: (N,), of each row to be labelled, in (0, 1]; None for equal ones.
-        strata: (N,), codes; labels are then a random sample within each stratum, and chances the
-            share of it that is labelled. None for one.
+        design: sources, and how rows came to be labelled.
+        votes: (N, J), in [0, 1], what each judge says; NaN where it says nothing.
         level: confidence level.
         planned: number of labels at which ``always_valid`` is narrowest; chosen before there are any.
 
@@ -107,46 +158,40 @@ def corrected_share(
             that differ.
     """
     y, f = np.asarray(labels, dtype=float), np.asarray(panel, dtype=float)
-    source = encode_clusters(f, clusters)[1]
-    stratum = np.zeros(len(f), np.intp) if strata is None else encode_clusters(f, strata)[1]
     has_label = ~np.isnan(y)
     _check(y[has_label], f, has_label)
-    weights = _weights(has_label, stratum, chances, by_stratum=strata is not None)
-    labels_only = _labels_only(y[has_label], source[has_label], weights[has_label], level)
-    bias = float(weights @ np.where(has_label, f - y, 0.0))
-    sources = len(np.unique(source[has_label]))
-    reach = boundary(max(sources, 1), 1 - level, planned) * math.sqrt(max(sources, 1))
-    endless = Interval(
-        labels_only.estimate, 0.0, 1.0, level, labels_only.n, labels_only.n_effective, "none"
+    sample = _Sample(
+        np.where(has_label, y, 0.0),
+        has_label,
+        design.weights(has_label),
+        design.sources(len(f)),
+        design.stratum(len(f)),
     )
-    alone = CorrectedShare(
-        labels_only,
-        labels_only,
-        endless if sources < FEWEST else _score_interval(labels_only, reach, "labels, any time"),
-        float(f.mean()),
-        bias,
-        0.0,
-    )
-    freedom = sources - int(stratum.max()) - 2
-    if sources < FEWEST or freedom < 1 or has_label.all() or np.ptp(y[has_label]) == 0:
-        return alone
-    estimate = _estimate(y, f, weights, source, stratum, freedom)
-    if not (0 < estimate.mean < 1 and estimate.variance > 0):
-        return alone
-    t_factor = t_quantile(level, freedom) / normal_quantile(level)
-    n = int(has_label.sum())
-    effective = estimate.mean * (1 - estimate.mean) / (estimate.variance * t_factor**2)
-    wilson_interval = wilson(estimate.mean * n, n, level, design_effect=n / effective)
-    if wilson_interval.half_width >= labels_only.half_width:
-        return alone
-    interval = Interval(
-        estimate.mean, wilson_interval.low, wilson_interval.high, level, n, effective, "PPI, Wilson"
-    )
-    always = _score_interval(interval, reach, "PPI, any time")
-    return CorrectedShare(interval, labels_only, always, float(f.mean()), bias, estimate.power)
+    labels_only = _labels_only(sample, level)
+    interval, power = labels_only, 0.0
+    is_narrowed = sample.n_sources >= FEWEST and sample.freedom >= 1 and not has_label.all()
+    if is_narrowed and np.ptp(y[has_label]) > 0:
+        for estimate, method in _estimates(sample, f, votes, labels_only):
+            narrower = _interval(estimate, sample, level, method)
+            if narrower is not None and narrower.half_width < interval.half_width:
+                interval, power = narrower, estimate.power
+    bias = float(sample.weights @ np.where(has_label, f - sample.y, 0.0))
+    always = _always_valid(interval, sample.n_sources, planned)
+    return CorrectedShare(interval, labels_only, always, float(f.mean()), bias, power)
 
 
-def _check(y: Floats, f: Floats, has_label: np.ndarray) -> None:
+def _estimates(
+    sample: _Sample, f: Floats, votes: ArrayLike | None, labels_only: Interval
+) -> Iterator[tuple[_Estimate, str]]:
+    """By the panel's mean, and by each judge's vote, with the name of the method."""
+    by_panel = _by_panel(sample, f)
+    yield by_panel, "PPI"
+    x = None if votes is None else np.asarray(votes, dtype=float)
+    if x is not None and x.shape[1] > 1:
+        yield _by_votes(sample, f, x, by_panel, labels_only), "PPI, each judge"
+
+
+def _check(y: Floats, f: Floats, has_label: Bools) -> None:
     if has_label.shape != f.shape:
         raise StatisticsError(f"{len(has_label)} rows of labels but {len(f)} judged rows")
     if not len(y):
@@ -155,27 +200,33 @@ def _check(y: Floats, f: Floats, has_label: np.ndarray) -> None:
         raise StatisticsError("a share lies in [0, 1]")
 
 
-def _weights(
-    has_label: np.ndarray, stratum: Codes, chances: ArrayLike | None, *, by_stratum: bool
-) -> Floats:
-    """(N,), weights of the labelled rows, which sum to 1; 0 elsewhere."""
-    rows = np.bincount(stratum)
-    labelled_rows = np.bincount(stratum[has_label], minlength=len(rows))
-    if np.any(labelled_rows == 0):
-        raise StatisticsError("a stratum has no label")
-    if chances is not None and not by_stratum:
-        chance = np.asarray(chances, dtype=float)
-        if chance.shape != has_label.shape or np.any(~(chance[has_label] > 0)):
-            raise StatisticsError("every labelled row had a chance above 0 of being labelled")
-    else:
-        chance = (labelled_rows / rows)[stratum]
-    weights = np.where(has_label, 1 / np.where(has_label, chance, 1.0), 0.0)
-    return np.asarray(weights / weights.sum(), np.float64)
+def _interval(estimate: _Estimate, sample: _Sample, level: float, method: str) -> Interval | None:
+    """Wilson's interval of the same variance; null where an estimate leaves its range."""
+    mean = estimate.mean
+    if not (0 < mean < 1 and estimate.variance > 0):
+        return None
+    n = int(sample.has_label.sum())
+    t_factor = t_quantile(level, sample.freedom) / normal_quantile(level)
+    effective = mean * (1 - mean) / (estimate.variance * t_factor**2)
+    bounds = wilson(mean * n, n, level, design_effect=n / effective)
+    return Interval(mean, bounds.low, bounds.high, level, n, effective, f"{method}, Wilson")
 
 
-def _labels_only(y: Floats, source: Codes, weights: Floats, level: float) -> Interval:
+def _always_valid(interval: Interval, sources: int, planned: int) -> Interval:
+    """The interval that holds at every number of labels at once."""
+    if sources < FEWEST:
+        n, effective = interval.n, interval.n_effective
+        return Interval(interval.estimate, 0.0, 1.0, interval.level, n, effective, "none")
+    reach = boundary(sources, 1 - interval.level, planned) * math.sqrt(sources)
+    method = interval.method.removesuffix(", Wilson") if "PPI" in interval.method else "labels"
+    return _score_interval(interval, reach, f"{method}, any time")
+
+
+def _labels_only(sample: _Sample, level: float) -> Interval:
     """Wilson's interval, with the effects of clusters and of unequal weights (Kish 1965)."""
-    plain = wilson_clustered(y, source, level)
+    has_label = sample.has_label
+    y, weights = sample.y[has_label], sample.weights[has_label]
+    plain = wilson_clustered(y, sample.source[has_label], level)
     if np.allclose(weights, weights[0], rtol=1e-9, atol=0):
         return plain
     share = min(max(float(weights @ y), 0.0), 1.0)
@@ -196,26 +247,38 @@ def _score_interval(interval: Interval, reach: float, method: str) -> Interval:
     return Interval(p, min(low, p), max(high, p), interval.level, interval.n, n, method)
 
 
-def _estimate(
-    y: Floats, f: Floats, weights: Floats, source: Codes, stratum: Codes, freedom: int
-) -> _Estimate:
-    """The estimate and the variance of its cluster totals."""
-    n_rows, n_strata = len(f), int(stratum.max()) + 1
-    has_label = weights > 0
-    y = np.where(has_label, y, 0.0)
-    total = np.bincount(stratum, weights, n_strata)
-    y_mean = (np.bincount(stratum, weights * y, n_strata) / total)[stratum]
-    f_mean = (np.bincount(stratum, weights * f, n_strata) / total)[stratum]
-    f_all = (np.bincount(stratum, f, n_strata) / np.bincount(stratum, minlength=n_strata))[stratum]
-    power = _power(y - y_mean, f - f_mean, f - f_all, weights)
+def _by_panel(sample: _Sample, f: Floats) -> _Estimate:
+    """The estimate by the panel's mean, and the variance of its cluster totals."""
+    y_mean, f_mean = sample.means(sample.y), sample.means(f)
+    sums = np.bincount(sample.stratum, f, sample.n_strata)
+    f_all = (sums / np.bincount(sample.stratum, minlength=sample.n_strata))[sample.stratum]
+    power = _power(sample.y - y_mean, f - f_mean, f - f_all, sample.weights)
     model = y_mean + power * (f - f_mean)
+    variance = sample.variance(sample.y - model, model, sample.freedom)
+    return _Estimate(float(model.mean()), variance, power)
+
+
+def _by_votes(
+    sample: _Sample, f: Floats, votes: Floats, by_panel: _Estimate, labels_only: Interval
+) -> _Estimate:
+    """The estimate by a cross-fitted regression on each judge's vote.
+
+    The fits saw no label that they predict, so the residuals lose a degree of freedom to each
+    stratum's mean only. A handful of labels of the rarer kind says little about how much the votes
+    save (a judge that happens to agree on all of them seems to save everything), so that the
+    variance is drawn to that by the panel, with weight m^2 / (m^2 + ``FEW``) on its own for
+    m = n_eff p (1 - p).
+    """
+    fit = cross_fit(sample.y, f, votes, sample.weights, sample.source)
+    residuals = np.where(sample.has_label, sample.y - fit.held_out, 0.0)
+    shift = sample.means(residuals)
+    model = fit.everywhere + shift
     mean = float(model.mean())
-    residuals = np.where(has_label, weights * (y - model), 0.0)
-    # The residuals lost one degree of freedom to each stratum's mean and one to the power.
-    sources = len(np.unique(source[has_label]))
-    residuals *= math.sqrt(sources / freedom)
-    totals = np.bincount(source, residuals + (model - mean) / n_rows)
-    return _Estimate(mean, float(totals @ totals), power)
+    freedom = sample.n_sources - sample.n_strata
+    own = sample.variance(residuals - shift, model, freedom)
+    rarer = (labels_only.n_effective * mean * (1 - mean)) ** 2
+    doubt = FEW / (rarer + FEW)
+    return _Estimate(mean, own + doubt * max(by_panel.variance - own, 0.0), by_panel.power)
 
 
 def _power(y: Floats, f: Floats, f_all: Floats, weights: Floats) -> float:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, encode_clusters, normal_quantile, t_quantile, wilson
+from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
 from clash.stats.logistic import sigmoid
-from clash.stats.selection.corrected_share import PRIOR_POWER, PRIOR_ROWS
+from clash.stats.selection.label_design import RANDOM_ROWS, LabelDesign
+from clash.stats.selection.vote_regression import PRIOR_POWER, PRIOR_ROWS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -90,9 +91,8 @@ def corrected_strengths(
     panel: ArrayLike,
     pairs: ArrayLike,
     n_candidates: int,
-    clusters: ArrayLike | None = None,
+    design: LabelDesign = RANDOM_ROWS,
     *,
-    chances: ArrayLike | None = None,
     level: float = 0.95,
 ) -> CorrectedStrengths:
     """Strengths that people's labels would give to all rows.
@@ -103,12 +103,12 @@ def corrected_strengths(
         panel: (N, P), in [0, 1], the same by the panel; 0.5 where it does not tell.
         pairs: (P, 2), the candidates of each pair.
         n_candidates: K.
-        clusters: (N,), codes of sources; None where rows are independent.
-        chances: (N,), of each row to be labelled; None for equal ones.
+        design: sources, and how rows came to be labelled.
         level: confidence level.
 
     Raises:
-        StatisticsError: no label, shapes that differ, or a chance that is not positive.
+        StatisticsError: no label, a stratum without one, shapes that differ, or a chance that is not
+            positive.
     """
     y, f = np.asarray(labels, dtype=float), np.asarray(panel, dtype=float)
     if y.shape != f.shape or y.ndim != 2:
@@ -116,16 +116,12 @@ def corrected_strengths(
     has_label = ~np.isnan(y).all(axis=1)
     if not has_label.any():
         raise StatisticsError("strengths need a label")
-    design = np.zeros((y.shape[1], n_candidates))
+    sides = np.zeros((y.shape[1], n_candidates))
     for row, (first, second) in enumerate(np.asarray(pairs).tolist()):
-        design[row, first], design[row, second] = 1.0, -1.0
-    chance = np.ones(len(y)) if chances is None else np.asarray(chances, dtype=float)
-    if np.any(~(chance[has_label] > 0)):
-        raise StatisticsError("every labelled row had a chance above 0 of being labelled")
-    weights = np.where(has_label, 1 / np.where(has_label, chance, 1.0), 0.0)
-    weights *= has_label.sum() / weights.sum()
-    wins = (f - 0.5) @ design
-    data = _Data(y, design, wins - wins.mean(axis=0), weights, encode_clusters(chance, clusters)[1])
+        sides[row, first], sides[row, second] = 1.0, -1.0
+    weights = design.weights(has_label) * has_label.sum()
+    wins = (f - 0.5) @ sides
+    data = _Data(y, sides, wins - wins.mean(axis=0), weights, design.sources(len(y)))
     alone, is_solved = _solve(data, np.zeros(n_candidates))
     power = 0.0 if has_label.all() else _power(data, alone)
     influence = _influence(data, alone, 0.0)
