@@ -6,17 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clash.cli.completion import complete_methods
+from clash.cli.option_groups import VoteFilter, grouped
 from clash.cli.options import (
     AsJson,
     Decisive,
-    Judges,
-    Presentation,
     Quiet,
     RiskConfidence,
     RunsFolder,
     Seed,
     SourcesArgument,
-    Subset,
 )
 from clash.pipeline.options import AGGREGATE_METHODS
 
@@ -24,7 +22,9 @@ if TYPE_CHECKING:
     from clash.pipeline.aggregate import AggregateFindings
 
 
+@grouped
 def aggregate(
+    *,
     sources: SourcesArgument,
     method: Annotated[
         str,
@@ -36,9 +36,7 @@ def aggregate(
             "plackett-luce.",
         ),
     ] = AGGREGATE_METHODS,
-    judges: Judges = None,
-    subset: Subset = None,
-    presentation: Presentation = None,
+    votes: VoteFilter,
     decisive: Decisive = False,
     use_labels: Annotated[
         bool | None,
@@ -146,12 +144,9 @@ def aggregate(
     Some methods decide every item; others rank the candidates.
     """
     from clash.cli.common import print_json
-    from clash.cli.sources import vote_selection
     from clash.pipeline.aggregate import AggregateOptions, aggregate_votes
 
-    selection = vote_selection(
-        sources[0], runs, judges, subset, presentation, decisive=decisive, more=sources[1:]
-    )
+    selection = votes.select(sources[0], runs, *sources[1:], decisive=decisive)
     options = AggregateOptions(
         method,
         use_labels,

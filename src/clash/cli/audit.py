@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Quiet, ReportFile, Verbose
+from clash.cli.option_groups import Output, grouped
+from clash.cli.options import ReportFile
 
 
+@grouped
 def audit(
+    *,
     source: Annotated[
         Path,
         typer.Argument(
@@ -25,9 +28,7 @@ def audit(
         ),
     ] = None,
     to: ReportFile = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    output: Output,
 ) -> None:
     """Check a published evaluation for seven flaws, and correct its headline.
 
@@ -45,13 +46,13 @@ def audit(
     if to is not None:
         tables = [table for a in audits for table in report.tables(a, verbose=True)]
         write_report(to, report.TITLE, record, tables, [a.name for a in audits])
-    if as_json:
+    if output.as_json:
         print_json({"source": str(source), **record})
         return
     console = stdout()
     for one in audits:
         print_text(console, report.headline(one), style="bold")
-        if not quiet:
-            print_tables(report.tables(one, verbose=verbose))
-    if to is not None and not quiet:
+        if not output.quiet:
+            print_tables(report.tables(one, verbose=output.verbose))
+    if to is not None and not output.quiet:
         print_written([to])

@@ -5,16 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.option_groups import VoteFilter, grouped
 from clash.cli.options import (
     AsJson,
     Decisive,
-    Judges,
-    Presentation,
     Quiet,
     Ray,
     RunsFolder,
     Seed,
-    Subset,
     VotesArgument,
     ray_cluster,
 )
@@ -24,7 +22,9 @@ if TYPE_CHECKING:
     from clash.pipeline.calibrate import CalibrateFindings
 
 
+@grouped
 def calibrate(
+    *,
     source: VotesArgument,
     labels: Annotated[
         int | None,
@@ -97,9 +97,7 @@ def calibrate(
             "(where `group` is a category, not a mark of copies).",
         ),
     ] = "group",
-    judges: Judges = None,
-    subset: Subset = None,
-    presentation: Presentation = None,
+    votes: VoteFilter,
     decisive: Decisive = False,
     out: Annotated[
         Path | None,
@@ -134,7 +132,6 @@ def calibrate(
     `clash calibrate votes.jsonl --out calibrator.json`
     """
     from clash.cli.common import print_json, print_tables, print_written, progress_bar, stdout
-    from clash.cli.sources import vote_selection
     from clash.errors import ConfigError
     from clash.extras import require
     from clash.integrations.ray_tasks import tasks_on
@@ -148,7 +145,7 @@ def calibrate(
     if ray is not None and jobs is not None:
         raise ConfigError("the cluster has its own processes", field="--jobs", hint="leave it out")
     cluster = ray_cluster(ray, send_keys=False)
-    selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
+    selection = votes.select(source, runs, decisive=decisive)
     options = CalibrateOptions(
         labels,
         splits,

@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, Quiet, RunArgument, Seed, UseLabels, Verbose
+from clash.cli.option_groups import Output, grouped
+from clash.cli.options import Out, RunArgument, Seed, UseLabels
 
 
+@grouped
 def choose(
+    *,
     run: RunArgument,
     max_cost: Annotated[
         float | None,
@@ -57,9 +60,7 @@ def choose(
     use_labels: UseLabels = True,
     out: Out = Path("runs"),
     seed: Seed = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    output: Output,
 ) -> None:
     """Which candidate to take under a price and a time, and whether a dearer one is worth it.
 
@@ -86,14 +87,14 @@ def choose(
     )
     folder = open_run(run, out)
     findings = choose_candidate(RunData.load(folder), limits, use_labels=use_labels, seed=seed)
-    if as_json:
+    if output.as_json:
         print_json({"run": str(folder.path), **to_dict(findings)})
         return
     console = stdout()
-    if quiet:
+    if output.quiet:
         print_line(console, choice_headline(findings).text)
         return
     name = reference(folder.path)
     print_screen(console, choice_screen(findings, text_width(console), name))
-    if verbose:
+    if output.verbose:
         print_tables(tables(findings))

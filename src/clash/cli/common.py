@@ -13,7 +13,7 @@ import clash
 from clash.escape import for_json, for_terminal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     from rich.console import Console
 
@@ -83,24 +83,6 @@ def print_tables(tables: Iterable[Table]) -> None:
     from clash.report import terminal
 
     terminal.print_tables(stdout(), tables)
-
-
-def print_answer(
-    headline: str,
-    evidence: Iterable[str],
-    tables: Sequence[Table],
-    *,
-    quiet: bool,
-    verbose: bool,
-) -> None:
-    """Print an answer, what it rests on, and its first table or all; of ``quiet`` the answer alone."""
-    from clash.report.terminal import print_text
-
-    print_text(stdout(), headline, style="bold")
-    if not quiet:
-        for line in evidence:
-            print_text(stdout(), line)
-        print_tables(tables if verbose else tables[:1])
 
 
 def print_written(paths: Iterable[Path | str]) -> None:

@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, Quiet, ReportFile, UseLabels, Verbose
+from clash.cli.option_groups import Output, grouped
+from clash.cli.options import Out, ReportFile, UseLabels
 
 if TYPE_CHECKING:
     from clash.analysis.compare import RunComparison
 
 
+@grouped
 def compare(
+    *,
     runs: Annotated[
         list[str],
         typer.Argument(help="Two or more run folders, or run ids under --out.", metavar="RUN RUN…"),
@@ -53,9 +56,7 @@ def compare(
         bool, typer.Option("--open", help="Open the comparison in the browser.")
     ] = False,
     use_labels: UseLabels = True,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    output: Output,
 ) -> None:
     """Compare runs with a significance test, paired where they share items.
 
@@ -95,10 +96,8 @@ def compare(
         print_text_comparison(
             list(zip(names, runs_data, strict=True)),
             paths,
-            to=to,
-            as_json=as_json,
-            quiet=quiet,
-            verbose=verbose,
+            output,
+            to,
         )
         return
     findings = compare_runs(
@@ -113,12 +112,12 @@ def compare(
         files.append(_write_page(findings, html, browse=browse))
     if plots is not None:
         files += _save_gradient(findings, plots)
-    if as_json:
+    if output.as_json:
         record["labels"] = [to_dict(labels) for labels in label_uses]
         print_json({"folders": paths, **record, "written": [str(file) for file in files]})
         return
     console = stdout()
-    if quiet:
+    if output.quiet:
         print_line(console, comparison_headline(findings).text)
         return
     print_screen(console, comparison_screen(findings, text_width(console)))
@@ -133,7 +132,7 @@ def compare(
             print_text(console, f"labels used: {text} (--no-labels leaves them out)")
         else:
             print_text(console, f"labels: {text}; --no-labels leaves the labels out")
-    if verbose:
+    if output.verbose:
         print_tables(report)
     if files:
         print_line(console)

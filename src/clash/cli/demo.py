@@ -5,15 +5,16 @@ from pathlib import Path
 
 import typer
 
-from clash.cli.options import AsJson, Out, Quiet, RunId, Verbose
+from clash.cli.option_groups import Output, grouped
+from clash.cli.options import Out, RunId
 
 
+@grouped
 def demo(
+    *,
     out: Out = Path("runs"),
     run_id: RunId = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    output: Output,
 ) -> None:
     """Try clash in seconds, without a key: 32 prompts with ready responses, judged offline."""
     from clash import assets
@@ -31,12 +32,12 @@ def demo(
     # A clash.yaml that happens to lie here is not part of the demonstration.
     config = read_config(None, {"panel": KEYLESS_PANEL}, ignore_file=True)
     options = RunOptions(
-        os.environ, TerminalObserver(quiet=quiet or as_json), out=out, run_id=run_id
+        os.environ, TerminalObserver(quiet=output.is_silent), out=out, run_id=run_id
     )
     prompts = assets.path("datasets", "quickstart.yaml")
     setup = prepare(config, {}, options.observer, prompts=prompts)
     result = execute(setup, options)
     step = NextStep("clash init", "use your own prompts and keys")
     lesson = demo_lesson(longer_choices(RunData.load(result.folder)))
-    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet, steps=[step], lesson=lesson)
+    print_result(result, output, steps=[step], lesson=lesson)
     raise typer.Exit(result.exit_code)

@@ -5,15 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.option_groups import VoteFilter, grouped
 from clash.cli.options import (
     AsJson,
     Decisive,
-    Judges,
-    Presentation,
     Quiet,
     RunsFolder,
     Seed,
-    Subset,
     UseLabels,
     Verbose,
     VotesArgument,
@@ -23,11 +21,11 @@ if TYPE_CHECKING:
     from clash.analysis.dependence import Dependence
 
 
+@grouped
 def dependence(
+    *,
     source: VotesArgument,
-    judges: Judges = None,
-    subset: Subset = None,
-    presentation: Presentation = None,
+    votes: VoteFilter,
     decisive: Decisive = False,
     method: Annotated[
         str,
@@ -57,16 +55,13 @@ def dependence(
     from clash.analysis.dependence import DependenceOptions, diagnose
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, stdout
-    from clash.cli.sources import vote_selection
     from clash.extras import require
     from clash.report import dependence as report
     from clash.report.terminal import print_text
 
     if plots is not None:
         require("matplotlib", field="--plots")
-    selection = vote_selection(
-        source, runs, judges, subset, presentation, decisive=decisive, use_labels=use_labels
-    )
+    selection = votes.select(source, runs, decisive=decisive, use_labels=use_labels)
     options = DependenceOptions(method, bootstrap, 0 if seed is None else seed, threshold)
     findings = diagnose(selection.votes(), options)
     paths = [] if plots is None else [str(path) for path in report.write_plots(findings, plots)]

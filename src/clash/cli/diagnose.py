@@ -5,15 +5,11 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.option_groups import Access, VoteFilter, grouped
 from clash.cli.options import (
     AsJson,
-    EnvFile,
-    Judges,
-    Presentation,
     Quiet,
     Seed,
-    Subset,
-    TrustHost,
     UseLabels,
     VotesArgument,
     Yes,
@@ -22,11 +18,11 @@ from clash.cli.options import (
 _SEED = 42
 
 
+@grouped
 def diagnose(
+    *,
     source: VotesArgument,
-    judges: Judges = None,
-    subset: Subset = None,
-    presentation: Presentation = None,
+    votes: VoteFilter,
     use_labels: UseLabels = True,
     candidates: Annotated[
         int | None,
@@ -92,18 +88,16 @@ def diagnose(
         Path | None, typer.Option("--plot", help="Folder for the psychometric curves (SVG, PNG).")
     ] = None,
     runs: Annotated[Path, typer.Option("--runs", help="Folder of run folders.")] = Path("runs"),
-    env_file: EnvFile = None,
-    trust_host: TrustHost = None,
+    access: Access,
     seed: Seed = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
     """Is each judge worth keeping? Ties, agreement, biases; keep, down-weight or replace."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import environment, print_json, print_tables, print_written, say, stdout
+    from clash.cli.common import print_json, print_tables, print_written, say, stdout
     from clash.cli.dry_run import print_dry_run
     from clash.cli.observer import TerminalObserver
-    from clash.cli.sources import vote_selection as select
     from clash.extras import require
     from clash.pipeline.diagnose import DiagnoseOptions, diagnose_votes
     from clash.pipeline.options import RunOptions
@@ -117,7 +111,7 @@ def diagnose(
         require("matplotlib", field="--plot")
     number = _SEED if seed is None else seed
     if calibrate:
-        environ = environment(env_file, trust_host)
+        environ = access.environ()
         run_options = RunOptions(environ, TerminalObserver(quiet=quiet or as_json), yes=yes)
         pairs_options = PairsOptions(panel, sources, max_cost, number)
         calibration = prepare_pairs(source, runs, pairs_options, run_options)
@@ -128,7 +122,7 @@ def diagnose(
     options = DiagnoseOptions(
         candidates, pairs, similarity, replications if simulate else 0, number
     )
-    selection = select(source, runs, judges, subset, presentation, use_labels=use_labels)
+    selection = votes.select(source, runs, use_labels=use_labels)
     findings = diagnose_votes(selection, options)
     paths: list[str] = []
     if plot is not None and findings.calibration:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clash.cli.completion import complete_panels
-from clash.cli.options import AsJson, ConfigFile, EnvFile, TrustHost
+from clash.cli.option_groups import Access, grouped
+from clash.cli.options import AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from clash.secrets.destinations import Environ
 
 
+@grouped
 def doctor(
+    *,
     panel: Annotated[
         str | None,
         typer.Option(
@@ -42,18 +45,17 @@ def doctor(
         ),
     ] = None,
     config: ConfigFile = None,
-    env_file: EnvFile = None,
-    trust_host: TrustHost = None,
+    access: Access,
     as_json: AsJson = False,
 ) -> None:
     """Check keys, addresses, models, prices and disk; never prints a key."""
     from clash.analysis.serialize import to_plain
-    from clash.cli.common import environment, print_json
+    from clash.cli.common import print_json
     from clash.cli.streams import learn
     from clash.collect import checkup
     from clash.secrets.redaction import Redactor
 
-    environ = environment(env_file, trust_host)
+    environ = access.environ()
     learn(Redactor.of_environ(environ))
     if torture is not None:
         title = "clash doctor --torture"

@@ -5,52 +5,25 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.option_groups import Access, Monitoring, NewJudgments, NewRun, Output, grouped
 from clash.cli.options import (
-    AsJson,
-    Batch,
-    BothOrders,
-    Compress,
-    Concurrency,
     ConfigFile,
-    CriteriaFrom,
-    CriteriaMode,
     DryRun,
-    EnvFile,
     ExcludeSelf,
-    Labels,
     Looks,
-    MaxCost,
-    Method,
-    Metrics,
-    MinConfidence,
     Models,
-    Otel,
-    OutOrConfig,
-    PanelName,
-    PerJudge,
     Prereg,
-    QuestionOption,
-    Quiet,
-    Ray,
-    RaySendKeys,
     RiskConfidence,
-    RunId,
-    Scale,
     Seed,
     Sequential,
-    TrustHost,
-    UnknownPrice,
     Until,
-    Verbose,
-    Watch,
-    Workers,
     Yes,
-    judging_settings,
-    ray_cluster,
 )
 
 
+@grouped
 def evaluate(
+    *,
     prompts: Annotated[
         Path | None,
         typer.Argument(
@@ -58,11 +31,7 @@ def evaluate(
         ),
     ] = None,
     models: Models = None,
-    panel: PanelName = None,
-    out: OutOrConfig = None,
-    run_id: RunId = None,
-    method: Method = None,
-    min_confidence: MinConfidence = None,
+    new: NewRun,
     calibrator: Annotated[
         Path | None,
         typer.Option(
@@ -77,21 +46,7 @@ def evaluate(
         ),
     ] = None,
     risk_confidence: RiskConfidence = None,
-    max_cost: MaxCost = None,
-    allow_unknown_price: UnknownPrice = False,
-    concurrency: Concurrency = None,
-    workers: Workers = None,
-    ray: Ray = None,
-    ray_send_keys: RaySendKeys = False,
-    compress: Compress = False,
-    batch: Batch = None,
-    criteria: CriteriaMode = None,
-    criteria_from: CriteriaFrom = None,
-    text_labels: Labels = None,
-    scale: Scale = None,
-    question: QuestionOption = None,
-    both_orders: BothOrders = None,
-    per_judge: PerJudge = None,
+    judging: NewJudgments,
     observers: Annotated[
         str | None, typer.Option("--observers", help="candidates (the default) or none.")
     ] = None,
@@ -128,64 +83,41 @@ def evaluate(
     sequential: Sequential = "always-valid",
     looks: Looks = 5,
     config: ConfigFile = None,
-    env_file: EnvFile = None,
-    trust_host: TrustHost = None,
+    access: Access,
     seed: Seed = None,
-    watch: Watch = False,
-    otel: Otel = False,
-    metrics: Metrics = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    monitoring: Monitoring,
+    output: Output,
 ) -> None:
     """Judge candidates on your prompts: generate or inject, blind, judge, aggregate, report.
 
     `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
     """
-    from clash.cli.common import environment
     from clash.cli.dry_run import print_dry_run
     from clash.cli.outcome import print_result
-    from clash.cli.watch import RunObserver
     from clash.collect.resolve import read_config
     from clash.pipeline.execute import execute
     from clash.pipeline.options import Origin, RunOptions
     from clash.pipeline.prepare import prepare
     from clash.pipeline.prereg import read_plan
     from clash.pipeline.sequential_run import execute_until
-    from clash.pipeline.sources import open_run
     from clash.pipeline.stopping import check_controls, parse_rule
     from clash.providers.ray_cluster import cluster_connection
 
-    cluster = ray_cluster(ray, send_keys=ray_send_keys)
     settings = {
+        **new.settings(),
+        **judging.settings(),
         "candidates": [m.strip() for m in models.split(",") if m.strip()] if models else None,
-        "panel": panel,
-        "aggregate.method": method,
-        "aggregate.min_confidence": min_confidence,
         "aggregate.calibrator": None if calibrator is None else str(calibrator),
         "aggregate.max_risk": max_risk,
         "aggregate.risk_confidence": risk_confidence,
-        "limits.max_cost": max_cost,
-        "limits.allow_unknown_price": allow_unknown_price or None,
-        "limits.concurrency": concurrency,
-        "limits.workers": workers,
-        "limits.ray": cluster,
-        "compress": "zstd" if compress else None,
-        "limits.batch": batch,
-        "criteria.mode": criteria,
-        "criteria.reuse": criteria_from,
-        **judging_settings(text_labels, scale, question),
-        "blinding.both_orders": both_orders,
-        "exclude_self": exclude_self,
-        "blinding.per_judge": per_judge,
         "observers": {"none": []}.get(observers or "", observers),
         "repeat": repeat,
+        "exclude_self": exclude_self,
         "seed": seed,
-        "out": None if out is None else str(out),
     }
-    environ = environment(env_file, trust_host)
-    observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
-    earlier = open_run(replay, out or Path("runs"), observer) if replay else None
+    environ = access.environ()
+    observer = monitoring.observer(output)
+    earlier = new.open_replay(replay, observer)
     setup = prepare(
         read_config(config, settings),
         environ,
@@ -196,16 +128,18 @@ def evaluate(
     )
     labels = earlier.labels() if earlier is not None and prompts is None else ()
     origin = Origin(labels=tuple(labels), registration=read_plan(prereg))
-    options = RunOptions(environ, observer, run_id=run_id, origin=origin, yes=yes)
+    options = RunOptions(environ, observer, run_id=new.run_id, origin=origin, yes=yes)
     if shard is not None:
         setup = setup.cut(shard)
     rule = None if until is None else parse_rule(until, sequential, looks)
     if rule is not None:
         check_controls(setup.plan.config)
     if dry_run:
-        print_dry_run(setup.plan, environ, setup.notes, as_json=as_json, verbose=verbose)
+        print_dry_run(
+            setup.plan, environ, setup.notes, as_json=output.as_json, verbose=output.verbose
+        )
         return
-    with observer, cluster_connection(cluster):
+    with observer, cluster_connection(judging.cluster()):
         result = execute_until(setup, rule, options) if rule else execute(setup, options)
-    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
+    print_result(result, output)
     raise typer.Exit(result.exit_code)

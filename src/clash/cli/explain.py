@@ -5,19 +5,20 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, Quiet, RunArgument, UseLabels, Verbose
+from clash.cli.option_groups import Output, grouped
+from clash.cli.options import Out, RunArgument, UseLabels
 
 
+@grouped
 def explain(
+    *,
     run: RunArgument,
     out: Out = Path("runs"),
     item: Annotated[
         str | None, typer.Option("--item", help="Explain this item, from prompt to verdict.")
     ] = None,
     use_labels: UseLabels = True,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    output: Output,
 ) -> None:
     """Explain a decision: which items and judges it rests on, and what would change it."""
     from clash.analysis.serialize import to_dict
@@ -39,21 +40,21 @@ def explain(
     folder = open_run(run, out)
     if item is not None:
         steps = explain_item(folder, item)
-        if as_json:
+        if output.as_json:
             print_json({"run": str(folder.path), "item": to_dict(steps)})
         else:
             print_walk(stdout(), steps)
         return
     result = explain_run(folder, use_labels=use_labels)
-    if as_json:
+    if output.as_json:
         record = {**to_dict(result.explanation), "labels": to_dict(result.labels)}
         print_json({**record, "run": str(folder.path)})
         return
     console, name = stdout(), reference(folder.path)
     headline = run_headline(result.findings, name)
-    if quiet:
+    if output.quiet:
         print_line(console, headline.text)
-    elif verbose:
+    elif output.verbose:
         for line in report.headlines(result.explanation, headline):
             print_text(console, line)
         print_tables(console, report.tables(result.explanation))

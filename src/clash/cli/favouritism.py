@@ -5,20 +5,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from clash.cli.option_groups import Access, Output, grouped
 from clash.cli.options import (
-    AsJson,
     Batch,
     DryRun,
-    EnvFile,
     MaxCost,
     OnlyReport,
     Out,
-    Quiet,
     ReportFile,
     RunArgument,
     RunConcurrency,
-    TrustHost,
-    Verbose,
     Yes,
 )
 
@@ -26,7 +22,9 @@ if TYPE_CHECKING:
     from clash.pipeline.favouritism import ComparedArms
 
 
+@grouped
 def favouritism(
+    *,
     run: RunArgument,
     out: Out = Path("runs"),
     only_report: OnlyReport = False,
@@ -36,18 +34,14 @@ def favouritism(
     dry_run: DryRun = False,
     yes: Yes = False,
     to: ReportFile = None,
-    env_file: EnvFile = None,
-    trust_host: TrustHost = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    access: Access,
+    output: Output,
 ) -> None:
     """Measure whether judges favour their own family when they are told who wrote what.
 
     Judges the pages of a blind run once more with the names on them, and compares the two:
     `clash favouritism latest --dry-run`. Repeat the command to go on, or to report again.
     """
-    from clash.cli.common import environment
     from clash.cli.dry_run import print_dry_run
     from clash.cli.watch import RunObserver
     from clash.pipeline.favouritism import (
@@ -59,30 +53,29 @@ def favouritism(
     from clash.pipeline.options import RunOptions
     from clash.pipeline.sources import open_run
 
-    observer = RunObserver(quiet=quiet or as_json, watch=False)
-    options = RunOptions(environment(env_file, trust_host), observer, yes=yes)
+    observer = RunObserver(quiet=output.is_silent, watch=False)
+    options = RunOptions(access.environ(), observer, yes=yes)
     parent = open_run(run, out, observer)
     unblinded_arm(parent)
     limits = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     if dry_run:
         plan = plan_unblinded(parent, limits, options).setup.plan
-        print_dry_run(plan, options.environ, as_json=as_json, verbose=verbose)
+        print_dry_run(plan, options.environ, as_json=output.as_json, verbose=output.verbose)
         return
     result = None
     if not only_report:
         with observer:
             result = run_unblinded(parent, limits, options)
     arms = compare_arms(parent, result)
-    _report(arms, as_json=as_json, verbose=verbose, quiet=quiet, to=to)
+    _report(arms, output, to)
     raise typer.Exit(arms.exit_code)
 
 
-def _report(
-    arms: ComparedArms, *, as_json: bool, verbose: bool, quiet: bool, to: Path | None
-) -> None:
+def _report(arms: ComparedArms, output: Output, to: Path | None) -> None:
     """Print how the two arms compare."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_answer, print_json, print_written, say, stdout
+    from clash.cli.common import print_json, print_written, say, stdout
+    from clash.cli.outcome import print_answer
     from clash.report import favouritism as report
     from clash.report.report_file import write_report
     from clash.report.terminal import print_line
@@ -94,12 +87,12 @@ def _report(
     if to is not None:
         names = [folder.name for folder in folders]
         write_report(to, report.TITLE, to_dict(findings), tables, names)
-    if as_json:
+    if output.as_json:
         print_json(arms.as_json())
         return
     answer, evidence = report.headline(findings), report.evidence(findings)
-    print_answer(answer, evidence, tables, quiet=quiet, verbose=verbose)
-    if quiet:
+    print_answer(answer, evidence, tables, output)
+    if output.quiet:
         return
     print_line(stdout(), f"Runs    {folders[0]} (blind), {folders[1]} (told)")
     if to is not None:

@@ -4,17 +4,18 @@ from pathlib import Path
 
 import typer
 
-from clash.cli.options import AsJson, EnvFile, Out, Quiet, RunId, RunsArgument, Verbose
+from clash.cli.option_groups import Output, grouped
+from clash.cli.options import EnvFile, Out, RunId, RunsArgument
 
 
+@grouped
 def merge(
+    *,
     shards: RunsArgument,
     out: Out = Path("runs"),
     run_id: RunId = None,
     env_file: EnvFile = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    output: Output,
 ) -> None:
     """Join the shards of a run (`eval --shard`) into the folder that one process would have written.
 
@@ -29,11 +30,11 @@ def merge(
     from clash.cli.watch import RunObserver
     from clash.pipeline import merge as shard_merge
 
-    observer = RunObserver(quiet=quiet or as_json, watch=False)
+    observer = RunObserver(quiet=output.is_silent, watch=False)
     folders = [open_run(shard, out) for shard in shards]
     with observer:
         result = shard_merge.merge(
             folders, environment(env_file, None), observer, out=out, run_id=run_id
         )
-    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
+    print_result(result, output)
     raise typer.Exit(result.exit_code)

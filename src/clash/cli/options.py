@@ -324,28 +324,6 @@ UseLabels = Annotated[
 ]
 
 
-def judging_settings(
-    labels: str | None, scale: str | None, question: str | None
-) -> dict[str, object]:
-    """What the judges are asked, by dotted name, as a configuration has it.
-
-    Raises:
-        ConfigError: labels and a scale.
-    """
-    if labels is not None and scale is not None:
-        from clash.errors import ConfigError
-
-        raise ConfigError("a text gets a label or a score", field="--scale", hint="leave one out")
-    names = None if labels is None else [name.strip() for name in labels.split(",")]
-    mode = "label" if labels is not None else "score" if scale is not None else None
-    return {
-        "judging.mode": mode,
-        "judging.labels": names,
-        "judging.scale": scale,
-        "judging.question": question,
-    }
-
-
 def ray_cluster(address: str | None, *, send_keys: bool) -> RayCluster | None:
     """The cluster that ``--ray`` names.
 

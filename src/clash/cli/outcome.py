@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clash.cli.common import print_json, say, stdout
+from clash.cli.common import print_json, print_tables, say, stdout
 from clash.escape import clip
 from clash.pipeline.finish import summary
 from clash.report.costs import usage_warning
@@ -24,19 +24,19 @@ from clash.store import layout
 from clash.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from clash.analysis.findings import Findings
+    from clash.cli.option_groups import Output
     from clash.pipeline.finish import RunResult
+    from clash.report.tables import Table
     from clash.store.folder import RunFolder
 
 
 def print_result(
     result: RunResult,
+    output: Output,
     *,
-    as_json: bool,
-    verbose: bool,
-    quiet: bool,
     steps: Sequence[NextStep] = (),
     lesson: Sequence[str] = (),
 ) -> None:
@@ -44,30 +44,27 @@ def print_result(
 
     Args:
         result: the run.
-        as_json: one JSON object instead.
-        verbose: the whole report.
-        quiet: the headline alone.
+        output: one JSON object, the whole report, or the headline alone instead.
         steps: what else is worth typing next.
         lesson: sentences on what the run teaches, for its first screen.
     """
     path = result.folder.path
     cap = " --max-cost USD" if "budget" in (result.interrupted or "") else ""
-    if as_json:
+    if output.as_json:
         print_json(summary(result))
     else:
         print_findings(
             result.findings,
             path,
             result.manifest.wall_s,
-            verbose=verbose,
-            quiet=quiet,
+            output,
             steps=[_with_cap(step, cap) for step in _steps(result, steps)],
             lesson=lesson,
         )
     lines = [*result.swaps, *_warnings(result), *_total_failure(result), *_reasons(result)]
-    if result.exit_code in _RESUMABLE and (as_json or quiet or verbose):
+    if result.exit_code in _RESUMABLE and (output.as_json or output.quiet or output.verbose):
         lines.append(f"`clash resume {shlex.quote(str(path))}{cap}` goes on; nothing is paid twice")
-    for line in lines if result.exit_code or not quiet else ():
+    for line in lines if result.exit_code or not output.quiet else ():
         say(line, style="yellow")
     for line in _leaked_secrets(result):
         say(line, style="bold red")
@@ -97,14 +94,13 @@ def print_findings(
     findings: Findings,
     path: Path,
     wall_s: float | None,
+    output: Output,
     *,
-    verbose: bool,
-    quiet: bool,
     steps: Sequence[NextStep] | None = None,
     lesson: Sequence[str] = (),
     has_page: bool = True,
 ) -> None:
-    """Print what a run says: its screen, its whole report, or its headline alone.
+    """Print what a run says: its output, its whole report, or its headline alone.
 
     ``has_page`` is false for several runs read as one: only ``steps`` are then worth typing next.
     """
@@ -113,10 +109,10 @@ def print_findings(
 
     console, run = stdout(), reference(path)
     headline = run_headline(findings, run)
-    if quiet:
+    if output.quiet:
         print_line(console, headline.text)
         return
-    if verbose:
+    if output.verbose:
         print_report(console, findings)
         print_line(console)
         if has_page:
@@ -128,6 +124,20 @@ def print_findings(
     elif steps:
         print_line(console)
         print_next(steps)
+
+
+def print_answer(
+    headline: str,
+    evidence: Iterable[str],
+    tables: Sequence[Table],
+    output: Output,
+) -> None:
+    """Print an answer, and unless quiet what it rests on and its first table, or all of them."""
+    print_text(stdout(), headline, style="bold")
+    if not output.quiet:
+        for line in evidence:
+            print_text(stdout(), line)
+        print_tables(tables if output.verbose else tables[:1])
 
 
 def print_closing(path: Path, steps: Sequence[NextStep]) -> None:

@@ -5,14 +5,12 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.option_groups import VoteFilter, grouped
 from clash.cli.options import (
     AsJson,
-    Judges,
-    Presentation,
     Ray,
     RunsFolder,
     Seed,
-    Subset,
     UseLabels,
     ray_cluster,
 )
@@ -21,7 +19,9 @@ _PANELS = ("0.356", "0.49")
 _CORRELATIONS = "0.05,0.1,0.2,0.3,0.5"
 
 
+@grouped
 def power(
+    *,
     question: Annotated[
         str,
         typer.Option(
@@ -97,9 +97,7 @@ def power(
     outcome: Annotated[
         str, typer.Option("--outcome", help="With --from: wins (of side A) or agreement (labels).")
     ] = "wins",
-    judges: Judges = None,
-    subset: Subset = None,
-    presentation: Presentation = None,
+    votes: VoteFilter,
     use_labels: UseLabels = True,
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Check each figure by simulation.")
@@ -122,7 +120,6 @@ def power(
     """
     from clash.analysis.power.scenarios import PowerQuestion
     from clash.cli.common import print_json, print_tables, stdout
-    from clash.cli.sources import vote_selection
     from clash.integrations.ray_tasks import tasks_on
     from clash.pipeline import power as pipeline
     from clash.stats.power import ErrorRates
@@ -141,7 +138,7 @@ def power(
     number = 0 if seed is None else seed
     cluster = ray_cluster(ray, send_keys=False)
     if pilot is not None:
-        selection = vote_selection(pilot, runs, judges, subset, presentation, use_labels=use_labels)
+        selection = votes.select(pilot, runs, use_labels=use_labels)
         with tasks_on(cluster):
             estimates = pipeline.pilot_power(
                 selection, ask, pair=pair, outcome=outcome, seed=number

@@ -5,18 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.option_groups import Access, Output, grouped
 from clash.cli.options import (
-    AsJson,
     ConfigFile,
     DryRun,
-    EnvFile,
     MaxCost,
     Out,
-    Quiet,
     RunId,
     Seed,
-    TrustHost,
-    Verbose,
     Yes,
 )
 
@@ -27,7 +23,9 @@ _N = 156
 """Every family of the shipped injections in half of the shipped controls."""
 
 
+@grouped
 def redteam(
+    *,
     target: Annotated[
         str,
         typer.Argument(
@@ -69,19 +67,15 @@ def redteam(
     dry_run: DryRun = False,
     yes: Yes = False,
     config: ConfigFile = None,
-    env_file: EnvFile = None,
-    trust_host: TrustHost = None,
+    access: Access,
     seed: Seed = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    output: Output,
 ) -> None:
     """Attack a panel: how often does text inside a response change a judge's verdict?
 
     Each control item has a correct and a clearly worse response. It is judged as it is, and with an
     injection in the worse one: `clash redteam supreme-court --dry-run`
     """
-    from clash.cli.common import environment
     from clash.cli.dry_run import print_dry_run
     from clash.cli.observer import TerminalObserver
     from clash.cli.sources import open_run
@@ -96,10 +90,10 @@ def redteam(
         folder, exit_code = open_run(target, out), 0
     except RunFolderError:
         settings = {"panel": target, "limits.max_cost": max_cost, "seed": seed, "out": str(out)}
-        environ = environment(env_file, trust_host)
+        environ = access.environ()
         options = RunOptions(
             environ,
-            TerminalObserver(quiet=quiet or as_json),
+            TerminalObserver(quiet=output.is_silent),
             kind="redteam",
             run_id=run_id,
             yes=yes,
@@ -108,23 +102,18 @@ def redteam(
         only_judging = injected_only(read_config(config, settings))
         run = assemble(only_judging, prompts, environ, options.observer)
         if dry_run:
-            print_dry_run(run.plan, environ, as_json=as_json, verbose=verbose)
+            print_dry_run(run.plan, environ, as_json=output.as_json, verbose=output.verbose)
             return
         result = execute(run, options)
         folder, exit_code = result.folder, result.exit_code
-    raise typer.Exit(
-        _report(folder, max_turned, exit_code, as_json=as_json, verbose=verbose, quiet=quiet)
-    )
+    raise typer.Exit(_report(folder, max_turned, exit_code, output))
 
 
 def _report(
     folder: RunFolder,
     max_turned: float | None,
     code: int,
-    *,
-    as_json: bool,
-    verbose: bool,
-    quiet: bool,
+    output: Output,
 ) -> int:
     """Print the result; the exit code is the run's, or 1 where the panel's rate may be too high."""
     from clash.analysis.serialize import to_dict
@@ -136,14 +125,14 @@ def _report(
     result = resistance_of(folder)
     is_passed = max_turned is None or worst_rate(result.panel) <= max_turned
     code = code or (0 if is_passed else 1)
-    if as_json:
+    if output.as_json:
         print_json(
             {"run": str(folder.path), "passed": is_passed, "exit_code": code, **to_dict(result)}
         )
         return code
     print_text(stdout(), report.headline(result), style="bold")
-    if not quiet:
-        print_tables(stdout(), report.tables(result) if verbose else [report.judges(result)])
+    if not output.quiet:
+        print_tables(stdout(), report.tables(result) if output.verbose else [report.judges(result)])
         print_line(stdout())
         print_line(stdout(), f"run: {folder.path}", "bold")
     if not is_passed:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.options import AsJson, Out, Quiet, RunsArgument, UseLabels, Verbose
+from clash.cli.option_groups import Output, grouped
+from clash.cli.options import Out, RunsArgument, UseLabels
 
 if TYPE_CHECKING:
     from clash.pages.tokens import Theme
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from clash.store.manifest import Manifest
 
 
+@grouped
 def report(
+    *,
     runs: RunsArgument,
     out: Out = Path("runs"),
     item: Annotated[
@@ -52,9 +55,7 @@ def report(
         bool, typer.Option("--open", help="Open report.html in the browser.")
     ] = False,
     use_labels: UseLabels = True,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    output: Output,
 ) -> None:
     """Show the report of a run, recomputed from its records, or one item step by step.
 
@@ -90,7 +91,7 @@ def report(
     data, labels = RunData.load(folder).by_label_rule(use_labels=use_labels)
     if item is not None:
         steps = walk(data, item)
-        if as_json:
+        if output.as_json:
             print_json({"run": str(folder.path), "item": to_dict(steps)})
         else:
             print_walk(stdout(), steps)
@@ -126,7 +127,7 @@ def report(
     for path in card or ():
         write_card(verdict_card(findings, data.manifest.prompts), path, theme)
     page = _browse(folder) if browse else None
-    if as_json:
+    if output.as_json:
         plot_paths = {} if plots is None else {"plots": [str(path) for path in paths]}
         if card:
             plot_paths["card"] = [str(path) for path in card]
@@ -138,13 +139,11 @@ def report(
     if len(runs) > 1:
         first = open_runs(runs[:1], out)
         joining = _towards_one_run(folder, runs)
-        print_findings(
-            findings, first.path, None, verbose=verbose, quiet=quiet, steps=joining, has_page=False
-        )
+        print_findings(findings, first.path, None, output, steps=joining, has_page=False)
     else:
         wall_s = data.manifest.wall_s
-        print_findings(findings, folder.path, wall_s, verbose=verbose, quiet=quiet)
-    if labels.labelled and not use_labels and not quiet:
+        print_findings(findings, folder.path, wall_s, output)
+    if labels.labelled and not use_labels and not output.quiet:
         print_line(stdout(), f"labels: {labels.sentence}")
     if paths:
         print_line(stdout(), f"wrote {plural(len(paths), 'picture')} to {plots}")

@@ -6,25 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.option_groups import Access, Monitoring, Output, RepeatCalls, grouped
 from clash.cli.options import (
-    AsJson,
-    Batch,
-    EnvFile,
-    Metrics,
-    Otel,
     Out,
     Prereg,
-    Quiet,
-    Ray,
-    RaySendKeys,
     ReportFile,
-    RunConcurrency,
-    TrustHost,
-    Verbose,
-    Watch,
-    Workers,
     Yes,
-    ray_cluster,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +23,9 @@ if TYPE_CHECKING:
 _STABLE = 31
 
 
+@grouped
 def rerun(
+    *,
     runs: Annotated[
         list[str],
         typer.Argument(
@@ -85,11 +74,7 @@ def rerun(
     max_cost: Annotated[
         float | None, typer.Option("--max-cost", min=0, help="US dollars, for each rerun.")
     ] = None,
-    concurrency: RunConcurrency = None,
-    workers: Workers = None,
-    ray: Ray = None,
-    ray_send_keys: RaySendKeys = False,
-    batch: Batch = None,
+    calls: RepeatCalls,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Show the plan of one rerun and its price; make no call."),
@@ -97,23 +82,16 @@ def rerun(
     yes: Yes = False,
     to: ReportFile = None,
     prereg: Prereg = None,
-    env_file: EnvFile = None,
-    trust_host: TrustHost = None,
-    watch: Watch = False,
-    otel: Otel = False,
-    metrics: Metrics = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    access: Access,
+    monitoring: Monitoring,
+    output: Output,
 ) -> None:
     """Judge the same items again with fresh seeds, and report how often the panel repeats itself.
 
     `clash rerun RUN --times 2` · `clash rerun RUN --targeted` · `clash rerun --compare A B C` ·
     `clash rerun RUN --keep criteria,shuffle` (only the judges' own noise is left)
     """
-    from clash.cli.common import environment
     from clash.cli.dry_run import print_dry_run
-    from clash.cli.watch import RunObserver
     from clash.errors import ConfigError
     from clash.pipeline.options import RunOptions
     from clash.pipeline.prereg import read_plan
@@ -129,14 +107,14 @@ def rerun(
     from clash.pipeline.sources import open_run
     from clash.providers.ray_cluster import cluster_connection
 
-    cluster = ray_cluster(ray, send_keys=ray_send_keys)
-    observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
+    cluster = calls.cluster()
+    observer = monitoring.observer(output)
     folders = [open_run(run, out, observer) for run in runs]
     parent = folders[0]
     if compare:
         if len(folders) == 1:
             folders += reruns(parent)
-        _report(folders, as_json=as_json, verbose=verbose, quiet=quiet, to=to)
+        _report(folders, output, to)
         return
     if len(folders) > 1:
         raise ConfigError("one run at a time", field="RUN", hint="--compare takes several")
@@ -144,41 +122,30 @@ def rerun(
         regenerate=regenerate,
         panel=panel,
         registration=read_plan(prereg),
-        limits={
-            "max_cost": max_cost,
-            "concurrency": concurrency,
-            "workers": workers,
-            "ray": cluster,
-            "batch": batch,
-        },
+        limits={"max_cost": max_cost, **calls.limits()},
     )
     parts = [part.strip() for part in (keep or "").split(",") if part.strip()]
     changes = keeping(parent, parts, changes)
     if targeted:
         items, note = targeted_items(parent, stable)
         changes = replace(changes, only=items, notes=(*changes.notes, note))
-    options = RunOptions(environment(env_file, trust_host), observer, yes=yes)
+    options = RunOptions(access.environ(), observer, yes=yes)
     if dry_run:
         plan = plan_rerun(parent, next_number(parent), changes, options).setup.plan
-        print_dry_run(plan, options.environ, as_json=as_json, verbose=verbose)
+        print_dry_run(plan, options.environ, as_json=output.as_json, verbose=output.verbose)
         return
     with observer, cluster_connection(cluster):
         results = execute_reruns(parent, times, changes, options)
     coverage = results[-1].findings.coverage
     if coverage.n_decided + coverage.n_tied:
         runs_of_parent = [parent, *reruns(parent)]
-        _report(
-            runs_of_parent, as_json=as_json, verbose=verbose, quiet=quiet, to=to, results=results
-        )
+        _report(runs_of_parent, output, to, results)
     raise typer.Exit(max(result.exit_code for result in results))
 
 
 def _report(
     folders: Sequence[RunFolder],
-    *,
-    as_json: bool,
-    verbose: bool,
-    quiet: bool,
+    output: Output,
     to: Path | None,
     results: Sequence[RunResult] = (),
 ) -> None:
@@ -202,10 +169,8 @@ def _report(
         print_text_comparison(
             list(zip(names, runs, strict=True)),
             [str(folder.path) for folder in folders],
-            to=to,
-            as_json=as_json,
-            quiet=quiet,
-            verbose=verbose,
+            output,
+            to,
         )
         return
     findings = retest(runs)
@@ -218,17 +183,17 @@ def _report(
         files.append(str(to))
     if results:
         files += map(str, write_retest(results[-1].folder, folders, findings))
-    if as_json:
+    if output.as_json:
         record = {"run": paths[0], "folders": paths, **to_dict(findings), "written": files}
         cost = sum(result.manifest.cost_usd or 0.0 for result in results)
         print_json({**record, "cost_usd": cost} if results else record)
         return
     console = stdout()
-    if quiet:
+    if output.quiet:
         print_line(console, retest_headline(findings).text)
         return
     print_screen(console, retest_screen(findings, text_width(console)))
-    if verbose:
+    if output.verbose:
         print_tables(tables(findings))
     print_line(console)
     print_written(files)

@@ -10,7 +10,6 @@ from clash.cli.observer import TerminalObserver
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.pipeline.sources import VoteSelection
     from clash.store.folder import RunFolder
 
 
@@ -34,31 +33,3 @@ def open_runs(runs: Sequence[str], out: Path) -> RunFolder:
     from clash.pipeline import sources
 
     return sources.open_runs(runs, out, TerminalObserver(quiet=False))
-
-
-def vote_selection(
-    source: str | Path,
-    runs: Path,
-    judges: str | None = None,
-    subset: str | None = None,
-    presentation: str | None = None,
-    *,
-    decisive: bool = False,
-    use_labels: bool = True,
-    more: Sequence[str] = (),
-) -> VoteSelection:
-    """The votes that a command was given, and its filters."""
-    from clash.pipeline.sources import VoteSelection
-
-    observer = TerminalObserver(quiet=False)
-    return VoteSelection(
-        source,
-        runs,
-        judges,
-        subset,
-        presentation,
-        decisive,
-        use_labels,
-        observer,
-        tuple(more),
-    )

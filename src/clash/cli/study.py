@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.option_groups import VoteFilter, grouped
 from clash.cli.options import (
     AsJson,
     Decisive,
-    Judges,
-    Presentation,
     Quiet,
     RunsFolder,
     Seed,
-    Subset,
     VotesArgument,
 )
 
@@ -43,7 +41,9 @@ MostItems = Annotated[
 
 
 @app.command("ising")
+@grouped
 def ising_(
+    *,
     source: VotesArgument,
     trials: Annotated[
         int, typer.Option("--trials", min=2, help="Random draws of items and judges.")
@@ -75,9 +75,7 @@ def ising_(
         float | None,
         typer.Option("--threshold", help="Score from which on a vote or label is side 1."),
     ] = None,
-    judges: Judges = None,
-    subset: Subset = None,
-    presentation: Presentation = None,
+    votes: VoteFilter,
     decisive: Decisive = False,
     out: OutFolder = None,
     runs: RunsFolder = Path("runs"),
@@ -92,7 +90,6 @@ def ising_(
     `clash study ising votes.jsonl --out study`
     """
     from clash.cli.common import progress_bar
-    from clash.cli.sources import vote_selection
     from clash.extras import require
     from clash.report import studies as report
     from clash.reproduction.studies.ising_study import IsingPlan, ising_study
@@ -109,10 +106,9 @@ def ising_(
         methods=USUAL if methods is None else _names(methods, list(MODELS)),
         threshold=threshold,
     )
-    selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
-    votes = selection.votes()
+    table = votes.select(source, runs, decisive=decisive).votes()
     with progress_bar("trials", quiet=quiet or as_json) as progress:
-        study = ising_study(votes, plan, seed or 0, lambda n: progress(n, trials))
+        study = ising_study(table, plan, seed or 0, lambda n: progress(n, trials))
     _show(
         study,
         report.ising_tables(study),
@@ -125,7 +121,9 @@ def ising_(
 
 
 @app.command("fcps")
+@grouped
 def fcps_(
+    *,
     source: VotesArgument,
     splits: Annotated[int, typer.Option("--splits", min=2, help="Random splits by source.")] = 30,
     labels: Annotated[
@@ -139,9 +137,7 @@ def fcps_(
         typer.Option("--pool", min=2, max=12, help="Judges of the panel: those that voted most."),
     ] = 7,
     most_items: MostItems = None,
-    judges: Judges = None,
-    subset: Subset = None,
-    presentation: Presentation = None,
+    votes: VoteFilter,
     decisive: Decisive = False,
     out: OutFolder = None,
     runs: RunsFolder = Path("runs"),
@@ -156,7 +152,6 @@ def fcps_(
     `clash study fcps votes.jsonl --out study`
     """
     from clash.cli.common import progress_bar
-    from clash.cli.sources import vote_selection
     from clash.extras import require
     from clash.report import studies as report
     from clash.reproduction.studies.fcps_study import FEWEST_BUDGET, FcpsPlan, fcps_study
@@ -164,10 +159,9 @@ def fcps_(
     if out is not None:
         require("matplotlib", field="--out")
     plan = FcpsPlan(splits, _numbers(labels, "--labels", FEWEST_BUDGET), pool, most_items)
-    selection = vote_selection(source, runs, judges, subset, presentation, decisive=decisive)
-    votes = selection.votes()
+    table = votes.select(source, runs, decisive=decisive).votes()
     with progress_bar("splits", quiet=quiet or as_json) as progress:
-        study = fcps_study(votes, plan, seed or 0, lambda n: progress(n, splits))
+        study = fcps_study(table, plan, seed or 0, lambda n: progress(n, splits))
     _show(
         study,
         report.fcps_tables(study),

@@ -8,26 +8,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.analysis.rundata import RunData
+    from clash.cli.option_groups import Output
 
 
 def print_text_comparison(
     runs: Sequence[tuple[str, RunData]],
     paths: Sequence[str],
-    *,
+    output: Output,
     to: Path | None,
-    as_json: bool,
-    quiet: bool,
-    verbose: bool,
 ) -> None:
     """Print how far runs agree of which at least one judges each text by itself, every two of them.
 
     Args:
         runs: by name, in their order.
         paths: of their folders.
+        output: one JSON object, the headline alone, or the tables too.
         to: a file for the comparison; null for none.
-        as_json: one JSON object instead.
-        quiet: the headline alone.
-        verbose: the tables too.
     """
     from clash.analysis.serialize import to_plain
     from clash.analysis.single_text.comparison import compare_texts
@@ -40,17 +36,17 @@ def print_text_comparison(
     report, record = tables(comparisons), {"comparisons": to_plain(comparisons)}
     if to is not None:
         write_report(to, "Comparison of runs", record, report, [name for name, _ in runs])
-    if as_json:
+    if output.as_json:
         written = [] if to is None else [str(to)]
         print_json({"run": paths[0], "folders": list(paths), **record, "written": written})
         return
     console = stdout()
     for comparison in comparisons:
         print_text(console, headline(comparison), style="bold")
-        for sentence in () if quiet else evidence(comparison):
+        for sentence in () if output.quiet else evidence(comparison):
             print_text(console, sentence, style="dim")
-    if not quiet:
-        print_tables(report if verbose or len(comparisons) == 1 else [])
+    if not output.quiet:
+        print_tables(report if output.verbose or len(comparisons) == 1 else [])
     if to is not None:
         print_line(console)
         print_written([to])

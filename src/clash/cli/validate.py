@@ -8,49 +8,22 @@ import typer
 
 from clash.cli.completion import complete_datasets
 from clash.cli.datasets import Cache, RuleSet, Stratify
+from clash.cli.option_groups import Access, Monitoring, NewJudgments, NewRun, Output, grouped
 from clash.cli.options import (
-    AsJson,
-    Batch,
-    BothOrders,
-    Compress,
-    Concurrency,
     ConfigFile,
-    CriteriaFrom,
-    CriteriaMode,
     DryRun,
-    EnvFile,
     ExcludeSelf,
-    Labels,
-    MaxCost,
-    Method,
-    Metrics,
-    MinConfidence,
-    Otel,
-    OutOrConfig,
-    PanelName,
-    PerJudge,
     Prereg,
-    QuestionOption,
-    Quiet,
-    Ray,
-    RaySendKeys,
-    RunId,
-    Scale,
     Seed,
-    TrustHost,
-    UnknownPrice,
-    Verbose,
-    Watch,
-    Workers,
     Yes,
-    judging_settings,
-    ray_cluster,
 )
 
 _SAMPLE_SEED = 42
 
 
+@grouped
 def validate(
+    *,
     dataset: Annotated[
         str,
         typer.Argument(
@@ -89,26 +62,8 @@ def validate(
         Path | None,
         typer.Option("--tiers", help="YAML: tier (or tier, elo, family) by candidate."),
     ] = None,
-    panel: PanelName = None,
-    out: OutOrConfig = None,
-    run_id: RunId = None,
-    method: Method = None,
-    min_confidence: MinConfidence = None,
-    max_cost: MaxCost = None,
-    allow_unknown_price: UnknownPrice = False,
-    concurrency: Concurrency = None,
-    workers: Workers = None,
-    ray: Ray = None,
-    ray_send_keys: RaySendKeys = False,
-    compress: Compress = False,
-    batch: Batch = None,
-    criteria: CriteriaMode = None,
-    criteria_from: CriteriaFrom = None,
-    text_labels: Labels = None,
-    scale: Scale = None,
-    question: QuestionOption = None,
-    both_orders: BothOrders = None,
-    per_judge: PerJudge = None,
+    new: NewRun,
+    judging: NewJudgments,
     replay: Annotated[
         str | None,
         typer.Option(
@@ -121,56 +76,33 @@ def validate(
     prereg: Prereg = None,
     cache: Cache = None,
     config: ConfigFile = None,
-    env_file: EnvFile = None,
-    trust_host: TrustHost = None,
+    access: Access,
     seed: Seed = None,
-    watch: Watch = False,
-    otel: Otel = False,
-    metrics: Metrics = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    monitoring: Monitoring,
+    output: Output,
 ) -> None:
     """Check a panel against people: judge labelled pairs blind and report the agreement.
 
     `clash validate mt-bench --n 100 --panel supreme-court`
     """
-    from clash.cli.common import environment
     from clash.cli.dry_run import print_dry_run
     from clash.cli.outcome import print_result
-    from clash.cli.watch import RunObserver
     from clash.collect.resolve import read_config
     from clash.pipeline.execute import execute
     from clash.pipeline.options import RunOptions
     from clash.pipeline.prepare import assemble, injected_only
     from clash.pipeline.prereg import read_plan
-    from clash.pipeline.sources import open_run
     from clash.pipeline.validation import Draw, draw_labelled, sample_origin, sample_prompts
     from clash.providers.ray_cluster import cluster_connection
 
-    cluster = ray_cluster(ray, send_keys=ray_send_keys)
     settings = {
-        "panel": panel,
-        "aggregate.method": method,
-        "aggregate.min_confidence": min_confidence,
-        "limits.max_cost": max_cost,
-        "limits.allow_unknown_price": allow_unknown_price or None,
-        "limits.concurrency": concurrency,
-        "limits.workers": workers,
-        "limits.ray": cluster,
-        "compress": "zstd" if compress else None,
-        "limits.batch": batch,
-        "criteria.mode": criteria,
-        "criteria.reuse": criteria_from,
-        **judging_settings(text_labels, scale, question),
-        "blinding.both_orders": both_orders,
+        **new.settings(),
+        **judging.settings(),
         "exclude_self": exclude_self,
-        "blinding.per_judge": per_judge,
         "seed": seed,
-        "out": None if out is None else str(out),
     }
-    environ = environment(env_file, trust_host)
-    observer = RunObserver(quiet=quiet or as_json, watch=watch, otel=otel, metrics=metrics)
+    environ = access.environ()
+    observer = monitoring.observer(output)
     own_config = injected_only(read_config(config, settings))
     draw = Draw(
         n,
@@ -182,7 +114,7 @@ def validate(
         single=own_config.judging.is_single,
     )
     sample = draw_labelled(dataset, draw)
-    earlier = open_run(replay, out or Path("runs"), observer) if replay else None
+    earlier = new.open_replay(replay, observer)
     setup = assemble(
         own_config,
         sample_prompts(sample),
@@ -191,11 +123,15 @@ def validate(
         replay=earlier,
     )
     if dry_run:
-        print_dry_run(setup.plan, environ, setup.notes, as_json=as_json, verbose=verbose)
+        print_dry_run(
+            setup.plan, environ, setup.notes, as_json=output.as_json, verbose=output.verbose
+        )
         return
     origin = replace(sample_origin(sample, tiers), registration=read_plan(prereg))
-    options = RunOptions(environ, observer, kind="validate", run_id=run_id, origin=origin, yes=yes)
-    with observer, cluster_connection(cluster):
+    options = RunOptions(
+        environ, observer, kind="validate", run_id=new.run_id, origin=origin, yes=yes
+    )
+    with observer, cluster_connection(judging.cluster()):
         result = execute(setup, options)
-    print_result(result, as_json=as_json, verbose=verbose, quiet=quiet)
+    print_result(result, output)
     raise typer.Exit(result.exit_code)

@@ -5,23 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.option_groups import Access, Output, RepeatCalls, grouped
 from clash.cli.options import (
-    AsJson,
-    Batch,
-    EnvFile,
     OnlyReport,
     Out,
-    Quiet,
-    Ray,
-    RaySendKeys,
     ReportFile,
-    RunConcurrency,
-    TrustHost,
     UnknownPrice,
-    Verbose,
-    Workers,
     Yes,
-    ray_cluster,
 )
 
 if TYPE_CHECKING:
@@ -29,7 +19,9 @@ if TYPE_CHECKING:
     from clash.pipeline.variance import Study, StudyResult
 
 
+@grouped
 def variance(
+    *,
     run: Annotated[
         str,
         typer.Argument(
@@ -76,36 +68,27 @@ def variance(
         ),
     ] = None,
     allow_unknown_price: UnknownPrice = False,
-    concurrency: RunConcurrency = None,
-    workers: Workers = None,
-    ray: Ray = None,
-    ray_send_keys: RaySendKeys = False,
-    batch: Batch = None,
+    calls: RepeatCalls,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the arms and their price; make no call.")
     ] = False,
     yes: Yes = False,
     to: ReportFile = None,
-    env_file: EnvFile = None,
-    trust_host: TrustHost = None,
-    as_json: AsJson = False,
-    quiet: Quiet = False,
-    verbose: Verbose = False,
+    access: Access,
+    output: Output,
 ) -> None:
     """Measure what moves a result: prompts, criteria, shuffle, responses, the judges' own noise.
 
     Judges the items of a run again in every combination: `clash variance latest --dry-run`, then
     `clash variance latest --author openai/gpt-6-luna --max-cost 5`. Repeat the command to go on.
     """
-    from clash.cli.common import environment
     from clash.cli.watch import RunObserver
     from clash.pipeline.options import RunOptions
     from clash.pipeline.variance import open_study, report_study, run_study
     from clash.providers.ray_cluster import cluster_connection
 
-    cluster = ray_cluster(ray, send_keys=ray_send_keys)
-    observer = RunObserver(quiet=quiet or as_json, watch=False)
-    options = RunOptions(environment(env_file, trust_host), observer, yes=yes)
+    observer = RunObserver(quiet=output.is_silent, watch=False)
+    options = RunOptions(access.environ(), observer, yes=yes)
     changes = {
         "rubrics": rubrics,
         "authors": tuple(author) if author else None,
@@ -115,22 +98,16 @@ def variance(
         "items": items,
     }
     study = open_study(run, out, changes, options)
-    limits = {
-        "concurrency": concurrency,
-        "workers": workers,
-        "ray": cluster,
-        "batch": batch,
-        "allow_unknown_price": allow_unknown_price or None,
-    }
+    limits = {**calls.limits(), "allow_unknown_price": allow_unknown_price or None}
     if dry_run:
-        _print_plan(study, {**limits, "max_cost": max_cost}, options, as_json=as_json)
+        _print_plan(study, {**limits, "max_cost": max_cost}, options, as_json=output.as_json)
         return
     if only_report:
         result = report_study(study)
     else:
-        with observer, cluster_connection(cluster):
+        with observer, cluster_connection(calls.cluster()):
             result = run_study(study, max_cost, limits, options)
-    _print_result(result, as_json=as_json, verbose=verbose, quiet=quiet, to=to)
+    _print_result(result, output, to)
     raise typer.Exit(0 if only_report else result.exit_code)
 
 
@@ -190,12 +167,11 @@ def _print_plan(
     print_line(console, "Nothing was sent.")
 
 
-def _print_result(
-    result: StudyResult, *, as_json: bool, verbose: bool, quiet: bool, to: Path | None
-) -> None:
+def _print_result(result: StudyResult, output: Output, to: Path | None) -> None:
     """Print what the study says, and what is missing in it."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_answer, print_json, print_written, say, stdout
+    from clash.cli.common import print_json, print_written, say, stdout
+    from clash.cli.outcome import print_answer
     from clash.pipeline.variance import require_findings
     from clash.report import variance as report
     from clash.report.formats import money
@@ -208,7 +184,7 @@ def _print_result(
             f"{result.shortfall}: the same command goes on, and nothing is paid twice",
             style="yellow",
         )
-    if as_json:
+    if output.as_json:
         print_json(result.as_json())
         return
     findings_or_error = require_findings(result)
@@ -217,8 +193,8 @@ def _print_result(
         names = [arm.name for arm in study.design.arms() if study.exists(arm)]
         write_report(to, report.TITLE, to_dict(findings_or_error), tables, names)
     answer, evidence = report.headline(findings_or_error), report.evidence(findings_or_error)
-    print_answer(answer, evidence, tables, quiet=quiet, verbose=verbose)
-    if quiet:
+    print_answer(answer, evidence, tables, output)
+    if output.quiet:
         return
     console = stdout()
     print_line(console, f"Cost    {money(result.cost_usd)}")
