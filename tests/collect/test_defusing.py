@@ -7,10 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import labelled_texts
-from clash.collect.appeal_rules import LANGUAGES, RULES
+from clash.collect.appeal_rules import LANGUAGES
 from clash.collect.blind import presentations
 from clash.collect.defusing import defuse, defuse_delimiters
 from clash.collect.judge_prompt import render_prompt
+from clash.collect.language_rules import LanguageRules, RuleIndex
 from clash.collect.normalise import normalise
 from clash.collect.templates import Templates
 from clash.config import BlindingConfig
@@ -120,4 +121,5 @@ def test_what_was_defused_has_nothing_left_to_defuse():
 def test_the_words_that_a_rule_is_looked_for_by_miss_nothing_that_it_fits(data):
     rule = data.draw(st.sampled_from(ALL_RULES))
     text = data.draw(st.from_regex(rule))
-    assert RULES.fits([rule], text)
+    alone = LanguageRules((rule,))
+    assert RuleIndex([alone]).fits({alone}, text)

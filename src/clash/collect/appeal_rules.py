@@ -295,4 +295,4 @@ class CueIndex:
 
 
 CUES = CueIndex(LANGUAGES)
-RULES = RuleIndex(rule for language in LANGUAGES for rule in language.rules)
+RULES = RuleIndex(LANGUAGES)

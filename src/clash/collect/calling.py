@@ -322,32 +322,40 @@ class Caller:
 
     async def _attempt(self, ask: Ask, connection: ModelConnection) -> Call:
         """One attempt, recorded whichever way it ends."""
+        slot = connection.limiter.slot()
+        # A provider that never waits for anything has to wait here, or nothing else would get a turn.
+        if connection.capacity is None and not connection.provider.offline and slot.take():
+            async with slot:
+                return await self._attempt_now(ask, connection)
         async with AsyncExitStack() as resources:
             with self._stop.wakes():
                 if connection.capacity is not None:
                     await resources.enter_async_context(connection.capacity)
-                await resources.enter_async_context(connection.limiter.slot())
-            announce_start()
-            if self._pool and self._has_cluster and ask.ref.provider not in prices.OFFLINE:
-                await self._pool.worker()  # where none can be started, no money is reserved
-            # The run or the model may have stopped while this waited for its turn.
-            if self._stop:
-                raise Interrupted(str(self._stop.reason))
-            connection.check()
-            number = self._next_number(ask)
-            reservation = await self._reserve(ask, number)
-            self._listener.attempt_began(ask)
-            try:
-                # A replay needs item and judge to tell equal questions apart.
-                request = replace(ask.request, item_id=ask.item_id, judge=ask.judge)
-                reply = await connection.provider.complete(request)
-            except ProviderError as error:
-                cost = None if error.maybe_billed else Decimal(0)
-                self._budget.settle(reservation, cost)
-                self._record(self._error(ask, number, error, reservation), ask)
-                raise
-            charge = usage.charge(ask.ref, ask.request, reply)
-            self._budget.settle(reservation, charge.cost.usd if charge.cost else None)
+                await resources.enter_async_context(slot)
+            return await self._attempt_now(ask, connection)
+
+    async def _attempt_now(self, ask: Ask, connection: ModelConnection) -> Call:
+        """An attempt whose turn has come, unless the run or the model stopped before it did."""
+        announce_start()
+        if self._pool and self._has_cluster and ask.ref.provider not in prices.OFFLINE:
+            await self._pool.worker()  # where none can be started, no money is reserved
+        if self._stop:
+            raise Interrupted(str(self._stop.reason))
+        connection.check()
+        number = self._next_number(ask)
+        reservation = await self._reserve(ask, number)
+        self._listener.attempt_began(ask)
+        try:
+            # A replay needs item and judge to tell equal questions apart.
+            request = replace(ask.request, item_id=ask.item_id, judge=ask.judge)
+            reply = await connection.provider.complete(request)
+        except ProviderError as error:
+            cost = None if error.maybe_billed else Decimal(0)
+            self._budget.settle(reservation, cost)
+            self._record(self._error(ask, number, error, reservation), ask)
+            raise
+        charge = usage.charge(ask.ref, ask.request, reply)
+        self._budget.settle(reservation, charge.cost.usd if charge.cost else None)
         del self._attempt_numbers[ask.call_id]
         return self._record(self._reply(ask, number, reply, charge, reservation), ask)
 

@@ -17,7 +17,7 @@ from clash.collect.normalise import normalise
 from clash.collect.sentences import BLANKS, split_sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from clash.collect.appeal_rules import AppealRules
     from clash.collect.sentences import Span
@@ -92,9 +92,9 @@ def _candidates(looks: str) -> Iterator[tuple[Span, set[AppealRules]]]:
             yield (start, end), languages
 
 
-def _speaks(sentence: str, languages: Iterable[AppealRules]) -> bool:
+def _speaks(sentence: str, languages: set[AppealRules]) -> bool:
     words = BLANKS.sub(" ", sentence).strip(" ")
-    return RULES.fits((rule for language in languages for rule in language.rules), words)
+    return RULES.fits(languages, words)
 
 
 def _delimiters(text: str, looks: str) -> list[int]:

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import ahocorasick_rs
 
 from clash.collect.looks import look
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Container, Iterable, Mapping
 
 _SLOT = re.compile(r"<[a-zA-Z]+>")
 _PIECE = re.compile(
@@ -47,43 +47,57 @@ class LanguageRules:
     rules: tuple[re.Pattern[str], ...]
 
 
+class _IndexedRule(NamedTuple):
+    """A rule, and further sets of words of which a text that it fits holds one each, as bits."""
+
+    language: LanguageRules
+    pattern: re.Pattern[str]
+    masks: tuple[int, ...]
+
+
 class RuleIndex:
-    """Which of many rules may fit a sentence, by one scan for words that every match must hold.
+    """Which rules of many languages may fit a sentence, by one scan for words that every match holds.
 
     Nearly no sentence holds the words of any rule, and to try a rule takes as long as this scan.
 
     Args:
-        rules: in the form of :func:`compile_rule`.
+        languages: rules in the form of :func:`compile_rule`.
     """
 
-    def __init__(self, rules: Iterable[re.Pattern[str]]) -> None:
+    def __init__(self, languages: Iterable[LanguageRules]) -> None:
         numbers: dict[str, int] = {}
-        self._masks: dict[re.Pattern[str], list[int]] = {}
-        for rule in rules:
-            # Those that tell most come first.
-            needs = sorted(needed_words(rule.pattern), key=lambda words: -min(map(len, words)))
-            self._masks[rule] = [
-                sum(1 << numbers.setdefault(word, len(numbers)) for word in words)
-                for words in needs
-            ]
+        self._by_word: list[list[_IndexedRule]] = []
+        self._always: list[_IndexedRule] = []
+        for language in languages:
+            for pattern in language.rules:
+                # Those that tell most come first.
+                first, *further = sorted(
+                    needed_words(pattern.pattern), key=lambda words: -min(map(len, words))
+                ) or [frozenset[str]()]
+                for word in frozenset().union(first, *further):
+                    if word not in numbers:
+                        numbers[word] = len(numbers)
+                        self._by_word.append([])
+                masks = tuple(sum(1 << numbers[word] for word in words) for words in further)
+                rule = _IndexedRule(language, pattern, masks)
+                for entry in [self._by_word[numbers[word]] for word in first] or [self._always]:
+                    entry.append(rule)
         self._words = ahocorasick_rs.AhoCorasick(list(numbers))
 
-    def fits(self, rules: Iterable[re.Pattern[str]], sentence: str) -> bool:
-        """Whether one of ``rules``, all of which are in the index, fits ``sentence``."""
+    def fits(self, languages: Container[LanguageRules], sentence: str) -> bool:
+        """Whether a rule of one of ``languages``, all of which are in the index, fits ``sentence``."""
         is_ascii = sentence.isascii()
         digits_alike = sentence.translate(_ZEROS) if is_ascii else _DIGIT.sub("0", sentence)
         matches = self._words.find_matches_as_indexes(digits_alike, overlapping=True)
-        present = 0
-        for number in {match[0] for match in matches}:
-            present |= 1 << number
-        for rule in rules:
-            for mask in self._masks[rule]:
-                if not present & mask:
-                    break
-            else:
-                if rule.search(sentence):
-                    return True
-        return False
+        numbers = {match[0] for match in matches}
+        present = sum(1 << number for number in numbers)
+        return any(
+            rule.language in languages
+            and all(present & mask for mask in rule.masks)
+            and rule.pattern.search(sentence) is not None
+            for rules in (self._always, *(self._by_word[number] for number in numbers))
+            for rule in rules
+        )
 
 
 def needed_words(source: str) -> list[frozenset[str]]:

@@ -43,6 +43,7 @@ _BEYOND: Mapping[str, str] = {
 _KINDS = {kind: basic + _BEYOND.get(kind, "") for kind, basic in _BASIC.items()}
 _OF_KIND = {kind: re.compile(f"[{characters}]") for kind, characters in _KINDS.items()}
 _SUSPECTS = tuple(re.compile("[{}]".format("".join(table.values()))) for table in (_BASIC, _BEYOND))
+_ASCII_SUSPECTS = bytes(code for code in range(128) if _SUSPECTS[0].match(chr(code)))
 _REMOVABLE = re.compile("\r\n|[{}]".format("".join(_KINDS.values())))
 _LINE_ENDS = frozenset("\r\x0b\x0c\x85\u2028\u2029")
 
@@ -84,7 +85,13 @@ def normalise(text: str) -> tuple[str, dict[str, int]]:
 
     Line ends of every sort become line feeds, which is not counted.
     """
-    if not any(suspect.search(text) for suspect in _SUSPECTS):
+    if text.isascii():
+        # A tenth of the time of a search; most text is of this kind.
+        data = text.encode()
+        is_clean = len(data.translate(None, _ASCII_SUSPECTS)) == len(data)
+    else:
+        is_clean = not any(suspect.search(text) for suspect in _SUSPECTS)
+    if is_clean:
         return text, {}
     flags = {index for flag in _FLAG.finditer(text) for index in range(*flag.span())}
     counts: Counter[str] = Counter()

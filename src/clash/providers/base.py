@@ -68,7 +68,10 @@ class Request:
         """Bytes of everything in the question that costs tokens; counted once."""
         if not self._n_bytes:
             texts = (self.system or "", *(turn.content for turn in self.turns))
-            size = sum(len(text.encode("utf-8", "replace")) for text in texts)
+            size = sum(
+                len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
+                for text in texts
+            )
             for value in (self.schema_with_code, self.options.extra):
                 if value:
                     size += len(msgspec.json.encode(value, enc_hook=str))

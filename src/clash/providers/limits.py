@@ -169,6 +169,23 @@ class Limiter:
         """Room for one attempt, as an async context manager."""
         return Slot(self)
 
+    def try_acquire(self, borrower: object) -> bool:
+        """Take room where there is some and no wait is due; nearly every call finds it so."""
+        if self._pace.per_second is not None or self._held_until > self._clock():
+            return False
+        try:
+            self._tokens.acquire_on_behalf_of_nowait(borrower)
+        except anyio.WouldBlock:
+            return False
+        try:
+            if self._total is not None:
+                self._total.acquire_on_behalf_of_nowait(borrower)
+        except anyio.WouldBlock:
+            self._tokens.release_on_behalf_of(borrower)
+            return False
+        self._begin_call()
+        return True
+
     async def acquire(self, borrower: object) -> None:
         """Wait for room at this account, then for room under the cap over all."""
         self._waiting += 1
@@ -186,6 +203,9 @@ class Limiter:
         except BaseException:
             self._tokens.release_on_behalf_of(borrower)
             raise
+        self._begin_call()
+
+    def _begin_call(self) -> None:
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
         self._round.used = max(self._round.used, self.in_flight)
@@ -246,14 +266,21 @@ class Limiter:
 class Slot:
     """Room for one attempt at an account."""
 
-    __slots__ = ("_epoch", "_limiter")
+    __slots__ = ("_epoch", "_is_taken", "_limiter")
 
     def __init__(self, limiter: Limiter) -> None:
         self._limiter = limiter
         self._epoch = 0
+        self._is_taken = False
+
+    def take(self) -> bool:
+        """Take the room at once, where there is some; entering the slot does not wait then."""
+        self._is_taken = self._limiter.try_acquire(self)
+        return self._is_taken
 
     async def __aenter__(self) -> None:
-        await self._limiter.acquire(self)
+        if not self._is_taken:
+            await self._limiter.acquire(self)
         self._epoch = self._limiter.epoch
 
     async def __aexit__(

@@ -183,13 +183,19 @@ class NetworkProvider(ABC):
         if exchange.first_token is not None:
             ttft = exchange.first_token - exchange.began
         # A server may echo the key anywhere, not only in its text.
-        texts = [answer.finish_reason, answer.served_model, exchange.request_id]
-        finish_reason, served_model, request_id = self._redactor.data(texts)
+        parts = [
+            answer.text,
+            answer.finish_reason,
+            answer.served_model,
+            exchange.request_id,
+            data,
+        ]
+        text, finish_reason, served_model, request_id, response = self._redactor.data(parts)
         return Reply(
-            text=self._redactor.data(answer.text),
+            text=text,
             outcome=answer.outcome,
             request=self._as_sent(exchange),
-            response=self._redactor.data(data),
+            response=response,
             status=exchange.status,
             finish_reason=finish_reason,
             tokens=answer.tokens,

@@ -10,6 +10,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -43,13 +45,20 @@ def decode(data: bytes) -> dict[str, Any]:
     if not data.strip():
         raise NotPayload("the answer is empty")
     try:
-        value = json.loads(data, parse_constant=_no_number, parse_float=_finite)
-        value = clean(value) if b"\\ud" in data.lower() else value
-    except (ValueError, RecursionError):
-        raise NotPayload(f"the answer is not JSON: {preview(data)!r}") from None
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        value = _decode_loosely(data)  # what is no strict JSON: NaN, lone surrogates, huge floats
     if not isinstance(value, dict):
         raise NotPayload(f"the answer is not a JSON object: {preview(data)!r}")
     return value
+
+
+def _decode_loosely(data: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    try:
+        value = json.loads(data, parse_constant=_no_number, parse_float=_finite)
+        return clean(value) if b"\\ud" in data.lower() else value
+    except (ValueError, RecursionError):
+        raise NotPayload(f"the answer is not JSON: {preview(data)!r}") from None
 
 
 def preview(data: bytes, size: int = 200) -> str:

@@ -14,21 +14,23 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clash.providers.payload import count, part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from genai_prices.types import ModelInfo, ModelPrice, Provider, TieredPrices
+    from genai_prices.types import ModelInfo, Provider, TieredPrices
 
     from clash.config import ModelRef, TokenPrice
     from clash.providers.base import Reply, Request
 
     _Address = tuple[str | None, str | None]
+    _Rate = Decimal | TieredPrices | None
 
 MILLION = Decimal(1_000_000)
+_ZERO = Decimal(0)
 OFFLINE = ("baseline", "replay", "python")
 BATCH_SHARE = Decimal("0.5")
 """What a batch costs of a price that the user gave: every vendor's batch API takes half."""
@@ -72,6 +74,16 @@ def cost(ref: ModelRef, reply: Reply, *, batch: bool = False) -> Cost | None:
         if usd is not None:
             return Cost(usd, _source(batch))
     return None
+
+
+class _Price(NamedTuple):
+    """The rates of a model on the table, each of which may have tiers: its own attributes are slow."""
+
+    input: _Rate
+    cache_write: _Rate
+    output: _Rate
+    reasoning: _Rate
+    thousand_calls: _Rate
 
 
 def worst_case(ref: ModelRef, request: Request, *, batch: bool = False) -> Cost | None:
@@ -131,54 +143,61 @@ def _at_most(ref: ModelRef, tokens_in: int, tokens_out: int, batch: bool) -> Cos
         return Cost(Decimal(0), "offline")
     if ref.price is not None:
         return _of_config(ref, ref.price, tokens_in, tokens_out, batch)
-    bounds = [_bound(price, tokens_in, tokens_out) for price in _prices(ref, batch)]
+    bounds = [
+        _sum(price, *_highest_rates(price, tokens_in), tokens_in, tokens_out)
+        for price in _prices(ref, batch)
+    ]
     return Cost(max(bounds), _source(batch)) if bounds else None
 
 
 def _of_config(
     ref: ModelRef, price: TokenPrice, tokens_in: int, tokens_out: int, batch: bool
 ) -> Cost:
-    # repr: 0.15 is meant as 0.15, not as the binary fraction beside it.
-    rate_in, rate_out = Decimal(repr(price.input)), Decimal(repr(price.output))
+    rate_in, rate_out = _rates(price.input, price.output)
     usd = (rate_in * tokens_in + rate_out * tokens_out) / MILLION
     if not batch or ref.provider == "vllm":  # a cluster of one's own gives no discount
         return Cost(usd, "config")
     return Cost(usd * BATCH_SHARE, "config, half for a batch")
 
 
-def _plain(price: ModelPrice, tokens_in: int, tokens_out: int) -> Decimal:
+@lru_cache(maxsize=1024)
+def _rates(*floats: float) -> tuple[Decimal, ...]:
+    """Prices of a configuration: 0.15 is meant as 0.15, not as the binary fraction beside it."""
+    return tuple(Decimal(repr(price)) for price in floats)
+
+
+def _plain(price: _Price, tokens_in: int, tokens_out: int) -> Decimal:
     """At the rates for an input of this length, with nothing cached."""
-    rate_in = _dearest(price.input_mtok, tokens_in)
-    rate_out = _dearest(price.output_mtok, tokens_in)
+    rate_in = _dearest(price.input, tokens_in)
+    rate_out = _dearest(price.output, tokens_in)
     return _sum(price, rate_in, rate_out, tokens_in, tokens_out)
 
 
-def _bound(price: ModelPrice, tokens_in: int, tokens_out: int) -> Decimal:
-    rate_in = max(
-        _dearest(price.input_mtok, tokens_in), _dearest(price.cache_write_mtok, tokens_in)
-    )
-    rate_out = max(
-        _dearest(price.output_mtok, tokens_in), _dearest(price.output_reasoning_mtok, tokens_in)
-    )
-    return _sum(price, rate_in, rate_out, tokens_in, tokens_out)
+def _highest_rates(price: _Price, tokens_in: int) -> tuple[Decimal, Decimal]:
+    """The highest rates that input and output of one call can be billed at."""
+    rate_in = max(_dearest(price.input, tokens_in), _dearest(price.cache_write, tokens_in))
+    rate_out = max(_dearest(price.output, tokens_in), _dearest(price.reasoning, tokens_in))
+    return rate_in, rate_out
 
 
 def _sum(
-    price: ModelPrice, rate_in: Decimal, rate_out: Decimal, tokens_in: int, tokens_out: int
+    price: _Price, rate_in: Decimal, rate_out: Decimal, tokens_in: int, tokens_out: int
 ) -> Decimal:
-    per_call = _dearest(price.requests_kcount, tokens_in) / 1000
+    per_call = _dearest(price.thousand_calls, tokens_in) / 1000
     return (rate_in * tokens_in + rate_out * tokens_out) / MILLION + per_call
 
 
-def _dearest(price: Decimal | TieredPrices | None, tokens: int) -> Decimal:
+def _dearest(price: _Rate, tokens: int) -> Decimal:
     """The highest rate among those that an input of up to ``tokens`` can be billed at."""
-    if price is None or isinstance(price, Decimal):
-        return price or Decimal(0)
+    if price is None:
+        return _ZERO
+    if isinstance(price, Decimal):
+        return price
     tier_prices = (tier.price for tier in price.tiers if tier.start < tokens)
     return max((price.base, *tier_prices))
 
 
-def _prices(ref: ModelRef, batch: bool) -> tuple[ModelPrice, ...]:
+def _prices(ref: ModelRef, batch: bool) -> tuple[_Price, ...]:
     """The prices of now and of within the hour: some change on a date, some at an hour."""
     addresses = tuple(_where(server) for server in ref.servers)
     return _prices_in(ref.name, addresses, batch, int(time.time() / 60))
@@ -187,14 +206,25 @@ def _prices(ref: ModelRef, batch: bool) -> tuple[ModelPrice, ...]:
 @lru_cache(maxsize=1024)
 def _prices_in(
     name: str, addresses: tuple[_Address, ...], batch: bool, minute: int
-) -> tuple[ModelPrice, ...]:
+) -> tuple[_Price, ...]:
     """The prices of a minute since 1970; nearly every call asks for them several times."""
     entry = _listing(name, addresses)
     if entry is None:
         return ()
     now = datetime.fromtimestamp(60 * minute, UTC)
     moments = (now, now + timedelta(minutes=61))
-    return tuple(entry[1].get_prices(moment, _context(batch)) for moment in moments)
+    prices = (entry[1].get_prices(moment, _context(batch)) for moment in moments)
+    first, second = (
+        _Price(
+            price.input_mtok,
+            price.cache_write_mtok,
+            price.output_mtok,
+            price.output_reasoning_mtok,
+            price.requests_kcount,
+        )
+        for price in prices
+    )
+    return (first,) if first == second else (first, second)
 
 
 @lru_cache(maxsize=1024)

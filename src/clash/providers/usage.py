@@ -62,10 +62,11 @@ def _doubts(ref: ModelRef, request: Request, reply: Reply, *, batch: bool) -> It
         yield f"{_figure(tokens.input)} input tokens, where the request allows {_figure(most_in)}"
     if (tokens.output or 0) > most_out:
         yield f"{_figure(tokens.output)} output tokens, where the cap is {_figure(most_out)}"
-    if _costs(ref, request, batch=batch):
+    worst = prices.worst_case(ref, request, batch=batch)
+    if worst is None or worst.usd > 0:  # it has a price, or none that is known
         yield from _zero_counts(reply)
     if reply.cost_usd is not None:
-        limit = _reported_limit(ref, request, batch=batch)
+        limit = _reported_limit(ref, request, worst)
         if not 0 <= reply.cost_usd <= limit:
             yield f"a cost of ${reply.cost_usd:.4g}, where at most ${limit:.4g} is plausible"
 
@@ -78,15 +79,8 @@ def _zero_counts(reply: Reply) -> Iterator[str]:
         yield f"0 output tokens for an answer of {len(reply.text):,} characters"
 
 
-def _costs(ref: ModelRef, request: Request, *, batch: bool) -> bool:
-    """Whether the model has a price, or none that is known."""
-    worst = prices.worst_case(ref, request, batch=batch)
-    return worst is None or worst.usd > 0
-
-
-def _reported_limit(ref: ModelRef, request: Request, *, batch: bool) -> Decimal:
+def _reported_limit(ref: ModelRef, request: Request, worst: prices.Cost | None) -> Decimal:
     """The highest reported cost that is believed."""
-    worst = prices.worst_case(ref, request, batch=batch)
     # A price of 0 says that the user pays nothing, not what the server counts.
     if worst is not None and worst.usd > 0:
         return worst.usd * MOST_OVER_LIST

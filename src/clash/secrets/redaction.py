@@ -410,7 +410,11 @@ class _Index:
         hints = {_fold_text(form) for value, _ in secrets for form in _hints(value)}
         self._always = "" in hints
         self._seeds = [*self._owners, *(hints - {"", *self._owners})]
-        self._automaton = ahocorasick_rs.BytesAhoCorasick([seed.encode() for seed in self._seeds])
+        self._automaton = ahocorasick_rs.BytesAhoCorasick(
+            [seed.encode() for seed in self._seeds],
+            # Half the time of the default, for a few hundred kilobytes.
+            implementation=ahocorasick_rs.Implementation.DFA,
+        )
 
     def may_be_in(self, data: bytes) -> bool:
         """Whether ``data`` needs a full search."""
