@@ -382,3 +382,20 @@ def test_an_outage_leaves_half_of_the_pace():
     for second in range(3, 3600):
         pace.on_rate_limit(second, cut=True)
     assert pace.per_second == pytest.approx(before / 2)
+    for call in range(100):
+        pace.on_success(3600 + call / 10)
+    assert 0.9 * before < pace.per_second < before
+
+
+def test_a_rate_that_fell_is_not_taken_for_an_outage():
+    pace = _Pace()
+    for tenth in range(21):
+        pace.on_success(tenth / 10)
+    pace.on_rate_limit(2, cut=True)
+    for second in range(4, 40):  # some answers come all the while
+        pace.on_success(second)
+        pace.on_rate_limit(second + 0.5, cut=True)
+    after = pace.per_second
+    for call in range(100):
+        pace.on_success(60 + call / 10)
+    assert pace.per_second < 1.1 * after

@@ -83,13 +83,13 @@ class Pages:
         }
 
 
-def seal_pages(plan: Plan, folder: RunWriter) -> Iterator[Blinding]:
-    """Write down every page, before a judge sees the first one.
+def seal_pages(plan: Plan, folder: RunWriter, pages: Pages) -> Iterator[Blinding]:
+    """Write down every one of ``pages``, before a judge sees the first one.
 
     A resumed run makes the same ones again, and writes those that are missing.
     """
     sealed_pages = ItemRows(folder.table(Blinding), plan.positions)
-    for item, page in Pages(plan, folder):
+    for item, page in pages:
         records = sealed_pages.of(plan.positions[item.item_id])
         if presentation_key(page.blinding) not in map(presentation_key, records):
             folder.append(page.blinding)

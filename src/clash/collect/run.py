@@ -349,13 +349,12 @@ class _Stages:
         plan = self.plan
         duties = Duties(plan.excluded_candidates, self._stands())
         totals = dict.fromkeys((judge.id for judge in plan.judges), 0)
-        for page in seal_pages(plan, self.folder):
+        # Judges of one account are at most this far apart; one that lags has its pages made again.
+        n_kept = max(_LEAST_PAGES, 2 * plan.config.limits.concurrency)
+        pages = Pages(plan, self.folder, n_kept)
+        for page in seal_pages(plan, self.folder, pages):
             for judge in plan.judges:
                 totals[judge.id] += duties.owes(judge, page)
-        # Judges of one account are at most this far apart; one that lags has its pages made again.
-        pages = Pages(
-            plan, self.folder, n_kept=max(_LEAST_PAGES, 2 * plan.config.limits.concurrency)
-        )
         rubric = rubrics_of(plan, self.folder)
 
         def render(presentation: Presentation) -> JudgePrompt:

@@ -8,7 +8,8 @@ down one call in twenty is well used.
 
 Most vendors limit calls a minute and not calls in flight. So an account that has had its limit cut
 is also paced: calls begin at nine tenths of the rate at which it answered, and each further 429 takes
-away 7%. In between the pace grows, by 7% in some 300 calls, and faster the longer it holds.
+away 7%. In between the pace grows, by 7% in some 300 calls, and faster the longer it holds. After an
+outage it is back within a hundred calls at nine tenths of the last rate that the account kept.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ _LEAST = 0.5
 """A pace falls no further than to this part of what it was when the last answer came: without any
 answer nobody knows how many are allowed, and after an outage it would take hours to grow again."""
 _GAIN = 0.0002
+_RETURN = 0.01
+"""What each answer adds to a pace that is below :data:`_SHARE` of the last one known to be kept."""
 _PATIENCE = 500
 """The pace grows twice as fast once it has held for so many calls, three times after twice as many."""
 _TRANSIENT = frozenset({"overloaded", "server", "timeout", "connection", "incomplete_stream"})
@@ -83,6 +86,7 @@ class _Pace:
         self._change_time = 0.0
         self._n_steady = 0
         self._least_per_second = 0.0
+        self._kept_per_second = 0.0
 
     def wait_s(self, now: float) -> float:
         """Take the next turn; the seconds until it comes."""
@@ -102,6 +106,8 @@ class _Pace:
         self._n_steady += 1
         if self.per_second is not None:
             self.per_second *= 1 + _GAIN * (1 + self._n_steady / _PATIENCE)
+            if self.per_second < _SHARE * self._kept_per_second:
+                self.per_second *= 1 + _RETURN
             self._least_per_second = _LEAST * self.per_second
 
     def on_rate_limit(self, now: float, *, cut: bool) -> None:
@@ -109,13 +115,16 @@ class _Pace:
         if now - self._change_time < _SHORTEST_S:
             return
         if self.per_second is not None:
+            if self._n_steady:  # else nothing is answered: an outage says nothing of the rate
+                self._kept_per_second = self.per_second
             self._change(now, max(_BACK * self.per_second, self._least_per_second))
         elif cut and self._first_answer is not None:
             seconds = min(_WINDOW_S, now - self._first_answer)
             recent = sum(moment > now - _WINDOW_S for moment in self._answer_times)
             if seconds >= _SHORTEST_S and recent:
-                self._change(now, _SHARE * recent / seconds)
-                self._least_per_second = _LEAST * _SHARE * recent / seconds
+                self._kept_per_second = _SHARE * recent / seconds
+                self._least_per_second = _LEAST * self._kept_per_second
+                self._change(now, self._kept_per_second)
 
     def _change(self, now: float, per_second: float) -> None:
         self.per_second, self._change_time, self._n_steady = per_second, now, 0
