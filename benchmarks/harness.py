@@ -65,8 +65,8 @@ class Used:
     Attributes:
         cpu_s: user and system, children included.
         peak_mb: of its resident memory, as the kernel tells.
-        samples: resident memory in MB at moments of ``time.time``, where the system tells.
-        own_cpu_s: user and system, children not included, as last seen before the end.
+        samples: moments of ``time.time``, each with the resident memory in MB and the CPU seconds
+            so far, children not included, where the system tells.
     """
 
     code: int
@@ -74,12 +74,20 @@ class Used:
     cpu_s: float
     wall_s: float
     peak_mb: float
-    samples: Sequence[tuple[float, float]] = ()
-    own_cpu_s: float = 0.0
+    samples: Sequence[tuple[float, float, float]] = ()
+
+    @property
+    def own_cpu_s(self) -> float:
+        """User and system, children not included, as last seen before the end."""
+        return self.own_cpu_until(float("inf"))
+
+    def own_cpu_until(self, moment: float) -> float:
+        """User and system, children not included, before ``moment``."""
+        return max((cpu_s for at, _, cpu_s in self.samples if at <= moment), default=0.0)
 
     def peak_until(self, moment: float) -> float:
         """The most resident memory seen before ``moment``."""
-        return max((mb for at, mb in self.samples if at <= moment), default=0.0)
+        return max((mb for at, mb, _ in self.samples if at <= moment), default=0.0)
 
 
 @dataclass
@@ -88,8 +96,7 @@ class Running:
 
     process: subprocess.Popen[str]
     began: float = field(default_factory=time.perf_counter)
-    samples: list[tuple[float, float]] = field(default_factory=list)
-    own_cpu_s: float = 0.0
+    samples: list[tuple[float, float, float]] = field(default_factory=list)
     _out: list[str] = field(default_factory=list)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -108,9 +115,8 @@ class Running:
         with contextlib.suppress(OSError, IndexError):
             while True:
                 resident = int(statm.read_text().split()[1]) * _PAGE / 2**20
-                self.samples.append((time.time(), resident))
                 ticks = stat.read_text().rpartition(")")[2].split()[11:13]
-                self.own_cpu_s = max(self.own_cpu_s, sum(map(int, ticks)) / _TICKS)
+                self.samples.append((time.time(), resident, sum(map(int, ticks)) / _TICKS))
                 time.sleep(0.02)
 
     def kill(self) -> None:
@@ -134,7 +140,6 @@ class Running:
             wall,
             usage.ru_maxrss / 1024,
             self.samples,
-            self.own_cpu_s,
         )
 
 

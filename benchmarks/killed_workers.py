@@ -1,7 +1,7 @@
 """Many judgments on worker processes that are killed, against a server that enforces a rate.
 
-``python benchmarks/killed_workers.py`` judges items with three judges through the OpenAI SDK twice:
-in one process, and with ``--workers``. In the second run workers are killed and stopped at random
+``python benchmarks/killed_workers.py`` judges items with three judges through the OpenAI SDK (or with
+``--panel http`` through our own HTTP) twice: in one process, and with ``--workers``. In the second run workers are killed and stopped at random
 moments, ``--max-cost`` ends the run half-way, the broker is killed too, and ``clash resume`` goes on.
 Then it compares the two runs and prints what holds, and what each process took of the machine.
 
@@ -218,6 +218,7 @@ def checks(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--judgments", type=int, default=1_000_000)
+    parser.add_argument("--panel", choices=("openai", "http"), default="openai")
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--latency", type=float, default=0.5, help="seconds of an answer")
@@ -232,7 +233,14 @@ def main() -> None:
         folder = Path(temporary)
         write_inputs(folder, items)
         common = ["--concurrency", str(options.concurrency)]
-        judged = ["eval", f"items-{items}.jsonl", "--panel", "openai.yaml", "--yes", *common]
+        judged = [
+            "eval",
+            f"items-{items}.jsonl",
+            "--panel",
+            f"{options.panel}.yaml",
+            "--yes",
+            *common,
+        ]
         serve = ("--forgetful", "--per-second", str(options.rate))
         legs: list[tuple[str, Leg]] = []
         with harness.server(options.latency, *serve) as wire:

@@ -1,9 +1,10 @@
 """What a judge call costs, all included: ``clash eval`` against a loopback server, beside clients.
 
 ``python benchmarks/orchestration.py`` prints one table of ratios, made in one run on one machine:
-CPU per judge call (of the whole process, less that of a run of three calls), the time from the
-first request to the last answer over the ideal (calls x latency / concurrency), the calls that
-were really in flight, and peak memory; then what faults, a kill -9 and ``clash --help`` cost.
+CPU per judge call (of the whole process, less that of a run of three calls; and of this the part
+until the last answer, which leaves out the report), the time from the first request to the last
+answer over the ideal (calls x latency / concurrency), the calls that were really in flight, and
+peak memory; then what faults, a kill -9 and ``clash --help`` cost.
 ``--parts`` picks, ``--quick`` makes a third of the calls, ``--rounds`` repeats and keeps the best,
 since other work on the machine only ever adds.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import hashlib
 import itertools
 import json
 import os
@@ -149,6 +151,11 @@ class Measured:
         return (self.journal["ended"] - self.journal["began"]) / self.setting.ideal_s
 
     @property
+    def judging_cpu_s(self) -> float:
+        """CPU seconds until the last answer, of the process of the run: reports come after it."""
+        return self.used.own_cpu_until(self.journal["ended"])
+
+    @property
     def judging_mb(self) -> float:
         """Peak memory until the last answer: reports come after it."""
         return self.used.peak_until(self.journal["ended"])
@@ -202,6 +209,28 @@ async def aiohttp_floor(url: str, key: str) -> AsyncIterator[Callable[[Any], Awa
 
 
 @contextlib.asynccontextmanager
+async def recorded_floor(url: str, key: str) -> AsyncIterator[Callable[[Any], Awaitable[str]]]:
+    """As :func:`aiohttp_floor`, and each call is on record: its key, what was sent and the answer."""
+    import aiohttp
+
+    connector = aiohttp.TCPConnector(limit=0)
+    headers = {"content-type": "application/json", "authorization": f"Bearer {key}"}
+    async with aiohttp.ClientSession(connector=connector, headers=headers) as session:
+        with tempfile.TemporaryFile("w") as file:
+
+            async def call(body: Any) -> str:
+                data = json.dumps(body).encode()
+                async with session.post(f"{url}/chat/completions", data=data) as answer:
+                    response = json.loads(await answer.read())
+                key = hashlib.sha256(data).hexdigest()
+                file.write(json.dumps({"key": key, "request": body, "response": response}) + "\n")
+                file.flush()
+                return response["choices"][0]["message"]["content"]
+
+            yield call
+
+
+@contextlib.asynccontextmanager
 async def openai_sdk(url: str, key: str) -> AsyncIterator[Callable[[Any], Awaitable[str]]]:
     import openai
 
@@ -215,7 +244,10 @@ async def openai_sdk(url: str, key: str) -> AsyncIterator[Callable[[Any], Awaita
     await client.close()
 
 
+FLOOR = "floor (aiohttp, JSON, one record a call)"
+"""The least that a tool can do which leaves a record: what its CPU is divided by."""
 RAW = {
+    FLOOR: ("http", "OPENROUTER", recorded_floor),
     "raw aiohttp": ("http", "OPENROUTER", aiohttp_floor),
     "raw openai SDK": ("sdk", "OPENAI", openai_sdk),
 }
@@ -255,19 +287,22 @@ def bodies_of(folder: Path, model: str, to: Path) -> Path:
 # -- the parts -----------------------------------------------------------------------------------
 
 COLUMNS = (
-    "what", "CPU ms/call", "x aiohttp", "span/ideal", "in flight", "MB judging", "MB peak",
+    "what", "CPU ms/call", "x floor", "until the last answer", "x floor", "span/ideal", "in flight", "MB judging", "MB peak",
     "whole s", "server CPU ms/call",
 )  # fmt: skip
 
 
-def row(name: str, measured: Measured, idle_s: float, floor: float | None) -> list[str]:
-    """One line of the table."""
+def row(name: str, measured: Measured, idle: Measured, floor: float | None) -> list[str]:
+    """One line of the table. ``floor`` is what a call of the floor takes, in CPU ms."""
     calls, journal = measured.setting.calls, measured.journal
-    per_call = (measured.used.cpu_s - idle_s) / (calls - JUDGES) * 1000
+    per_call = (measured.used.cpu_s - idle.used.cpu_s) / (calls - JUDGES) * 1000
+    until = (measured.judging_cpu_s - idle.judging_cpu_s) / (calls - JUDGES) * 1000
     return [
         name,
         f"{per_call:.2f}",
         f"{per_call / floor:.1f}" if floor else "",
+        f"{until:.2f}",
+        f"{until / floor:.1f}" if floor else "",
         f"{measured.ratio:.2f}",
         f"{journal['peak']}",
         f"{measured.judging_mb:.0f}",
@@ -304,11 +339,11 @@ def compare(folder: Path, settings: Any, rounds: int, panels: Any) -> None:
                 bodies = bodies_of(whole.folder, model, folder / "bodies.jsonl")
                 many = best(rounds, lambda: raw(client, folder, setting, bodies))  # noqa: B023
                 few = best(2, lambda: raw(client, folder, tiny, bodies))  # noqa: B023
-                cells = row(f"{client}, {setting.name}", many, few.used.cpu_s, floor)
+                cells = row(f"{client}, {setting.name}", many, few, floor)
                 floor = floor or float(cells[1])
                 show(cells)
             named = {"http": "clash, own HTTP", "sdk": "clash, SDKs"}[panel]
-            show(row(f"{named}, {setting.name}", whole, idle.used.cpu_s, floor))
+            show(row(f"{named}, {setting.name}", whole, idle, floor))
 
 
 def on_a_terminal(folder: Path, setting: Setting, rounds: int) -> None:
@@ -317,7 +352,7 @@ def on_a_terminal(folder: Path, setting: Setting, rounds: int) -> None:
     with terminal() as screen:
         many = best(rounds, lambda: evaluate(folder, "http", setting, stderr=screen))
         few = best(2, lambda: evaluate(folder, "http", replace(setting, items=1), stderr=screen))
-    show(row(f"clash, own HTTP, bars, {setting.name}", many, few.used.cpu_s, None))
+    show(row(f"clash, own HTTP, bars, {setting.name}", many, few, None))
 
 
 def worker_processes(folder: Path, setting: Setting, rounds: int) -> None:
@@ -329,7 +364,7 @@ def worker_processes(folder: Path, setting: Setting, rounds: int) -> None:
         few = best(1, lambda: evaluate(folder, "openai", replace(setting, items=1), flags=flags))  # noqa: B023
         own = (many.used.own_cpu_s - few.used.own_cpu_s) / (setting.calls - JUDGES) * 1000
         name = f"OpenAI SDK, {number} workers, {setting.name}"
-        show([*row(name, many, few.used.cpu_s, None), f"{own:.2f}"])
+        show([*row(name, many, few, None), f"{own:.2f}"])
 
 
 def memory(folder: Path, setting: Setting) -> None:

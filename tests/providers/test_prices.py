@@ -5,6 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from genai_prices import Usage
+from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -256,3 +258,16 @@ def test_a_batch_of_a_model_without_a_batch_price_is_at_its_full_price():
     ref = ModelRef(model="openai/gpt-4o-search-preview")
     request = Request(turns=(Turn(role="user", content="?"),), max_tokens=100)
     assert prices.worst_case(ref, request, batch=True).usd == prices.worst_case(ref, request).usd
+
+
+def test_the_plain_sum_is_the_tables_own_for_every_model_with_flat_rates():
+    usage = Usage(input_tokens=123_457, output_tokens=7_919)
+    n_flat = 0
+    for provider in get_snapshot().providers:
+        for model in provider.models:
+            price = prices.rates(model, None)[0]
+            if price.is_flat:
+                n_flat += 1
+                own = model.calc_price(usage, provider).total_price
+                assert prices.plain_sum(price, 123_457, 7_919) == own, (provider.id, model.id)
+    assert n_flat > 300

@@ -76,7 +76,7 @@ def cost(ref: ModelRef, reply: Reply, *, batch: bool = False) -> Cost | None:
     return None
 
 
-class _Price(NamedTuple):
+class Price(NamedTuple):
     """The rates of a model on the table, each of which may have tiers: its own attributes are slow."""
 
     input: _Rate
@@ -84,6 +84,15 @@ class _Price(NamedTuple):
     output: _Rate
     reasoning: _Rate
     thousand_calls: _Rate
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether a plain call costs its input and output at one rate each, and nothing else."""
+        return (
+            isinstance(self.input, Decimal)
+            and isinstance(self.output, Decimal)
+            and self.thousand_calls is None
+        )
 
 
 def worst_case(ref: ModelRef, request: Request, *, batch: bool = False) -> Cost | None:
@@ -115,7 +124,7 @@ def expected_cost(
     if ref.price is not None:
         return _of_config(ref, ref.price, tokens, output, batch)
     price = next(iter(_prices(ref, batch)), None)
-    return None if price is None else Cost(_plain(price, tokens, output), _source(batch))
+    return None if price is None else Cost(plain_sum(price, tokens, output), _source(batch))
 
 
 def has_price(ref: ModelRef) -> bool:
@@ -166,14 +175,14 @@ def _rates(*floats: float) -> tuple[Decimal, ...]:
     return tuple(Decimal(repr(price)) for price in floats)
 
 
-def _plain(price: _Price, tokens_in: int, tokens_out: int) -> Decimal:
+def plain_sum(price: Price, tokens_in: int, tokens_out: int) -> Decimal:
     """At the rates for an input of this length, with nothing cached."""
     rate_in = _dearest(price.input, tokens_in)
     rate_out = _dearest(price.output, tokens_in)
     return _sum(price, rate_in, rate_out, tokens_in, tokens_out)
 
 
-def _highest_rates(price: _Price, tokens_in: int) -> tuple[Decimal, Decimal]:
+def _highest_rates(price: Price, tokens_in: int) -> tuple[Decimal, Decimal]:
     """The highest rates that input and output of one call can be billed at."""
     rate_in = max(_dearest(price.input, tokens_in), _dearest(price.cache_write, tokens_in))
     rate_out = max(_dearest(price.output, tokens_in), _dearest(price.reasoning, tokens_in))
@@ -181,7 +190,7 @@ def _highest_rates(price: _Price, tokens_in: int) -> tuple[Decimal, Decimal]:
 
 
 def _sum(
-    price: _Price, rate_in: Decimal, rate_out: Decimal, tokens_in: int, tokens_out: int
+    price: Price, rate_in: Decimal, rate_out: Decimal, tokens_in: int, tokens_out: int
 ) -> Decimal:
     per_call = _dearest(price.thousand_calls, tokens_in) / 1000
     return (rate_in * tokens_in + rate_out * tokens_out) / MILLION + per_call
@@ -197,34 +206,49 @@ def _dearest(price: _Rate, tokens: int) -> Decimal:
     return max((price.base, *tier_prices))
 
 
-def _prices(ref: ModelRef, batch: bool) -> tuple[_Price, ...]:
+def _prices(ref: ModelRef, batch: bool) -> tuple[Price, ...]:
     """The prices of now and of within the hour: some change on a date, some at an hour."""
+    return _prices_of(ref, ref.name, batch)
+
+
+def _prices_of(ref: ModelRef, name: str, batch: bool) -> tuple[Price, ...]:
+    """As :func:`_prices`, of a model called ``name`` at the servers of ``ref``."""
     addresses = tuple(_where(server) for server in ref.servers)
-    return _prices_in(ref.name, addresses, batch, int(time.time() / 60))
+    return _prices_in(name, addresses, batch, int(time.time() / 60))
 
 
 @lru_cache(maxsize=1024)
 def _prices_in(
     name: str, addresses: tuple[_Address, ...], batch: bool, minute: int
-) -> tuple[_Price, ...]:
+) -> tuple[Price, ...]:
     """The prices of a minute since 1970; nearly every call asks for them several times."""
     entry = _listing(name, addresses)
-    if entry is None:
-        return ()
-    now = datetime.fromtimestamp(60 * minute, UTC)
-    moments = (now, now + timedelta(minutes=61))
-    prices = (entry[1].get_prices(moment, _context(batch)) for moment in moments)
-    first, second = (
-        _Price(
+    return () if entry is None else rates(entry[1], _context(batch), 60 * minute)
+
+
+def rates(
+    model: ModelInfo, context: dict[str, str] | None, seconds: float | None = None
+) -> tuple[Price, ...]:
+    """The rates of a model at a moment, and those in an hour where they differ.
+
+    Args:
+        model: of the table.
+        context: what prices for batches are found by.
+        seconds: since 1970; now by default.
+    """
+    start = datetime.fromtimestamp(time.time() if seconds is None else seconds, UTC)
+    moments = (start, start + timedelta(minutes=61))
+    now, soon = (
+        Price(
             price.input_mtok,
             price.cache_write_mtok,
             price.output_mtok,
             price.output_reasoning_mtok,
             price.requests_kcount,
         )
-        for price in prices
+        for price in (model.get_prices(moment, context) for moment in moments)
     )
-    return (first,) if first == second else (first, second)
+    return (now,) if now == soon else (now, soon)
 
 
 @lru_cache(maxsize=1024)
@@ -259,9 +283,14 @@ def _from_table(
     cache_writes: int | None,
     batch: bool,
 ) -> Decimal | None:
+    price = None if name is None else next(iter(_prices_of(ref, name, batch)), None)
+    if name is None or price is None:
+        return None
+    if not (cache_reads or cache_writes or batch) and price.is_flat:
+        return plain_sum(price, tokens_in, tokens_out)  # a tenth of the time of the table's own sum
     from genai_prices import Usage
 
-    entry = None if name is None else _listing(name, map(_where, ref.servers))
+    entry = _listing(name, map(_where, ref.servers))
     if entry is None:
         return None
     provider, model = entry
