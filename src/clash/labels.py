@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from clash.records import Groups, Item, Label
 
@@ -113,6 +113,13 @@ def ranks_of(ranking: Groups) -> dict[str, int]:
         for name in group:
             ranks.setdefault(name, rank)
     return ranks
+
+
+def outcome_code(outcome: str | None, candidates: Sequence[str]) -> int:
+    """A winner as its place among K candidates, K for ``tie``, -1 for no outcome."""
+    if outcome is None:
+        return -1
+    return len(candidates) if outcome == TIE else candidates.index(outcome)
 
 
 def side(ranks: Mapping[str, int], first: str, second: str) -> Side | None:

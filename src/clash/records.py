@@ -474,6 +474,11 @@ class Verdict(Record):
     passed: bool | None = WhereSet
 
     @property
+    def outcome(self) -> str | None:
+        """The winner of a ranking, or ``tie``; null where there is none."""
+        return None if self.ranking is None else self.winner or "tie"
+
+    @property
     def is_decided(self) -> bool:
         """Whether there is a verdict: a ranking, a label or a score."""
         return not (self.ranking is None and self.label is None and self.score is None)

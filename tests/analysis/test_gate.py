@@ -7,7 +7,7 @@ import pytest
 from analysis.labelled import pairs, run
 from clash.analysis.figures import Figure
 from clash.analysis.findings import compute_findings, figures
-from clash.analysis.gate import ThresholdRule, check, check_changes, complete, figure_changes
+from clash.analysis.gate import ThresholdRule, check, complete, figure_changes
 
 FOUND = {"concordance": Figure(0.85, 0.79, 0.90), "cost": Figure(2.0)}
 
@@ -61,22 +61,20 @@ def test_against_a_baseline_shared_items_are_paired(tmp_path):
     assert change.value == pytest.approx(-0.02)
     assert change.high - change.low < 0.1
     rule = ThresholdRule("concordance", "max-drop", 0.07)
-    assert check_changes([rule], {"concordance": change})[0].passed
-    assert not check_changes(
-        [ThresholdRule("concordance", "max-drop", 0.03)], {"concordance": change}
-    )[0].passed
+    assert check([rule], {"concordance": change})[0].passed
+    assert not check([ThresholdRule("concordance", "max-drop", 0.03)], {"concordance": change})[
+        0
+    ].passed
 
 
 def test_the_same_run_again_changes_nothing(tmp_path):
     rows = [("a", "aaa")] * 2 + [("b", "aab")]
     found = both(tmp_path, rows, rows)
     names = ("concordance", "unanimity", "win_rate.a", "coverage")
-    lines = check_changes([ThresholdRule(name, "max-drop", 0) for name in names], found)
+    lines = check([ThresholdRule(name, "max-drop", 0) for name in names], found)
     assert all(line.passed for line in lines)
 
 
 def test_what_rises_is_held_too():
-    assert not check_changes([ThresholdRule("cost", "max-rise", 0.5)], {"cost": Figure(0.6)})[
-        0
-    ].passed
-    assert check_changes([ThresholdRule("cost", "max-rise", 0.5)], {"cost": Figure(0.4)})[0].passed
+    assert not check([ThresholdRule("cost", "max-rise", 0.5)], {"cost": Figure(0.6)})[0].passed
+    assert check([ThresholdRule("cost", "max-rise", 0.5)], {"cost": Figure(0.4)})[0].passed

@@ -12,6 +12,7 @@ import numpy as np
 
 from clash.analysis.calibration.frame import FEWEST
 from clash.errors import InputError, StatisticsError
+from clash.labels import TIE, ranks_of, side
 from clash.stats.resample import cluster_bootstrap
 from clash.stats.selection import expert_pool
 from clash.stats.selection.families import FAMILIES, POOL, fit_family
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from clash.analysis.calibration.study import CalibrationStudy, SplitMean
     from clash.analysis.rundata import RunData
-    from clash.records import Groups
     from clash.stats.intervals import Interval
     from clash.stats.selection.panel import Cells, PanelVotes
     from clash.stats.typing import Floats
@@ -274,9 +274,9 @@ def _winners(
 ) -> dict[str, str]:
     """The map's winner by item, over both orders where an item was judged in both."""
     total: dict[str, float] = defaultdict(float)
-    for row, side in zip(rows, sides, strict=True):
+    for row, share in zip(rows, sides, strict=True):
         if row in pairs:
-            total[row] += side - 0.5
+            total[row] += share - 0.5
     return {
         row: "tie" if lead == 0 else pairs[row][0 if lead > 0 else 1] for row, lead in total.items()
     }
@@ -299,14 +299,9 @@ def _panel_winners(data: RunData) -> dict[str, str]:
     for row, (first, second) in _pairs(data).items():
         ranking = rankings.get(row if row in rankings else row.rpartition("#")[0])
         if ranking is not None:
-            winners[row] = _better_of(ranking, first, second)
+            better = {"A": first, "B": second}
+            winners[row] = better.get(side(ranks_of(ranking), first, second) or "", TIE)
     return winners
-
-
-def _better_of(ranking: Groups, first: str, second: str) -> str:
-    ranks = {name: rank for rank, group in enumerate(ranking) for name in group}
-    gap = ranks[first] - ranks[second]
-    return "tie" if gap == 0 else first if gap < 0 else second
 
 
 def _direction(pair: tuple[str, str] | None, leader: str) -> float:

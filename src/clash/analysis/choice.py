@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from clash.analysis.corrected import correction, people_evidence
-from clash.analysis.leaderboard import item_clusters, points_table, standings
+from clash.analysis.leaderboard import points_table, standings
 from clash.analysis.win_rates import pair_outcomes
 from clash.errors import ConfigError, InputError, one_of
 from clash.stats.choice import (
@@ -234,7 +234,7 @@ class _Economics:
     """Cost and latency of each response, (N, K); what a user gives stands in every row."""
 
     def __init__(self, run: RunData, limits: ChoiceLimits) -> None:
-        self.clusters: Index = item_clusters(run)
+        self.clusters: Index = run.cluster_codes
         shape = len(run.items), len(run.candidates)
         self.cost, self.latency = np.full(shape, np.nan), np.full(shape, np.nan)
         row = {item.item_id: n for n, item in enumerate(run.items)}

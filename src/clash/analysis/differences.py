@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 
 from clash.analysis.concordance.cases import CaseRate, concordance_of, labelled_cases
 from clash.analysis.explanation.disagreements import telling_disagreements
-from clash.analysis.labelled import matches
 
 if TYPE_CHECKING:
     from clash.analysis.concordance.cases import LabelledCase
@@ -74,7 +73,7 @@ def differences(run: RunData) -> Differences:
     counts: Counter[tuple[Agreement, bool | None]] = Counter()
     for verdict in run.verdicts:
         label = run.truth.get(verdict.item_id)
-        is_match = None if label is None else matches(verdict, label)
+        is_match = None if label is None else verdict.outcome == label
         counts[_kind(verdict), is_match] += 1
     groups = [SplitGroup(k, counts[k, False], counts[k, True], counts[k, None]) for k in _ORDER]
     cases = labelled_cases(run)

@@ -16,6 +16,7 @@ from clash.stats.hypothesis_tests import (
     wilcoxon_signed_rank,
 )
 from clash.stats.intervals import Interval, wilson_clustered
+from clash.votes.matrix import SIDES
 from clash.votes.style import organisation
 
 if TYPE_CHECKING:
@@ -185,9 +186,8 @@ def _human_share(run: RunData, item: str, kin: Collection[str]) -> float:
     if truth is None:
         return np.nan
     names = run.responders[item]
-    worth = {"A": 1.0, "B": 0.0, "tie": 0.5}
     outcomes = [
-        worth[side]
+        SIDES[side]
         for name in names
         if name in kin
         for rival in names

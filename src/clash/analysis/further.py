@@ -13,7 +13,9 @@ from clash.analysis.criterion_scores import CriterionScores, criterion_scores
 from clash.analysis.differences import Differences, differences
 from clash.analysis.shared_errors import SharedErrors, UnknownErrors, shared_errors
 from clash.errors import ClashError
+from clash.labels import ranks_of, side
 from clash.stats.bias import longer_wins_rate
+from clash.votes.matrix import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -131,8 +133,8 @@ def _people(run: RunData) -> Say:
 def _panel(run: RunData) -> Say:
     def say(pair: _Pair) -> float:
         verdict = run.verdicts[run.rows[pair.rankings.item_id]]
-        ranks = {n: rank for rank, group in enumerate(verdict.ranking or ()) for n in group}
-        return _win(ranks[pair.second] - ranks[pair.first]) if ranks else np.nan
+        outcome = side(ranks_of(verdict.ranking or []), pair.first, pair.second)
+        return SIDES.get(outcome or "", np.nan)
 
     return say
 
@@ -145,10 +147,7 @@ def _judge(judge: str) -> Say:
             return np.nan
         ranks = rankings.ranks[judge]
         first, second = map(rankings.candidates.index, (pair.first, pair.second))
-        return _win(float(np.sign(ranks[:, second] - ranks[:, first]).sum()))
+        lead = np.sign(ranks[:, second] - ranks[:, first]).sum()
+        return (1 + float(np.sign(lead))) / 2
 
     return say
-
-
-def _win(lead: float) -> float:
-    return 0.5 if lead == 0 else float(lead > 0)

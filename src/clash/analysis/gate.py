@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from clash.analysis.compare.pairs import clusters_of, same_items
 from clash.analysis.figures import Figure
-from clash.analysis.labelled import matches
 from clash.stats.hypothesis_tests import paired_difference
 from clash.stats.intervals import Interval, difference
 
@@ -68,15 +67,8 @@ class GateCheck:
 def check(
     rules: Sequence[ThresholdRule], figures: Mapping[str, Figure], on: On = "bound"
 ) -> list[GateCheck]:
-    """Hold ``min`` and ``max`` rules against a run's figures."""
+    """Hold rules against a run's figures, or their changes (:func:`figure_changes`)."""
     return [_check_rule(rule, figures.get(rule.figure), on, figures) for rule in rules]
-
-
-def check_changes(
-    rules: Sequence[ThresholdRule], changes: Mapping[str, Figure], on: On = "bound"
-) -> list[GateCheck]:
-    """Hold ``max-drop`` and ``max-rise`` rules against :func:`changed`."""
-    return [_check_rule(rule, changes.get(rule.figure), on, changes) for rule in rules]
 
 
 def complete(status: str) -> GateCheck:
@@ -127,7 +119,7 @@ def _paired_changes(
             scores[name] = partial(_is_winner, candidate)
     truth = run.truth
     if truth == baseline.truth and truth.keys() == set(item_ids):
-        scores["concordance"] = lambda verdict: float(matches(verdict, truth[verdict.item_id]))
+        scores["concordance"] = lambda verdict: float(verdict.outcome == truth[verdict.item_id])
     return {
         name: _difference(
             [score(now[item]) for item in item_ids],

@@ -7,7 +7,7 @@ recommend what the other condemns.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -155,18 +155,11 @@ def _by_labels(votes: Votes, index: int) -> JudgeEdge | None:
     accuracy = wilson_clustered((vote == label).astype(float), groups)
     if np.ptp(label) == 0:
         # Labels of one side cannot tell a judge that follows it from one that always says so.
-        edge = _scale(accuracy)
+        edge = accuracy.mapped(lambda share: 2 * share - 1)
     else:
         sides = [wilson_clustered(vote[label == side], groups[label == side]) for side in (1, 0)]
         edge = difference(*sides)
     return JudgeEdge(votes.judges[index], edge, accuracy, "labels", evidence=True)
-
-
-def _scale(share: Interval) -> Interval:
-    """The edge of a judge that is equally good on both sides."""
-    ends = (2 * end - 1 for end in (share.estimate, share.low, share.high))
-    estimate, low, high = ends
-    return replace(share, estimate=estimate, low=low, high=high)
 
 
 def _by_agreement(votes: Votes, index: int, triangle: Triangle) -> JudgeEdge:
@@ -178,7 +171,7 @@ def _by_agreement(votes: Votes, index: int, triangle: Triangle) -> JudgeEdge:
     n = float(np.isin(votes.matrix[:, index], (0.0, 1.0)).sum())
     method = "agreement triangle, by distance"
     edge = Interval(estimate, low, high, 0.95, n, triangle.n_clusters, method)
-    accuracy = replace(edge, estimate=(1 + estimate) / 2, low=(1 + low) / 2, high=(1 + high) / 2)
+    accuracy = edge.mapped(lambda end: (1 + end) / 2)
     # A NaN is no rejection: three judges' covariances always fit.
     independent = not triangle.p_independent < DEPENDENT
     return JudgeEdge(votes.judges[index], edge, accuracy, "agreement", evidence=independent)

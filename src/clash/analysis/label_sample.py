@@ -160,7 +160,7 @@ def _by_strata(run: RunData, has_label: NDArray[np.bool_]) -> LabelSample:
 
     Where one of the two has few labels, the labels must look like a random sample of all items.
     """
-    clusters = np.array([run.clusters[item.item_id] for item in run.items])
+    clusters = run.cluster_codes
     strata = np.array([int(verdict.unanimous) for verdict in run.verdicts], dtype=np.intp)
     sure = np.array([-1.0 if v.confidence is None else v.confidence for v in run.verdicts])
     few = None

@@ -64,19 +64,12 @@ def _weighted_rate(run: RunData) -> Interval | None:
         return None
     hits = np.array(
         [
-            float(matches(v, run.truth[v.item_id])) if v.item_id in run.truth else np.nan
+            float(v.outcome == run.truth[v.item_id]) if v.item_id in run.truth else np.nan
             for v in run.verdicts
         ]
     )
     clusters = [run.clusters[v.item_id] for v in run.verdicts]
     return corrected_share(hits, np.zeros(len(hits)), LabelDesign(clusters, chances)).labels_only
-
-
-def matches(verdict: Verdict, label: str) -> bool:
-    """Whether a verdict says what the label says."""
-    if verdict.ranking is None:
-        return False
-    return (verdict.winner or "tie") == label
 
 
 def concordance_rate(
@@ -85,5 +78,5 @@ def concordance_rate(
     """The share of some verdicts that equal their label, clustered; null where there are none."""
     if not verdicts:
         return None
-    hits = [float(matches(v, run.truth[v.item_id])) for v in verdicts]
+    hits = [float(v.outcome == run.truth[v.item_id]) for v in verdicts]
     return wilson_clustered(hits, [run.clusters[v.item_id] for v in verdicts], level)

@@ -95,22 +95,14 @@ class Duel:
         """The same comparison with one of the two candidates as the first."""
         if self.first == candidate:
             return self
-        share, difference = self.share, self.difference
         return replace(
             self,
             first=self.second,
             second=self.first,
             wins=self.losses,
             losses=self.wins,
-            share=replace(
-                share, estimate=1 - share.estimate, low=1 - share.high, high=1 - share.low
-            ),
-            difference=replace(
-                difference,
-                estimate=-difference.estimate,
-                low=-difference.high,
-                high=-difference.low,
-            ),
+            share=self.share.complement(),
+            difference=self.difference.negative(),
         )
 
 
@@ -154,7 +146,7 @@ def placed_above(ranking: Groups) -> dict[str, float]:
 def standings(run: RunData) -> list[Standing]:
     """The leaderboard, best first by win rate; those that met nobody come last."""
     table = points_table(run)
-    clusters = item_clusters(run)
+    clusters = run.cluster_codes
     intervals, best = _points(table, clusters, run.manifest.seeds.get("seed", 0))
     rates = candidate_win_rates(run, table)
     rows = [
@@ -191,18 +183,13 @@ def candidate_win_rates(
     scores = points_table(run) if table is None else table
     is_same = has_same_items(run) if same_items is None else same_items
     return win_rates(
-        pair_outcomes(scores), item_clusters(run), len(run.candidates), same_items=is_same
+        pair_outcomes(scores), run.cluster_codes, len(run.candidates), same_items=is_same
     )
 
 
 def has_same_items(run: RunData) -> bool:
     """Whether every candidate was to answer the same items."""
     return len({frozenset(run.items_asked(name)) for name in run.candidates}) == 1
-
-
-def item_clusters(run: RunData) -> NDArray[np.intp]:
-    """The cluster of each item of a run, shape (N,)."""
-    return np.array([run.clusters[item.item_id] for item in run.items], dtype=np.intp)
 
 
 def _points(
@@ -304,7 +291,7 @@ def duels(run: RunData, order: Sequence[str], of: Collection[str] | None = None)
         of: only the pairs that one of these belongs to; null for all.
     """
     columns = [run.candidates.index(name) for name in order]
-    table, clusters = points_table(run)[:, columns], item_clusters(run)
+    table, clusters = points_table(run)[:, columns], run.cluster_codes
     seed = run.manifest.seeds.get("seed", 0)
     return _correct_p_values(
         [

@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from clash.labels import TIE
+from clash.analysis.leaderboard import placed_above
+from clash.labels import TIE, ranks_of, side
 from clash.stats.sequential import always_valid
+from clash.votes.matrix import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,14 +148,9 @@ def _finished_items(run: RunData) -> set[str]:
 
 def _rate(verdict: Verdict, candidate: str) -> float:
     """The mean over its opponents of 1 for a win and one half for a tie; NaN where it was not there."""
-    ranks = {name: rank for rank, group in enumerate(verdict.ranking or ()) for name in group}
-    if candidate not in ranks or len(ranks) < 2:
-        return float("nan")
-    own_rank = ranks.pop(candidate)
-    points = (
-        1.0 if own_rank < rank else 0.5 if own_rank == rank else 0.0 for rank in ranks.values()
-    )
-    return sum(points) / len(ranks)
+    ranking = verdict.ranking or []
+    is_contest = sum(map(len, ranking)) > 1
+    return placed_above(ranking).get(candidate, np.nan) if is_contest else np.nan
 
 
 def _interval(
@@ -186,10 +183,7 @@ def _duels(
 
 
 def _duel(verdict: Verdict, first: str, second: str) -> float:
-    ranks = {name: rank for rank, group in enumerate(verdict.ranking or ()) for name in group}
-    if first not in ranks or second not in ranks:
-        return float("nan")
-    return 0.5 + 0.5 * float(np.sign(ranks[second] - ranks[first]))
+    return SIDES.get(side(ranks_of(verdict.ranking or []), first, second) or "", np.nan)
 
 
 def _state(

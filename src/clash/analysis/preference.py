@@ -9,6 +9,7 @@ import numpy as np
 
 from clash.analysis.leaderboard import duel_test
 from clash.analysis.win_rates import PairOutcomes, win_rates
+from clash.votes.matrix import SIDES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
 
-_OUTCOMES = {"A": 1.0, "tie": 0.5, "B": 0.0}
 LEVEL = 0.10
 """Two-sided level of the test behind a contradiction: it is a warning, and one-sided in its question
 ("is the panel's first choice worse?"), so that 5% in that direction suffice."""
@@ -84,7 +84,7 @@ def preference(
     pairs = _label_pairs(run)
     if not pairs:
         return None
-    clusters = np.array([run.clusters[item.item_id] for item in run.items], dtype=np.intp)
+    clusters = run.cluster_codes
     item_sets = {frozenset(run.items_asked(name)) for name in run.candidates}
     result = win_rates(pairs, clusters, len(run.candidates), same_items=len(item_sets) == 1)
     rates = [
@@ -113,7 +113,7 @@ def _label_pairs(run: RunData) -> list[PairOutcomes]:
         names = sorted(run.responders[item.item_id], key=column.__getitem__)
         for n, first in enumerate(names):
             for second in names[n + 1 :]:
-                outcome = _OUTCOMES.get(truth.side(first, second) or "")
+                outcome = SIDES.get(truth.side(first, second) or "")
                 if outcome is not None:
                     pair = column[first], column[second]
                     rows.setdefault(pair, []).append(row)

@@ -64,7 +64,7 @@ def primary(run: RunData, outcome: Outcome, candidate: str | None, alpha: float)
 def _points(run: RunData, candidate: str, level: float) -> Interval:
     column = points_table(run)[:, run.candidates.index(candidate)]
     has_points = ~np.isnan(column)
-    clusters = np.array([run.clusters[item.item_id] for item in run.items])[has_points]
+    clusters = run.cluster_codes[has_points]
     return mean_clustered(column[has_points], clusters, level).within(0.0, 1.0)
 
 

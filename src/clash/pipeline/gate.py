@@ -125,7 +125,7 @@ def check_run(
         differences = gates.figure_changes(run, earlier, now, figures(compute_findings(earlier)))
         name = "concordance" if "concordance" in differences else "unanimity"
         default = [gates.ThresholdRule(name, "max-drop", DEFAULT_DROP)]
-        checks += gates.check_changes(changes or default, differences, on)
+        checks += gates.check(changes or default, differences, on)
     return GateChecks(run, folder, tuple(checks), on, labels)
 
 

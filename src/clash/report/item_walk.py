@@ -95,7 +95,7 @@ def text_outcome(verdict: Verdict) -> str:
 def _label(walk: Walk) -> list[str]:
     if walk.label is None:
         return []
-    is_same = walk.verdict.ranking and walk.label == (walk.verdict.winner or "tie")
+    is_same = walk.verdict.ranking and walk.label == walk.verdict.outcome
     return [f"label: {walk.label} ({'says the same' if is_same else 'disagrees'})"]
 
 

@@ -9,7 +9,6 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from clash.analysis.labelled import matches
 from clash.errors import InputError
 from clash.labels import BOTH_BAD, TIE, ItemLabel
 from clash.records import Label
@@ -190,7 +189,7 @@ class Session:
             "panel": verdict.winner or ("no verdict" if verdict.ranking is None else TIE),
             "split": verdict.split,
             "unanimous": verdict.unanimous,
-            "same": matches(verdict, ItemLabel.of(own_label).choice or TIE),
+            "same": verdict.outcome == (ItemLabel.of(own_label).choice or TIE),
         }
 
 

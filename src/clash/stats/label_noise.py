@@ -90,15 +90,12 @@ def label_noise(
         raise StatisticsError("label noise needs an item with several labels, and two options")
     agreement = _share(pair, clusters, level)
     person = replace(
-        agreement,
-        estimate=person_accuracy(agreement.estimate, options),
-        low=person_accuracy(agreement.low, options),
-        high=person_accuracy(agreement.high, options),
+        agreement.mapped(lambda share: person_accuracy(share, options)),
         method="of the pair agreement",
     )
     panel_person = _share(single, clusters, level)
     r, p = person.estimate, panel_person.estimate
-    noise = replace(person, estimate=1 - r, low=1 - person.high, high=1 - person.low)
+    noise = person.complement()
     if agreement.low <= 1 / options:
         unknown = Interval(math.nan, 0.0, 1.0, level, len(pair), 0.0, "people may agree by chance")
         return LabelNoise(agreement, person, panel_person, unknown, noise, unknown)
@@ -161,7 +158,4 @@ def _share(values: Floats, clusters: ArrayLike, level: float) -> Interval:
 
 def _cut(interval: Interval) -> Interval:
     """The interval, cut at 0 and 1."""
-    estimate, low, high = (
-        min(max(value, 0.0), 1.0) for value in (interval.estimate, interval.low, interval.high)
-    )
-    return replace(interval, estimate=estimate, low=low, high=high)
+    return interval.mapped(lambda value: min(max(value, 0.0), 1.0))

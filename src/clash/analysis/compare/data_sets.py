@@ -10,7 +10,7 @@ import numpy as np
 
 from clash.analysis.concordance.cases import concordance_of, labelled_cases
 from clash.analysis.coverage import unanimity
-from clash.analysis.leaderboard import item_clusters, points_table
+from clash.analysis.leaderboard import points_table
 from clash.analysis.win_rates import pair_outcomes
 from clash.errors import ConfigError, one_of
 from clash.stats.hypothesis_tests import Significance, holm
@@ -225,8 +225,7 @@ def _line(name: str, run: str, tag: str | None, part: RunData, rule: DataSetRule
     cases = labelled_cases(part)
     split = None
     if len(part.rules.voting) > 1 and part.verdicts:
-        rate = unanimity(part).rate
-        split = replace(rate, estimate=1 - rate.estimate, low=1 - rate.high, high=1 - rate.low)
+        split = unanimity(part).rate.complement()
     difficulty = None if split is None else split.estimate
     if rule.difficulty:
         difficulty = rule.difficulty.get(name)
@@ -251,7 +250,7 @@ def _pooled(shares: Sequence[Interval]) -> PooledShare | None:
 def _duels(parts: Sequence[tuple[DataSetLine, RunData]]) -> list[PooledDuel]:
     shares: dict[tuple[str, str], dict[str, Interval]] = {}
     for line, part in parts:
-        clusters, names = item_clusters(part), part.candidates
+        clusters, names = part.cluster_codes, part.candidates
         for pair in pair_outcomes(points_table(part)):
             key = names[pair.first], names[pair.second]
             if len(pair.rows) < FEWEST:
@@ -282,16 +281,12 @@ def _turned(duel: PooledDuel) -> PooledDuel:
         second=duel.first,
         pooled=replace(
             pooled,
-            share=_complement(pooled.share),
-            prediction=None if prediction is None else _complement(prediction),
+            share=pooled.share.complement(),
+            prediction=None if prediction is None else prediction.complement(),
             test=replace(pooled.test, statistic=-pooled.test.statistic),
         ),
-        by_set={name: _complement(share) for name, share in duel.by_set.items()},
+        by_set={name: share.complement() for name, share in duel.by_set.items()},
     )
-
-
-def _complement(share: Interval) -> Interval:
-    return replace(share, estimate=1 - share.estimate, low=1 - share.high, high=1 - share.low)
 
 
 def _gradient(lines: Sequence[DataSetLine], *, is_stated: bool) -> Gradient | None:
@@ -319,6 +314,4 @@ def _gradient(lines: Sequence[DataSetLine], *, is_stated: bool) -> Gradient | No
 
 def _as_share(log_odds: Interval) -> Interval:
     """The interval of log-odds as one of shares."""
-    ends = np.array([log_odds.estimate, log_odds.low, log_odds.high])
-    estimate, low, high = sigmoid(ends).tolist()
-    return replace(log_odds, estimate=estimate, low=low, high=high)
+    return log_odds.mapped(lambda value: float(sigmoid(value)))

@@ -11,7 +11,7 @@ from clash.analysis.compare.win_rate_changes import WinRateChange, win_rate_chan
 from clash.analysis.concordance.cases import concordance_of, labelled_cases
 from clash.analysis.leaderboard import points_table
 from clash.errors import StatisticsError
-from clash.labels import TIE
+from clash.labels import outcome_code
 from clash.stats.hypothesis_tests import (
     PairedDifference,
     Significance,
@@ -243,14 +243,7 @@ def _codes(
     run: RunData, names: Sequence[str], order: Mapping[str, Sequence[str]]
 ) -> NDArray[np.intp]:
     verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
-    codes = []
-    for name in names:
-        verdict = verdicts[name]
-        if verdict.ranking is None:
-            codes.append(-1)
-        else:
-            outcome = verdict.winner or TIE
-            codes.append(len(order[name]) if outcome == TIE else order[name].index(outcome))
+    codes = [outcome_code(verdicts[name].outcome, order[name]) for name in names]
     return np.array(codes, dtype=np.intp)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from clash.analysis.leaderboard import (
     candidate_win_rates,
     has_same_items,
-    item_clusters,
     points_table,
 )
 from clash.analysis.win_rates import pair_outcomes, win_rates
@@ -75,7 +74,7 @@ def _changes_on_shared_items(
 ) -> list[WinRateChange]:
     """Over the items that ask the same in both runs; empty where there are none."""
     tables, rows = _shared_tables(first, second, names)
-    codes, clusters = np.unique(item_clusters(first)[rows], return_inverse=True)
+    codes, clusters = np.unique(first.cluster_codes[rows], return_inverse=True)
     if len(names) < 2 or len(rows) < 2:
         return []
     before, after = _rates_of_both(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from clash.errors import RunFolderError
-from clash.labels import TIE, ItemLabel
+from clash.labels import TIE, ItemLabel, outcome_code
 from clash.records import SELF
 from clash.stats.intervals import Interval, wilson, wilson_clustered
 from clash.stats.voting.borda import borda_points
@@ -67,7 +67,7 @@ class LabelledCase:
     @property
     def outcome(self) -> str | None:
         """The verdict: a candidate, ``tie``, or null where there is none."""
-        return None if self.verdict.ranking is None else self.verdict.winner or TIE
+        return self.verdict.outcome
 
     @property
     def right(self) -> bool:
@@ -87,9 +87,7 @@ class LabelledCase:
 
     def code(self, outcome: str | None) -> int:
         """``outcome`` as a side: its place among the candidates, K for a tie, -1 for nothing."""
-        if outcome is None:
-            return -1
-        return len(self.candidates) if outcome == TIE else self.candidates.index(outcome)
+        return outcome_code(outcome, self.candidates)
 
 
 def labelled_cases(run: RunData) -> tuple[LabelledCase, ...]:

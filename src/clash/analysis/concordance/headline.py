@@ -102,8 +102,7 @@ def _even(cases: Sequence[LabelledCase]) -> AgreementCoefficient:
     """(p - c) / (1 - c), with the chance c of a blind guess: 2p - 1 for two sides."""
     ties = any(case.label == TIE for case in cases)
     chance = float(np.mean([1 / (len(case.candidates) + ties) for case in cases]))
-    p = concordance_of(cases).interval
-    estimate, low, high = ((v - chance) / (1 - chance) for v in (p.estimate, p.low, p.high))
+    kappa = concordance_of(cases).interval.mapped(lambda share: (share - chance) / (1 - chance))
     two = chance == 0.5
     return AgreementCoefficient(
         "kappa",
@@ -111,8 +110,8 @@ def _even(cases: Sequence[LabelledCase]) -> AgreementCoefficient:
         "2p - 1: with two sides in random order both margins are one half, whatever the models"
         if two
         else f"(p - c) / (1 - c), a blind guess being right with c = {chance:.3f}",
-        replace(p, estimate=estimate, low=low, high=high, method="of the concordance"),
-        landis_koch(estimate),
+        replace(kappa, method="of the concordance"),
+        landis_koch(kappa.estimate),
     )
 
 

@@ -66,12 +66,10 @@ def label_ceiling(cases: Sequence[LabelledCase]) -> Ceiling | None:
         return None
     concordance = wilson_clustered([float(case.right) for case in decisive], codes(decisive))
     n_votes = Counter(max(len(_votes(case)), 1) for case in decisive)
-    bounds = split.person.estimate, split.person.low, split.person.high
-    estimate, low, high = (_mean_ceiling(person, n_votes, options) for person in bounds)
-    ceiling = replace(split.person, estimate=estimate, low=low, high=high, n=len(decisive))
-    return Ceiling(
-        len(several), options, split, concordance, ceiling, concordance.estimate / estimate
-    )
+    ceiling = split.person.mapped(lambda person: _mean_ceiling(person, n_votes, options))
+    share = concordance.estimate / ceiling.estimate
+    ceiling = replace(ceiling, n=len(decisive))
+    return Ceiling(len(several), options, split, concordance, ceiling, share)
 
 
 def _votes(case: LabelledCase) -> list[str]:

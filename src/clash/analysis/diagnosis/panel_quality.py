@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
+from operator import mul
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -235,7 +237,9 @@ def thresholds(
     assumptions = [
         _at(typical, judge) if e is None else e for e, judge in zip(intervals, facts, strict=True)
     ]
-    signals = [_times(edge, rate) for edge, rate in zip(assumptions, rates, strict=True)]
+    signals = [
+        edge.mapped(partial(mul, rate)) for edge, rate in zip(assumptions, rates, strict=True)
+    ]
     best = max(estimates, default=1.0)
     standings = []
     for index, (judge, rate) in enumerate(zip(facts, rates, strict=True)):
@@ -261,7 +265,9 @@ def thresholds(
                 edge=edge,
                 signal=signals[index].estimate,
                 margin=None if edge is None else margin(signals, index),
-                weight_interval=None if edge is None else _weight_interval(edge, best),
+                weight_interval=None
+                if edge is None
+                else edge.mapped(lambda end: vote_weight(end, best)),
                 removals=removals,
             )
         )
@@ -270,16 +276,6 @@ def thresholds(
 
 def _at(edge: float, judge: JudgeFacts) -> Interval:
     return Interval(edge, edge, edge, 0.95, judge.decisive, judge.decisive, "assumed")
-
-
-def _times(edge: Interval, rate: float) -> Interval:
-    low, middle, high = (rate * end for end in (edge.low, edge.estimate, edge.high))
-    return replace(edge, estimate=middle, low=low, high=high)
-
-
-def _weight_interval(edge: Interval, best: float) -> Interval:
-    low, middle, high = (vote_weight(e, best) for e in (edge.low, edge.estimate, edge.high))
-    return replace(edge, estimate=middle, low=low, high=high)
 
 
 def _removals(

@@ -6,7 +6,7 @@ Every reason rests on an interval: what the data do not rule out is not held aga
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
@@ -229,15 +229,9 @@ def _finding(case: _Case) -> str:
     if label is not None and label.commoner > LOPSIDED_SHARE:
         finding += (
             f", where always naming the more common side is right on {label.commoner:.0%}"
-            f" (both sides alike: {percent_range(_mean_accuracy(edge.edge))})"
+            f" (both sides alike: {percent_range(edge.edge.mapped(lambda end: (1 + end) / 2))})"
         )
     return finding
-
-
-def _mean_accuracy(edge: Interval) -> Interval:
-    """An edge as the mean of the rates of being right on either side."""
-    low, middle, high = ((1 + end) / 2 for end in (edge.low, edge.estimate, edge.high))
-    return replace(edge, estimate=middle, low=low, high=high)
 
 
 def _against_others(case: _Case) -> ActionReason | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -238,14 +238,14 @@ def _busiest(judge: NDArray[np.intp], n_judges: int) -> NDArray[np.bool_]:
 
 
 def _slope(fit: ClusteredLogistic, table: _Table, index: int) -> Slope:
-    interval = fit.interval(index)
-    n, groups = len(table.decisive), len(np.unique(table.groups))
-    odds = [math.exp(end) for end in (interval.estimate, interval.low, interval.high)]
-    middle, low, high = odds
     features = ("1 - ROUGE-L", table.semantic.feature, "length variation", "structure")
-    return Slope(
-        features[index], Interval(middle, low, high, 0.95, n, groups, "logistic, clustered")
+    odds = replace(
+        fit.interval(index).mapped(math.exp),
+        n=len(table.decisive),
+        n_effective=len(np.unique(table.groups)),
+        method="logistic, clustered",
     )
+    return Slope(features[index], odds)
 
 
 def _r2(table: _Table, weights: Floats) -> float:

@@ -227,7 +227,7 @@ def _flips(run: RunData, conclusion: Conclusion, leader: str, rival: str) -> lis
     rivals = [name for name in rivals if conclusion.duel(leader, name) is not None]
     outcomes = LeaderOutcomes(
         np.stack([_lead(run, leader, name) for name in rivals], axis=1),
-        np.array([run.clusters[item.item_id] for item in run.items]),
+        run.cluster_codes,
         run.manifest.seeds.get("seed", 0),
     )
     ids = [item.item_id for item in run.items]

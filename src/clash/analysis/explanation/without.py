@@ -10,9 +10,9 @@ import numpy as np
 
 from clash.analysis.coverage import coverage
 from clash.analysis.decision import decide
+from clash.analysis.labelled import concordance_rate
 from clash.analysis.leaderboard import duels, points_table, standings
 from clash.analysis.run_verdicts import decide_verdicts
-from clash.stats.intervals import wilson_clustered
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -100,13 +100,7 @@ def conclude(run: RunData, also: Collection[str] = ()) -> Conclusion:
 
 def agreement(run: RunData) -> Interval | None:
     """The share of labelled items whose verdict is the label; null without labels."""
-    right, clusters = [], []
-    for item, verdict in zip(run.items, run.verdicts, strict=True):
-        if (label := run.truth.get(item.item_id)) is not None:
-            outcome = None if verdict.ranking is None else verdict.winner or "tie"
-            right.append(float(outcome == label))
-            clusters.append(run.clusters[item.item_id])
-    return wilson_clustered(right, clusters) if right else None
+    return concordance_rate(run, [v for v in run.verdicts if v.item_id in run.truth])
 
 
 def without_judge(run: RunData, judge: str) -> RunData:

@@ -323,10 +323,7 @@ def _correlation(
             ASSUMED_ICC, 0.0, 1.0, 0.95, estimate.n, estimate.n_effective, "assumed"
         )
         return default_icc, [note]
-    low, middle, high = (
-        float(np.clip(x, 0, 1)) for x in (estimate.low, estimate.estimate, estimate.high)
-    )
-    return replace(estimate, estimate=middle, low=low, high=high), []
+    return estimate.mapped(lambda icc: float(np.clip(icc, 0, 1))), []
 
 
 def _rates(votes: Votes, table: _Ballots) -> tuple[JudgeRate, ...]:

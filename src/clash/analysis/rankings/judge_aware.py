@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -341,9 +341,7 @@ def _styles(names: Sequence[str], fit: JudgeAware) -> tuple[StyleRow, ...]:
 
 def _odds(effect: Interval) -> Interval:
     """The interval of e^effect; log-odds beyond 700 are no number."""
-    ends = np.exp(np.clip([effect.estimate, effect.low, effect.high], -700, 700))
-    estimate, low, high = ends.tolist()
-    return replace(effect, estimate=estimate, low=low, high=high)
+    return effect.mapped(lambda log_odds: float(np.exp(np.clip(log_odds, -700, 700))))
 
 
 __all__ = [

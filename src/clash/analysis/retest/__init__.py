@@ -237,17 +237,12 @@ def _of_rate(name: str, share: CaseRate) -> list[tuple[str, Figure]]:
     return [
         (f"{name}.concordance", Figure.of(share.interval)),
         (f"{name}.right", Figure(share.right)),
-        (f"{name}.kappa", _kappa_of(share.interval)),
+        (f"{name}.kappa", Figure.of(share.interval.mapped(lambda end: 2 * end - 1))),
         (f"{name}.wilson.low", Figure(share.wilson.low)),
         (f"{name}.wilson.high", Figure(share.wilson.high)),
         (f"{name}.clustered.low", Figure(share.interval.low)),
         (f"{name}.clustered.high", Figure(share.interval.high)),
     ]
-
-
-def _kappa_of(share: Interval) -> Figure:
-    """Kappa over two sides in random order: 2p - 1, bounds included."""
-    return Figure(2 * share.estimate - 1, 2 * share.low - 1, 2 * share.high - 1)
 
 
 def _of_pair(pair: RunPair) -> list[tuple[str, Figure]]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
+from clash.labels import TIE, outcome_code
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.stats.typing import Codes, Floats
-
-
-TIE = "tie"
 
 
 @dataclass(frozen=True)
@@ -105,8 +103,6 @@ def align(runs: Sequence[RunData]) -> AlignedRuns:
             f"{first.manifest.run} and {runs[1].manifest.run} share no item: they are not runs of"
             " the same items (`clash compare` compares other runs)"
         )
-    codes: dict[str, int] = {}
-    clusters = [codes.setdefault(item.cluster, len(codes)) for item in first.items]
     truth = first.truth
     return AlignedRuns(
         runs=tuple(runs),
@@ -114,9 +110,11 @@ def align(runs: Sequence[RunData]) -> AlignedRuns:
         candidates=tuple(order[item] for item in items),
         verdicts=np.stack([table.verdicts for table in tables], axis=1),
         present=present,
-        labels=np.array([_code(truth.get(item), order[item]) for item in items], dtype=np.intp),
+        labels=np.array(
+            [outcome_code(truth.get(item), order[item]) for item in items], dtype=np.intp
+        ),
         confidence=np.stack([table.confidence for table in tables], axis=1),
-        clusters=np.array(clusters, dtype=np.intp),
+        clusters=first.cluster_codes,
         responses=_response_codes([table.texts for table in tables]),
     )
 
@@ -129,27 +127,19 @@ class _Table:
     texts: list[str]
 
 
-def _code(winner: str | None, candidates: Sequence[str]) -> int:
-    if winner is None:
-        return -1
-    return len(candidates) if winner == TIE else candidates.index(winner)
-
-
 def _table(run: RunData, items: Sequence[str], order: Mapping[str, tuple[str, ...]]) -> _Table:
     verdicts = {verdict.item_id: verdict for verdict in run.verdicts}
     texts = _texts(run)
     codes, confidence = [], []
     for item in items:
         verdict = verdicts.get(item)
-        outcome = None
-        if verdict is not None and verdict.ranking is not None:
-            outcome = verdict.winner or TIE
+        outcome = None if verdict is None else verdict.outcome
         is_candidate = outcome is None or outcome == TIE or outcome in order[item]
         if not is_candidate:
             raise StatisticsError(
                 f"{run.manifest.run}: item {item} has other candidates than in the first run"
             )
-        codes.append(_code(outcome, order[item]))
+        codes.append(outcome_code(outcome, order[item]))
         sure = None if verdict is None else verdict.confidence
         confidence.append(np.nan if sure is None else sure)
     present = np.array([item in verdicts for item in items])

@@ -7,7 +7,7 @@ the texts that have one. Intervals are clustered by prompt.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
@@ -265,14 +265,8 @@ def mean_score(scores: Floats, clusters: Index, bounds: tuple[int, int]) -> Inte
     interval = mean_clustered(scores, clusters)
     if interval.half_width > 0 and math.isfinite(interval.half_width):
         return interval.within(low, high)
-    return on_scale(wilson_clustered((scores - low) / (high - low), clusters), bounds)
-
-
-def on_scale(share: Interval, bounds: tuple[int, int]) -> Interval:
-    """The interval of a share of the scale, in points of the scale."""
-    low, high = bounds
-    ends = {name: low + getattr(share, name) * (high - low) for name in ("estimate", "low", "high")}
-    return replace(share, **ends)
+    share = wilson_clustered((scores - low) / (high - low), clusters)
+    return share.mapped(lambda end: low + end * (high - low))
 
 
 def _contrasts(judging: JudgingConfig, outcomes: Floats, votes: TextVotes) -> list[TextContrast]:

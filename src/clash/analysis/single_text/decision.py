@@ -85,9 +85,9 @@ def _seen_from(name: str, contrast: TextContrast) -> TextContrast | None:
         return contrast
     if contrast.second != name:
         return None
-    gap = contrast.difference
-    reversed_gap = replace(gap, estimate=-gap.estimate, low=-gap.high, high=-gap.low)
-    return replace(contrast, first=name, second=contrast.first, difference=reversed_gap)
+    return replace(
+        contrast, first=name, second=contrast.first, difference=contrast.difference.negative()
+    )
 
 
 def _gap(contrast: TextContrast) -> str:

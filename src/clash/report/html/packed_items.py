@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from clash.analysis.labelled import matches
 from clash.analysis.walk import walks
 from clash.escape import clip, pack
 from clash.files import run_files
@@ -181,7 +180,7 @@ def _index_line(walk: Walk) -> dict[str, Any]:
         "u": verdict.unanimous,
         "a": verdict.abstained,
         "l": walk.label,
-        "m": None if walk.label is None else matches(verdict, walk.label),
+        "m": None if walk.label is None else verdict.outcome == walk.label,
         "t": walk.item.tags,
         "x": _is_longest(walk),
         "f": sum(judgment.ranking is None for judgment in walk.judgments) + len(walk.missing),
