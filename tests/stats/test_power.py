@@ -11,6 +11,7 @@ from clash.errors import StatisticsError
 from clash.stats.intervals import wilson
 from clash.stats.power import (
     Clustering,
+    Comparison,
     ErrorRates,
     concordance_items,
     detectable_paired,
@@ -24,11 +25,10 @@ from clash.stats.power import (
     retest_items,
 )
 from clash.stats.power.monte_carlo import (
+    check_comparison,
     check_concordance,
     check_kappa,
-    check_paired,
     check_retest,
-    check_two_proportions,
 )
 from clash.stats.power.precision import retest_variance
 
@@ -143,31 +143,29 @@ def test_perfect_and_chance_agreement_have_an_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("middle", "given"),
-    [(0.5, Clustering(7.12, 0.2)), (0.9, Clustering(3, 0.4)), (0.5, Clustering(5, 0.3, 0.6))],
+    "comparison",
+    [
+        Comparison("compare", 0.1, Clustering(7.12, 0.2)),
+        Comparison("compare", 0.1, Clustering(3, 0.4), middle=0.9),
+        Comparison("compare", 0.1, Clustering(5, 0.3, 0.6)),
+        Comparison("paired", 0.1, Clustering(3, 0.3), decisive=0.6),
+        Comparison("paired", 0.1),
+        Comparison("paired", 0.1, Clustering(2, 1), decisive=0.2),
+    ],
+    ids=str,
 )
-def test_simulated_power_of_two_conditions(
-    middle: float, given: Clustering, rng: np.random.Generator
+def test_simulated_power_is_what_was_planned(
+    comparison: Comparison, rng: np.random.Generator
 ) -> None:
-    need = required_two_proportions(0.1, middle, given)
-    done = check_two_proportions(need.clusters, 0.1, middle, given, 0.8, rng, replications=600)
-    assert done.simulated.low - 0.02 < 0.8 < done.simulated.high + 0.02
-
-
-@pytest.mark.parametrize(
-    ("decisive", "given"), [(0.6, Clustering(3, 0.3)), (1.0, Clustering()), (0.2, Clustering(2, 1))]
-)
-def test_simulated_power_of_a_paired_comparison(
-    decisive: float, given: Clustering, rng: np.random.Generator
-) -> None:
-    need = required_paired(0.1, decisive, given)
-    done = check_paired(need.clusters, 0.1, decisive, given, 0.8, rng, replications=600)
+    done = check_comparison(comparison, comparison.required().clusters, rng, replications=600)
+    assert done.claimed == pytest.approx(0.8, abs=0.01)
     assert done.simulated.low - 0.02 < 0.8 < done.simulated.high + 0.02
 
 
 def test_simulated_error_rate_is_alpha(rng: np.random.Generator) -> None:
-    given = Clustering(7, 0.3)
-    done = check_two_proportions(60, 0.0, 0.5, given, 0.05, rng, replications=1500)
+    no_effect = Comparison("compare", 0.0, Clustering(7, 0.3))
+    done = check_comparison(no_effect, 60, rng, replications=1500)
+    assert done.claimed == pytest.approx(0.05)
     assert done.simulated.low < 0.05 < done.simulated.high
 
 

@@ -13,17 +13,7 @@ from clash.analysis.power.candidate_pairs import FEW
 from clash.errors import StatisticsError
 from clash.stats.icc import RandomIntercept, anova_icc, random_intercept
 from clash.stats.intervals import Interval, wilson_clustered
-from clash.stats.power import (
-    Clustering,
-    Demand,
-    ErrorRates,
-    detectable_paired,
-    detectable_two_proportions,
-    power_paired,
-    power_two_proportions,
-    required_paired,
-    required_two_proportions,
-)
+from clash.stats.power import Clustering, Comparison, ErrorRates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -160,20 +150,23 @@ def pilot(
     anova = anova_icc(counted_ballots.scores, counted_ballots.clusters, rng=rng)
     icc, notes = _correlation(question, model, anova, table.n_clusters)
     rates = _rates(votes, table)
-    setting = _Setting(
+    size, cv = float(sizes.mean()), float(sizes.std() / sizes.mean())
+    setting = Comparison(
         question,
         effect,
+        Clustering(size, icc.estimate, cv),
         error_rates,
-        float(sizes.mean()),
-        float(sizes.std() / sizes.mean()),
-        float(np.mean(table.scores != 0)),
-        float(np.clip(np.mean(informative.scores > 0), effect / 2, 1 - effect / 2)),
+        middle=float(np.clip(np.mean(informative.scores > 0), effect / 2, 1 - effect / 2)),
+        decisive=float(np.mean(table.scores != 0)),
     )
     clusters = table.n_clusters
-    n_needed = setting.demand(icc.estimate).clusters
+    n_needed, needed_low, needed_high = (
+        replace(setting, clustering=Clustering(size, rho, cv)).required().clusters
+        for rho in (icc.estimate, icc.low, icc.high)
+    )
     panel = judge_edges(votes, seed) if edges is None else edges
     crew = _Crew.of(rates, panel)
-    additions = tuple(_addition(setting, icc.estimate, crew, rate, n_needed) for rate in rates)
+    additions = tuple(_addition(setting, crew, rate, n_needed) for rate in rates)
     notes += crew.notes(panel)
     estimates = Pilot(
         source=votes.source,
@@ -184,21 +177,21 @@ def pilot(
         level=error_rates,
         clusters=clusters,
         ballots=len(table.scores),
-        size=setting.size,
-        cv=setting.cv,
+        size=size,
+        cv=cv,
         judges=rates,
         discrimination=wilson_clustered((table.scores != 0).astype(float), table.clusters),
         base=wilson_clustered((informative.scores > 0).astype(float), informative.clusters),
         model=model,
         anova=anova,
         icc=icc,
-        design_effect=setting.clustering(icc.estimate).design_effect,
+        design_effect=setting.clustering.design_effect,
         needed=n_needed,
-        needed_low=setting.demand(icc.low).clusters,
-        needed_high=setting.demand(icc.high).clusters,
+        needed_low=needed_low,
+        needed_high=needed_high,
         more=max(0, n_needed - clusters),
-        power_now=setting.power(clusters, icc.estimate),
-        detectable_now=setting.detectable(clusters, icc.estimate),
+        power_now=setting.power(clusters),
+        detectable_now=setting.detectable(clusters),
         additions=additions,
         next_step="",
         notes=tuple(notes),
@@ -243,63 +236,30 @@ class _Ballots:
         return _Ballots(self.scores[keep], self.clusters[keep], self.judges[keep], self.n_clusters)
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """The question with everything but the correlation."""
+def _with_judge(setting: Comparison, rate: JudgeRate, edge: float) -> Comparison:
+    """The comparison with one more judge, which decides and errs as this one does.
 
-    question: Literal["compare", "paired"]
-    effect: float
-    level: ErrorRates
-    size: float
-    cv: float
-    decisive: float
-    middle: float
+    Of two candidates' difference a ballot shows its judge's edge, and nothing where it ties:
+    the difference looked for shrinks or grows with the mean of what the ballots show.
 
-    def clustering(self, icc: float) -> Clustering:
-        return Clustering(self.size, icc, self.cv)
-
-    def demand(self, icc: float) -> Demand:
-        if self.question == "compare":
-            return required_two_proportions(
-                self.effect, self.middle, self.clustering(icc), self.level
-            )
-        return required_paired(self.effect, self.decisive, self.clustering(icc), self.level)
-
-    def power(self, clusters: int, icc: float) -> float:
-        clustering = self.clustering(icc)
-        if self.question == "compare":
-            return power_two_proportions(clusters, self.effect, self.middle, clustering, self.level)
-        return power_paired(clusters, self.effect, self.decisive, clustering, self.level)
-
-    def detectable(self, clusters: int, icc: float) -> float | None:
-        clustering = self.clustering(icc)
-        effect = (
-            detectable_two_proportions(clusters, self.middle, clustering, self.level)
-            if self.question == "compare"
-            else detectable_paired(clusters, self.decisive, clustering, self.level)
-        )
-        return None if math.isnan(effect) else effect
-
-    def with_judge(self, rate: JudgeRate, edge: float) -> _Setting:
-        """The setting with one more judge, which decides and errs as this one does.
-
-        Of two candidates' difference a ballot shows its judge's edge, and nothing where it ties:
-        the difference looked for shrinks or grows with the mean of what the ballots show.
-
-        Args:
-            rate: how often it decides.
-            edge: its edge in units of the panel's mean edge over decisive ballots.
-        """
-        decides = rate.discrimination.estimate
-        if self.question == "compare":
-            more = rate.ballots * decides
-            size = self.size + more
-            return replace(self, size=size, effect=self.effect * (self.size + more * edge) / size)
-        size = self.size + rate.ballots
-        n_decisive = self.decisive * self.size
+    Args:
+        setting: the comparison by the panel as it is.
+        rate: how often the judge decides.
+        edge: its edge in units of the panel's mean edge over decisive ballots.
+    """
+    decides, before = rate.discrimination.estimate, setting.clustering.size
+    if setting.question == "compare":
+        more = rate.ballots * decides
+        size = before + more
+        effect, decisive = setting.effect * (before + more * edge) / size, setting.decisive
+    else:
+        size = before + rate.ballots
+        n_decisive = setting.decisive * before
         decisive = (n_decisive + decides * rate.ballots) / size
-        effect = self.effect * (n_decisive + decides * rate.ballots * edge) / size / self.decisive
-        return replace(self, size=size, decisive=decisive, effect=effect)
+        shown = n_decisive + decides * rate.ballots * edge
+        effect = setting.effect * shown / size / setting.decisive
+    clustering = replace(setting.clustering, size=size)
+    return replace(setting, clustering=clustering, decisive=decisive, effect=effect)
 
 
 def _intercept(ballots: _Ballots) -> RandomIntercept:
@@ -381,14 +341,12 @@ class _Crew:
         return [f"edge: how much better than a coin a judge decides, by {by} (clash diagnose)"]
 
 
-def _addition(
-    setting: _Setting, icc: float, crew: _Crew, rate: JudgeRate, n_needed: int
-) -> Addition:
-    more = setting.with_judge(rate, crew.relative(rate.judge))
+def _addition(setting: Comparison, crew: _Crew, rate: JudgeRate, n_needed: int) -> Addition:
+    more = _with_judge(setting, rate, crew.relative(rate.judge))
     edge = crew.edges[rate.judge].edge
     if more.effect <= _LEAST_EFFECT:
         return Addition(rate.judge, None, None, edge)
-    with_it = replace(more, effect=min(more.effect, _MOST_EFFECT)).demand(icc).clusters
+    with_it = replace(more, effect=min(more.effect, _MOST_EFFECT)).required().clusters
     saves = n_needed - with_it
     return Addition(rate.judge, with_it, saves, edge, saves > 0 and crew.is_sound(rate.judge))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Literal
 
@@ -14,17 +13,12 @@ from clash.analysis.tasks import run_tasks
 from clash.errors import ConfigError
 from clash.stats.power import (
     Clustering,
+    Comparison,
     Demand,
     ErrorRates,
     concordance_items,
-    detectable_paired,
-    detectable_two_proportions,
     kappa_items,
     monte_carlo,
-    power_paired,
-    power_two_proportions,
-    required_paired,
-    required_two_proportions,
     retest_items,
 )
 
@@ -186,24 +180,26 @@ def clustering_of(ask: PowerQuestion, panel: PanelDesign | None, icc: float) -> 
     return Clustering(ask.per_cluster, icc)
 
 
-def demand(ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering) -> Demand:
-    """The sample size of a question, given the clustering."""
-    match ask.question:
-        case "compare":
-            return required_two_proportions(ask.effect, ask.middle, clustering, ask.level)
-        case "paired":
-            decisive = 1.0 if panel is None else panel.mean
-            return required_paired(ask.effect, decisive, clustering, ask.level)
-        case "concordance":
-            return concordance_items(ask.half_width, ask.expected, clustering, _confidence(ask))
-        case "kappa":
-            return kappa_items(
-                ask.half_width, ask.expected, ask.middle, None, clustering, _confidence(ask)
-            )
-        case "retest":
-            return retest_items(
-                ask.half_width, ask.expected, ask.runs, clustering, _confidence(ask)
-            )
+def _comparison(
+    ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering
+) -> Comparison | None:
+    """The comparison that is asked about; null where the question is of precision."""
+    if panel is None or not (ask.question == "compare" or ask.question == "paired"):
+        return None
+    return Comparison(
+        ask.question, ask.effect, clustering, ask.level, middle=ask.middle, decisive=panel.mean
+    )
+
+
+def _precision(ask: PowerQuestion, clustering: Clustering) -> Demand:
+    """The sample size of a question of precision."""
+    if ask.question == "kappa":
+        return kappa_items(
+            ask.half_width, ask.expected, ask.middle, None, clustering, _confidence(ask)
+        )
+    if ask.question == "retest":
+        return retest_items(ask.half_width, ask.expected, ask.runs, clustering, _confidence(ask))
+    return concordance_items(ask.half_width, ask.expected, clustering, _confidence(ask))
 
 
 def _confidence(ask: PowerQuestion) -> float:
@@ -219,11 +215,11 @@ def _cell(
     panel = None if index is None else panels[index]
     ask = _as_seen(ask, panels, index)
     clustering = clustering_of(ask, panel, icc)
-    need = demand(ask, panel, clustering)
+    comparison = _comparison(ask, panel, clustering)
+    need = _precision(ask, clustering) if comparison is None else comparison.required()
     # Precision questions are about items: what is counted is items, in clusters or not.
     count = need.exact if panel is not None else need.observations
     size = math.ceil(count - 1e-9)
-    power, detectable = _at(ask, panel, clustering) if ask.n is not None else (None, None)
     return PowerCell(
         panel=index,
         icc=icc,
@@ -233,9 +229,11 @@ def _cell(
         exact=count,
         needed=size,
         ballots=None if panel is None else size * panel.ballots,
-        power_at_n=power,
-        detectable=detectable,
-        checked=None if rng is None else _simulate(ask, panel, clustering, size, rng, replications),
+        power_at_n=None if comparison is None or ask.n is None else comparison.power(ask.n),
+        detectable=None if comparison is None or ask.n is None else comparison.detectable(ask.n),
+        checked=None
+        if rng is None
+        else _simulate(ask, comparison, clustering, size, rng, replications),
     )
 
 
@@ -249,97 +247,34 @@ def _as_seen(ask: PowerQuestion, panels: Sequence[PanelDesign], index: int | Non
     return replace(ask, effect=ask.effect * panels[index].mean / panels[0].mean)
 
 
-def _at(
-    ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering
-) -> tuple[float | None, float | None]:
-    """Power at ``n``, and the effect that ``n`` detects."""
-    if ask.n is None or panel is None:
-        return None, None
-    if ask.question == "compare":
-        power = power_two_proportions(ask.n, ask.effect, ask.middle, clustering, ask.level)
-        effect = detectable_two_proportions(ask.n, ask.middle, clustering, ask.level)
-    else:
-        power = power_paired(ask.n, ask.effect, panel.mean, clustering, ask.level)
-        effect = detectable_paired(ask.n, panel.mean, clustering, ask.level)
-    return power, None if math.isnan(effect) else effect
-
-
 def _simulate(
     ask: PowerQuestion,
-    panel: PanelDesign | None,
+    comparison: Comparison | None,
     clustering: Clustering,
     n_needed: int,
     rng: np.random.Generator,
     replications: int,
 ) -> PowerSimulation:
-    confidence, clusters = _confidence(ask), math.ceil(n_needed / ask.per_cluster)
-    run = {
-        "compare": partial(
-            monte_carlo.check_two_proportions,
-            n_needed,
-            ask.effect,
-            ask.middle,
-            clustering,
-            _claim(ask, panel, clustering, n_needed),
-            rng,
-            ask.level,
-            replications,
-        ),
-        "paired": partial(
-            monte_carlo.check_paired,
-            n_needed,
-            ask.effect,
-            panel.mean if panel else 1.0,
-            clustering,
-            _claim(ask, panel, clustering, n_needed),
-            rng,
-            ask.level,
-            replications,
-        ),
-        "concordance": partial(
-            monte_carlo.check_concordance,
-            clusters,
-            ask.expected,
-            clustering,
-            rng,
-            confidence,
-            replications,
-        ),
-        "kappa": partial(
-            monte_carlo.check_kappa,
-            n_needed,
-            ask.expected,
-            ask.middle,
-            ask.middle,
-            rng,
-            confidence,
-            replications,
-        ),
-        "retest": partial(
-            monte_carlo.check_retest,
-            n_needed,
-            ask.expected,
-            ask.runs,
-            rng,
-            confidence,
-            replications,
-        ),
-    }[ask.question]
-    outcome = run()
-    share = outcome.simulated
+    if comparison is not None:
+        check = monte_carlo.check_comparison(comparison, n_needed, rng, replications)
+    elif ask.question == "concordance":
+        clusters = math.ceil(n_needed / ask.per_cluster)
+        check = monte_carlo.check_concordance(
+            clusters, ask.expected, clustering, rng, _confidence(ask), replications
+        )
+    elif ask.question == "kappa":
+        rates = ask.middle, ask.middle
+        check = monte_carlo.check_kappa(
+            n_needed, ask.expected, *rates, rng, _confidence(ask), replications
+        )
+    else:
+        check = monte_carlo.check_retest(
+            n_needed, ask.expected, ask.runs, rng, _confidence(ask), replications
+        )
+    share = check.simulated
     return PowerSimulation(
-        outcome.claimed, share.estimate, share.low, share.high, replications, outcome.width
+        check.claimed, share.estimate, share.low, share.high, replications, check.width
     )
-
-
-def _claim(
-    ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering, n_needed: int
-) -> float:
-    if ask.question == "compare":
-        return power_two_proportions(n_needed, ask.effect, ask.middle, clustering, ask.level)
-    if ask.question == "paired" and panel is not None:
-        return power_paired(n_needed, ask.effect, panel.mean, clustering, ask.level)
-    return ask.level.power
 
 
 def _notes(

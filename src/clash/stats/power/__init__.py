@@ -1,6 +1,7 @@
 """How many items, runs or judges a question needs, and what a given number can show."""
 
 from clash.stats.power.comparisons import (
+    Comparison,
     detectable_paired,
     detectable_two_proportions,
     power_paired,
@@ -18,6 +19,7 @@ from clash.stats.power.precision import (
 
 __all__ = [
     "Clustering",
+    "Comparison",
     "Demand",
     "ErrorRates",
     "concordance_items",

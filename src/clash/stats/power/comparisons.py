@@ -8,7 +8,8 @@ points; every test is two-sided.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
 from clash.errors import StatisticsError
 from clash.stats.power.design import Clustering, Demand, ErrorRates, two_sided_power
@@ -149,6 +150,46 @@ def detectable_paired(
         return power_paired(items, effect, decisive, clustering, level)
 
     return _smallest(power, decisive, level.power)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison of two conditions (``compare``) or of two candidates on the same items (``paired``).
+
+    Attributes:
+        effect: the difference to detect.
+        middle: of the two proportions.
+        decisive: share of ballots without ties, of the paired ones.
+    """
+
+    question: Literal["compare", "paired"]
+    effect: float
+    clustering: Clustering = ALONE
+    level: ErrorRates = USUAL
+    middle: float = 0.5
+    decisive: float = 1.0
+
+    def required(self) -> Demand:
+        """What it needs."""
+        if self.question == "compare":
+            return required_two_proportions(self.effect, self.middle, self.clustering, self.level)
+        return required_paired(self.effect, self.decisive, self.clustering, self.level)
+
+    def power(self, clusters: float) -> float:
+        """Its power with ``clusters`` in each condition, or items."""
+        if self.question == "compare":
+            return power_two_proportions(
+                clusters, self.effect, self.middle, self.clustering, self.level
+            )
+        return power_paired(clusters, self.effect, self.decisive, self.clustering, self.level)
+
+    def detectable(self, clusters: float) -> float | None:
+        """The smallest difference that so many detect; null where they detect none."""
+        if self.question == "compare":
+            least = detectable_two_proportions(clusters, self.middle, self.clustering, self.level)
+        else:
+            least = detectable_paired(clusters, self.decisive, self.clustering, self.level)
+        return None if math.isnan(least) else least
 
 
 def _positive(effect: float) -> None:

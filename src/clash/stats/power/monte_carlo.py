@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
-from clash.stats.power.comparisons import USUAL
-from clash.stats.power.design import Clustering, ErrorRates
+from clash.stats.power.design import Clustering
 from clash.stats.power.precision import kappa_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from clash.stats.power.comparisons import Comparison
     from clash.stats.typing import Floats
 
     Counts = NDArray[np.int64]
@@ -41,43 +41,27 @@ class SimulationCheck:
     width: float | None = None
 
 
-def check_two_proportions(
+def check_comparison(
+    comparison: Comparison,
     clusters: int,
-    effect: float,
-    middle: float,
-    clustering: Clustering,
-    claim: float,
     rng: np.random.Generator,
-    level: ErrorRates = USUAL,
     replications: int = REPLICATIONS,
 ) -> SimulationCheck:
-    """How often a cluster-robust test of two conditions finds the planned difference."""
-    sides = [middle + effect / 2, middle - effect / 2]
-    samples = [_binary(clusters, p, clustering, rng, replications) for p in sides]
-    (gap_a, var_a), (gap_b, var_b) = (_ratio(hits, sizes) for hits, sizes in samples)
-    error = np.sqrt(var_a + var_b)
-    reach = t_quantile(1 - level.alpha, 2 * clusters - 2) if clusters > 1 else np.inf
-    rejections = np.abs(gap_a - gap_b) > reach * error
-    return SimulationCheck(claim, wilson(int(rejections.sum()), replications))
-
-
-def check_paired(
-    items: int,
-    effect: float,
-    decisive: float,
-    clustering: Clustering,
-    claim: float,
-    rng: np.random.Generator,
-    level: ErrorRates = USUAL,
-    replications: int = REPLICATIONS,
-) -> SimulationCheck:
-    """How often a cluster-robust test of mean score 0 finds the planned effect."""
-    shares = np.array([(decisive + effect) / 2, 1 - decisive, (decisive - effect) / 2])
-    counts = _counts(items, shares, clustering, rng, replications)
-    mean, variance = _ratio(counts[..., 0] - counts[..., 2], counts.sum(axis=2))
-    reach = t_quantile(1 - level.alpha, items - 1) if items > 1 else np.inf
-    rejections = np.abs(mean) > reach * np.sqrt(variance)
-    return SimulationCheck(claim, wilson(int(rejections.sum()), replications))
+    """How often a cluster-robust test finds the planned difference."""
+    effect, freedom = comparison.effect, clusters - 1
+    if comparison.question == "compare":
+        sides = [comparison.middle + effect / 2, comparison.middle - effect / 2]
+        samples = [_binary(clusters, p, comparison.clustering, rng, replications) for p in sides]
+        (first, var_first), (second, var_second) = (_ratio(*sample) for sample in samples)
+        gap, variance, freedom = first - second, var_first + var_second, 2 * freedom
+    else:
+        decisive = comparison.decisive
+        shares = np.array([(decisive + effect) / 2, 1 - decisive, (decisive - effect) / 2])
+        counts = _counts(clusters, shares, comparison.clustering, rng, replications)
+        gap, variance = _ratio(counts[..., 0] - counts[..., 2], counts.sum(axis=2))
+    reach = t_quantile(1 - comparison.level.alpha, freedom) if clusters > 1 else np.inf
+    rejections = np.abs(gap) > reach * np.sqrt(variance)
+    return SimulationCheck(comparison.power(clusters), wilson(int(rejections.sum()), replications))
 
 
 def check_concordance(
