@@ -34,7 +34,7 @@ from clash.stats.latent.factor import factor
 from clash.stats.latent.ising import ising_class, ising_shared
 from clash.stats.latent.patterns import MISSING, TIE, collapse
 from clash.stats.latent.vote_counting import majority
-from clash.stats.simulate import IndependentPanel
+from clash.stats.simulate.panels import IndependentPanel
 
 OURS = {
     "majority": majority,

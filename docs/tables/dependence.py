@@ -16,7 +16,7 @@ import numpy as np
 
 from clash.analysis.dependence import measure
 from clash.analysis.dependence.truth import TruthEstimate, estimate
-from clash.stats.dependence import off_diagonal
+from clash.stats.dependence.residual_correlation import off_diagonal
 from clash.votes import Votes, read_votes
 from clash.votes.binary import MethodTable
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from clash.analysis.retest import align
 from clash.analysis.retest.targeted import classify
 from clash.stats.hypothesis_tests import binomial_tail
-from clash.stats.retest import select_targets
+from clash.stats.retest.repeats import select_targets
 
 RUNS = ("mt-bench", "arena-1", "arena-2", "arena-3")
 OBSERVED = (*RUNS, "mt-bench-retries", "arena-1-log-retries")

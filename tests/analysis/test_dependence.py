@@ -13,7 +13,7 @@ from clash.analysis.dependence import METHODS, Dependence, DependenceOptions, di
 from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
 from clash.report.dependence import write_plots
-from clash.stats.simulate import IndependentPanel
+from clash.stats.simulate.panels import IndependentPanel
 from clash.votes import VoteRow, Votes, encode, read_votes
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"

@@ -8,8 +8,8 @@ import pytest
 from clash.analysis.power import PanelDesign, PowerQuestion, pilot, scenario
 from clash.analysis.power.candidate_pairs import CandidatePair, PairVotes, choose_pair
 from clash.errors import ConfigError, StatisticsError
-from clash.stats.power import ErrorRates, power_paired
-from clash.stats.power.design import Clustering
+from clash.stats.power.comparisons import power_paired
+from clash.stats.power.design import Clustering, ErrorRates
 from clash.votes import VoteRow, encode
 
 CORRELATIONS = (0.05, 0.1, 0.2, 0.3, 0.5)

@@ -10,9 +10,9 @@ from clash.errors import StatisticsError
 from clash.stats import hypothesis_tests as tests
 from clash.stats.agreement import cohen_kappa
 from clash.stats.intervals import wilson, wilson_clustered
-from clash.stats.retest import (
+from clash.stats.retest.ranking_stability import decompose
+from clash.stats.retest.repeats import (
     confirm,
-    decompose,
     inter_run,
     majority_over_runs,
     match_table,

@@ -24,8 +24,8 @@ from clash.reproduction.simulations.finite_calibration import BEYOND
 from clash.reproduction.simulations.learned_weights import SETUPS, PanelSetup
 from clash.reproduction.simulations.semi_real import semi_real
 from clash.reproduction.studies.sweep import PanelData, SweepPoint, sweep
-from clash.stats.simulate import IndependentPanel
 from clash.stats.simulate.designs import DESIGNS, Design
+from clash.stats.simulate.panels import IndependentPanel
 from clash.votes import read_votes
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ from clash.reproduction.studies.sweep import PanelData, SweepPoint, _Draw, sweep
 from clash.reproduction.studies.trials import over_items
 from clash.stats.intervals import mean_clustered, wilson
 from clash.stats.selection.panel import PanelVotes
-from clash.stats.simulate import IndependentPanel
 from clash.stats.simulate.interactions import regime
+from clash.stats.simulate.panels import IndependentPanel
 from clash.votes import read_votes
 
 if TYPE_CHECKING:

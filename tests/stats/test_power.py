@@ -9,28 +9,29 @@ import pytest
 
 from clash.errors import StatisticsError
 from clash.stats.intervals import wilson
-from clash.stats.power import (
-    Clustering,
+from clash.stats.power.comparisons import (
     Comparison,
-    ErrorRates,
-    concordance_items,
     detectable_paired,
     detectable_two_proportions,
-    kappa_items,
-    kappa_variance,
     power_paired,
     power_two_proportions,
     required_paired,
     required_two_proportions,
-    retest_items,
 )
+from clash.stats.power.design import Clustering, ErrorRates
 from clash.stats.power.monte_carlo import (
     check_comparison,
     check_concordance,
     check_kappa,
     check_retest,
 )
-from clash.stats.power.precision import retest_variance
+from clash.stats.power.precision import (
+    concordance_items,
+    kappa_items,
+    kappa_variance,
+    retest_items,
+    retest_variance,
+)
 
 
 @pytest.fixture

@@ -9,16 +9,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from clash.errors import StatisticsError
-from clash.stats.retest import (
+from clash.stats.retest.ranking_stability import decompose, kendall_tau, ranking_stability
+from clash.stats.retest.repeats import (
     confirm,
-    decompose,
     flip_rate,
     inter_run,
-    kendall_tau,
     low_confidence_first,
     majority_over_runs,
     match_table,
-    ranking_stability,
     select_targets,
     self_consistency,
     stability,

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from clash.errors import StatisticsError
-from clash.stats.simulate import (
-    CurieWeiss,
+from clash.stats.simulate.panels import (
+    CountLaw,
     IndependentPanel,
-    IsingPanel,
     LatentFactor,
+    all_votes,
     pairwise_interactions,
 )
-from clash.stats.simulate.panels import CountLaw, all_votes
+from clash.stats.simulate.spins import CurieWeiss, IsingPanel
 
 FIGURE_4 = [CurieWeiss((0.5, 2.0), -0.5, 1.5, 0.7), CurieWeiss((0.5, 5.0), -0.5, 1.0, 0.7)]
 

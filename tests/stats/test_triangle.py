@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from clash.stats.simulate import IndependentPanel
+from clash.stats.simulate.panels import IndependentPanel
 from clash.stats.triangle import agreement_triangle, majority_accuracy
 
 

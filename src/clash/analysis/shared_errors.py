@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     )
     from clash.analysis.dependence.truth import TruthEstimate
     from clash.analysis.rundata import RunData
-    from clash.stats.dependence import Couplings
+    from clash.stats.dependence.couplings import Couplings
     from clash.stats.typing import Floats, Index, VoteCodes
     from clash.votes.binary import MethodTable
     from clash.votes.from_run import ItemRankings
@@ -116,7 +116,8 @@ def _measure_errors(data: RunData, rows: MethodTable) -> SharedErrors:
 
 def _couplings(estimate: TruthEstimate, rng: np.random.Generator) -> Couplings | None:
     from clash.analysis.dependence.truth import untied_posteriors
-    from clash.stats.dependence import couplings, without_ties
+    from clash.stats.dependence.couplings import couplings
+    from clash.stats.dependence.independence import without_ties
 
     patterns = without_ties(estimate.patterns)
     if patterns.n_judges > MOST_COUPLED:

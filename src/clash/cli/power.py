@@ -122,7 +122,7 @@ def power(
     from clash.cli.common import print_json, print_tables, stdout
     from clash.integrations.ray_tasks import tasks_on
     from clash.pipeline import power as pipeline
-    from clash.stats.power import ErrorRates
+    from clash.stats.power.design import ErrorRates
 
     ask = PowerQuestion(
         question=pipeline.check_question(question),

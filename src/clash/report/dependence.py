@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.dependence import Dependence
     from clash.analysis.dependence.dependence_findings import JudgeFinding, PairFinding
-    from clash.stats.dependence import ModelScore
+    from clash.stats.dependence.model_comparison import ModelScore
 
 STRONGEST = 10
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from clash.stats.power import Clustering, ErrorRates, required_two_proportions
+from clash.stats.power.comparisons import required_two_proportions
+from clash.stats.power.design import Clustering, ErrorRates
 
 CORRELATIONS = (0.05, 0.10, 0.20, 0.30, 0.50)
 CURRENT, IMPROVED_VERSION = "3.3", "3.4"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from clash.stats.latent.patterns import Patterns, collapse
-from clash.stats.simulate import IndependentPanel, IsingPanel, SimulatedSample
+from clash.stats.simulate.panels import IndependentPanel, SimulatedSample
+from clash.stats.simulate.spins import IsingPanel
 
 FAMILIES = np.array([0, 0, 0, 1, 1])
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clash.stats.dependence import (
-    Bloc,
-    class_rates,
-    find_blocs,
+from clash.stats.dependence.blocs import Bloc, class_rates, find_blocs
+from clash.stats.dependence.residual_correlation import (
     pooled_replicates,
     resampled_counts,
     residual_correlations,
 )
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
-from clash.stats.simulate import SimulatedSample
+from clash.stats.simulate.panels import SimulatedSample
 from stats.dependence import panels
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clash.stats.dependence import (
-    cluster_folds,
-    compare_models,
+from clash.stats.dependence.contribution import (
+    auc,
     contributions,
+    entropy,
     information_added,
     redundancy,
+    ridge_logistic,
+    stack,
 )
-from clash.stats.dependence.contribution import auc, entropy, ridge_logistic, stack
+from clash.stats.dependence.model_comparison import cluster_folds, compare_models
 from clash.stats.latent.dawid_skene import DawidSkene
 from clash.stats.latent.patterns import MISSING, collapse
 from stats.dependence import panels

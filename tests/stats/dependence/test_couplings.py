@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.dependence import couplings, off_diagonal
+from clash.stats.dependence.couplings import couplings
+from clash.stats.dependence.residual_correlation import off_diagonal
 from clash.stats.dependence.restricted_ising import (
     RestrictedLikelihood,
     Restriction,

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from clash.errors import NotIdentifiedError, StatisticsError
-from clash.stats.dependence import (
+from clash.stats.dependence.hypotheses import (
     classes_alike,
     exchangeable,
     families_independent,
-    independence_tests,
-    off_diagonal,
-    residual_correlations,
     score_test,
 )
+from clash.stats.dependence.independence import independence_tests
+from clash.stats.dependence.residual_correlation import off_diagonal, residual_correlations
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.patterns import MISSING, TIE, collapse
 from stats.dependence import panels

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.dependence import couplings, families_independent, pseudo_couplings
-from clash.stats.dependence.hypotheses import classes_alike, exchangeable
+from clash.stats.dependence.couplings import couplings, pseudo_couplings
+from clash.stats.dependence.hypotheses import classes_alike, exchangeable, families_independent
 from clash.stats.dependence.pseudolikelihood import (
     PseudoLikelihood,
     fit_pseudo,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clash.stats.dependence import (
+from clash.stats.dependence.residual_correlation import (
     accuracies,
     effective_number,
     jury_accuracy,

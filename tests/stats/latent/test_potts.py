@@ -11,7 +11,7 @@ from clash.errors import NotIdentifiedError, StatisticsError
 from clash.stats.latent import potts as module
 from clash.stats.latent.multiclass import collapse_classes, dawid_skene_classes
 from clash.stats.latent.potts import PottsLaw, PottsPriors, potts
-from clash.stats.simulate import IsingPanel
+from clash.stats.simulate.spins import IsingPanel
 
 
 def law(n_judges: int = 4, n_outcomes: int = 3, seed: int = 0, scale: float = 1.0) -> PottsLaw:

@@ -21,7 +21,8 @@ from clash.stats.hypothesis_tests import (
     two_proportions,
 )
 from clash.stats.intervals import Interval, difference, newcombe
-from clash.stats.retest import InterRun, inter_run, kendall_tau
+from clash.stats.retest.ranking_stability import kendall_tau
+from clash.stats.retest.repeats import InterRun, inter_run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

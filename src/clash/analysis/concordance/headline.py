@@ -12,7 +12,7 @@ from clash.errors import StatisticsError
 from clash.labels import TIE
 from clash.stats.agreement import cohen_kappa, krippendorff_alpha, landis_koch
 from clash.stats.intervals import Interval, mean_clustered
-from clash.stats.retest import self_consistency
+from clash.stats.retest.repeats import self_consistency
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

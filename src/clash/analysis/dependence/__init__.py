@@ -17,29 +17,30 @@ from clash.analysis.dependence.dependence_findings import (
 )
 from clash.analysis.dependence.truth import METHODS, TruthEstimate, estimate, untied_posteriors
 from clash.errors import StatisticsError
-from clash.stats.dependence import (
-    MOST_JOINTLY,
+from clash.stats.dependence.contribution import (
     Contribution,
-    CouplingHypothesis,
-    Couplings,
     InformationGain,
-    PairwiseIndependence,
-    accuracies,
-    classes_alike,
-    cluster_folds,
-    compare_models,
     contributions,
-    couplings,
+    information_added,
+    redundancy,
+)
+from clash.stats.dependence.couplings import Couplings, couplings, pseudo_couplings
+from clash.stats.dependence.hypotheses import (
+    CouplingHypothesis,
+    classes_alike,
     exchangeable,
     families_independent,
-    independence_tests,
-    information_added,
-    pseudo_couplings,
-    pseudo_score_test,
-    redundancy,
     score_test,
+)
+from clash.stats.dependence.independence import (
+    MOST_JOINTLY,
+    PairwiseIndependence,
+    independence_tests,
     without_ties,
 )
+from clash.stats.dependence.model_comparison import cluster_folds, compare_models
+from clash.stats.dependence.pseudolikelihood import pseudo_score_test
+from clash.stats.dependence.residual_correlation import accuracies
 from clash.stats.latent.patterns import MISSING, TIE
 from clash.votes.binary import MethodTable
 from clash.wording import plural

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from clash.stats.dependence import ModelScore
+    from clash.stats.dependence.model_comparison import ModelScore
     from clash.stats.intervals import Interval
     from clash.stats.typing import Floats
     from clash.votes import LabelUse

@@ -15,15 +15,12 @@ from clash.analysis.dependence.dependence_findings import (
     PairFinding,
 )
 from clash.analysis.dependence.truth import other_estimates
-from clash.stats.dependence import (
-    Couplings,
+from clash.stats.dependence.blocs import class_rates, find_blocs
+from clash.stats.dependence.residual_correlation import (
     EffectiveNumbers,
-    PairwiseIndependence,
     ResidualCorrelations,
     accuracies,
-    class_rates,
     effective_number,
-    find_blocs,
     off_diagonal,
     pooled_replicates,
     resampled_counts,
@@ -33,6 +30,8 @@ from clash.stats.hypothesis_tests import holm
 from clash.stats.intervals import Interval
 
 if TYPE_CHECKING:
+    from clash.stats.dependence.independence import PairwiseIndependence
+    from clash.stats.dependence.couplings import Couplings
     from collections.abc import Sequence
 
     from clash.analysis.dependence.truth import TruthEstimate

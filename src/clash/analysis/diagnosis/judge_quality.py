@@ -19,7 +19,7 @@ from clash.analysis.judge_edges import PEOPLE, own_voices
 from clash.stats.agreement import Kappa, cohen_kappa
 from clash.stats.bias import BiasRate, favouritism, first_slot_rate, longer_wins_rate
 from clash.stats.intervals import Interval, wilson, wilson_clustered
-from clash.stats.retest import FlipRate, flip_rate, self_consistency
+from clash.stats.retest.repeats import FlipRate, flip_rate, self_consistency
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from clash.stats.effectiveness import TARGET, break_even
-from clash.stats.power import Clustering, required_two_proportions
+from clash.stats.power.comparisons import required_two_proportions
+from clash.stats.power.design import Clustering
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,8 @@ from clash.analysis.power.candidate_pairs import FEW
 from clash.errors import StatisticsError
 from clash.stats.icc import RandomIntercept, anova_icc, random_intercept
 from clash.stats.intervals import Interval, wilson_clustered
-from clash.stats.power import Clustering, Comparison, ErrorRates
+from clash.stats.power.comparisons import Comparison
+from clash.stats.power.design import Clustering, ErrorRates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,16 +11,10 @@ import numpy as np
 
 from clash.analysis.tasks import run_tasks
 from clash.errors import ConfigError
-from clash.stats.power import (
-    Clustering,
-    Comparison,
-    Demand,
-    ErrorRates,
-    concordance_items,
-    kappa_items,
-    monte_carlo,
-    retest_items,
-)
+from clash.stats.power import monte_carlo
+from clash.stats.power.comparisons import Comparison
+from clash.stats.power.design import Clustering, Demand, ErrorRates
+from clash.stats.power.precision import concordance_items, kappa_items, retest_items
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

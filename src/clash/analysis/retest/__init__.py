@@ -30,13 +30,13 @@ from clash.analysis.retest.run_lines import (
 from clash.analysis.retest.targeted import TargetedRun, classify, ranking, targeted_run, targets
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, wilson_clustered
-from clash.stats.retest import (
+from clash.stats.retest.ranking_stability import (
     Decomposition,
     RankingStability,
     decompose,
-    majority_over_runs,
     ranking_stability,
 )
+from clash.stats.retest.repeats import majority_over_runs
 from clash.votes.from_run import require_rankings
 
 if TYPE_CHECKING:

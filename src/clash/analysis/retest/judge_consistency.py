@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.stats.retest import FlipRate, flip_rate, self_consistency
+from clash.stats.retest.repeats import FlipRate, flip_rate, self_consistency
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from clash.analysis.concordance.cases import CaseRate, rate
 from clash.analysis.coverage import coverage
 from clash.analysis.decision import Decision, decide
 from clash.analysis.leaderboard import Standing, duels, standings
-from clash.stats.retest import InterRun, MatchTable, inter_run, match_table
+from clash.stats.retest.repeats import InterRun, MatchTable, inter_run, match_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

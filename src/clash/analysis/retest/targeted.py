@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from clash.stats.intervals import Interval, wilson
-from clash.stats.retest import (
+from clash.stats.retest.repeats import (
     Confirmation,
     Stability,
     confirm,
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.retest.align import AlignedRuns
-    from clash.stats.retest import MatchTable, Targets
+    from clash.stats.retest.repeats import MatchTable, Targets
 
 STABLE = 31
 """How many of the least confident stable items are taken, as in the first paper."""

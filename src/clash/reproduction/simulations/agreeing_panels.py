@@ -19,8 +19,8 @@ from clash.reproduction.simulations.experiment import (
     SampleMean,
     Simulation,
 )
-from clash.stats.simulate import CurieWeiss
 from clash.stats.simulate.panels import CountLaw
+from clash.stats.simulate.spins import CurieWeiss
 
 JUDGES = (5, 7, 9, 15, 21, 31, 51, 75, 101, 151, 201)
 SAMPLED_SIZES = (5, 15, 51, 101)

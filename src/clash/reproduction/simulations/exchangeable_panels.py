@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from clash.stats.latent.fit import LatentFit
     from clash.stats.latent.patterns import Patterns
-    from clash.stats.simulate import SimulatedSample
-    from clash.stats.simulate.panels import CountLaw
+    from clash.stats.simulate.panels import CountLaw, SimulatedSample
     from clash.stats.typing import Bools
 
 N_ITEMS = 1000

@@ -15,7 +15,7 @@ from clash.reproduction.simulations.experiment import (
 )
 from clash.stats.latent.dawid_skene import FLAT, WEAK, BetaPriors, dawid_skene
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
-from clash.stats.simulate import IndependentPanel, SimulatedSample
+from clash.stats.simulate.panels import IndependentPanel, SimulatedSample
 
 if TYPE_CHECKING:
     from clash.stats.typing import Floats

@@ -20,8 +20,7 @@ from clash.reproduction.simulations.experiment import (
     RiskCurve,
     Simulation,
 )
-from clash.stats.simulate import LatentFactor, pairwise_interactions
-from clash.stats.simulate.panels import CountLaw
+from clash.stats.simulate.panels import CountLaw, LatentFactor, pairwise_interactions
 
 JUDGES = (5, 7, 11, 15, 21, 31, 51, 75, 101, 151, 201, 501, 1001)
 SAMPLED_SIZES = (5, 21, 51, 101)

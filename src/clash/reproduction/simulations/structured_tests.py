@@ -9,11 +9,16 @@ import numpy as np
 from clash.analysis.tasks import run_tasks
 from clash.errors import StatisticsError
 from clash.reproduction.simulations.experiment import PaperComparison, Simulation
-from clash.stats.dependence import classes_alike, exchangeable, families_independent, score_test
+from clash.stats.dependence.hypotheses import (
+    classes_alike,
+    exchangeable,
+    families_independent,
+    score_test,
+)
 from clash.stats.intervals import wilson
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.patterns import collapse
-from clash.stats.simulate import IsingPanel
+from clash.stats.simulate.spins import IsingPanel
 
 if TYPE_CHECKING:
     from clash.stats.dependence.hypotheses import CouplingHypothesis

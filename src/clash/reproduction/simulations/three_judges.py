@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from clash.reproduction.simulations.experiment import PaperComparison, Simulation
-from clash.stats.simulate import IsingPanel
+from clash.stats.simulate.spins import IsingPanel
 
 HALF_DIGIT = 5e-5
 PARAMETER_ROUNDING = 4e-4

@@ -14,7 +14,7 @@ from clash.reproduction.simulations.experiment import (
     Simulation,
 )
 from clash.reproduction.studies.sweep import USUAL, PanelData, SweepPoint, sweep
-from clash.stats.simulate import IsingPanel
+from clash.stats.simulate.spins import IsingPanel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -12,7 +12,7 @@ from clash.stats.dependence.score_tests import RestrictedScores, ScoreTest, join
 from clash.stats.latent.dawid_skene import BetaPriors, DawidSkene, dawid_skene
 from clash.stats.latent.fit import observe, posterior
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
-from clash.stats.simulate import IndependentPanel
+from clash.stats.simulate.panels import IndependentPanel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

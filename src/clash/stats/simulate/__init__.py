@@ -5,20 +5,3 @@
 (2026), *Dependence-aware label aggregation for LLM-as-a-judge via Ising models*, prove that
 assuming independence costs accuracy whatever the number of judges.
 """
-
-from clash.stats.simulate.panels import (
-    IndependentPanel,
-    LatentFactor,
-    SimulatedSample,
-    pairwise_interactions,
-)
-from clash.stats.simulate.spins import CurieWeiss, IsingPanel
-
-__all__ = [
-    "CurieWeiss",
-    "IndependentPanel",
-    "IsingPanel",
-    "LatentFactor",
-    "SimulatedSample",
-    "pairwise_interactions",
-]
