@@ -16,7 +16,7 @@ from clash.reproduction.simulations.structured_tests import BREAKS, HYPOTHESES, 
 from clash.stats.intervals import wilson
 
 if TYPE_CHECKING:
-    from clash.reproduction.simulations import Simulation
+    from clash.reproduction.simulations.experiment import Simulation
 
 PAGE = Path(__file__).resolve().parent / "hypotheses.md"
 HEAD = """# Tests of structured hypotheses: size and power

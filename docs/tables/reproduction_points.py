@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass
 
-from clash.analysis.retest import align
+from clash.analysis.retest.align import align
 from clash.analysis.retest.targeted import classify
 from clash.stats.hypothesis_tests import binomial_tail
 from clash.stats.retest.repeats import select_targets

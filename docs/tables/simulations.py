@@ -10,13 +10,17 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clash.report.markdown import render_table as markdown
 from clash.report.plots import svg
 from clash.report.regime_figures import regime_figure
 from clash.report.simulations import figure, setting, table
-from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES, Simulation
+from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES
 from clash.votes import read_votes
+
+if TYPE_CHECKING:
+    from clash.reproduction.simulations.experiment import Simulation
 
 NAMES = (
     "three-judges",

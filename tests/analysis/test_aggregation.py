@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clash.analysis.aggregation import aggregate, aggregate_outcomes, method_names
+from clash.analysis.aggregation import aggregate, aggregate_outcomes
+from clash.analysis.aggregation.methods import method_names
 from clash.errors import ConfigError
 from clash.report.aggregation import as_json
 from clash.votes import VoteRow, encode, write_votes

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from analysis.labelled import pairs, run
-from clash.analysis.concordance import concordance, labelled_cases
+from clash.analysis.concordance import concordance
+from clash.analysis.concordance.cases import labelled_cases
 from clash.analysis.findings import compute_findings, figures
 from clash.analysis.serialize import to_dict
 from clash.report.concordance import tables

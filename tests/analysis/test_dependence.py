@@ -5,16 +5,21 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from clash.analysis.dependence import METHODS, Dependence, DependenceOptions, diagnose
+from clash.analysis.dependence import DependenceOptions, diagnose
+from clash.analysis.dependence.truth import METHODS
 from clash.analysis.serialize import to_dict
 from clash.errors import ConfigError, NotIdentifiedError, StatisticsError
 from clash.report.dependence import write_plots
 from clash.stats.simulate.panels import IndependentPanel
 from clash.votes import VoteRow, Votes, encode, read_votes
+
+if TYPE_CHECKING:
+    from clash.analysis.dependence.dependence_findings import Dependence
 
 SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
 COPIES = ["nano#1", "nano#2", "nano#3"]

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clash.analysis.diagnosis import diagnose, judge_facts
-from clash.analysis.diagnosis.judge_quality import rest_of_panel
+from clash.analysis.diagnosis import diagnose
+from clash.analysis.diagnosis.judge_quality import judge_facts, rest_of_panel
 from clash.analysis.texts import Texts
 from clash.errors import StatisticsError
 from clash.votes import VoteRow, Votes, encode, read_votes

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from clash.analysis.power import PanelDesign, PowerQuestion, pilot, scenario
 from clash.analysis.power.candidate_pairs import CandidatePair, PairVotes, choose_pair
+from clash.analysis.power.pilot import pilot
+from clash.analysis.power.scenarios import PanelDesign, PowerQuestion, scenario
 from clash.errors import ConfigError, StatisticsError
 from clash.stats.power.comparisons import power_paired
 from clash.stats.power.design import Clustering, ErrorRates

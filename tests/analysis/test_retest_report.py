@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from analysis.labelled import pairs, run
-from clash.analysis.retest import align, figures, retest, targets
+from clash.analysis.retest import figures, retest
+from clash.analysis.retest.align import align
+from clash.analysis.retest.targeted import targets
 from clash.analysis.rundata import RunData
 from clash.analysis.serialize import to_dict
 from clash.errors import StatisticsError

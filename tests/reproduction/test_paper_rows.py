@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from clash.analysis.aggregation import method_names
+from clash.analysis.aggregation.methods import method_names
 from clash.cli.app import app
 from clash.documents import read_yaml
 from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from clash.analysis.power import PanelDesign, PowerQuestion, scenario
+from clash.analysis.power.scenarios import PanelDesign, PowerQuestion, scenario
 from clash.reproduction.power_tables import CORRELATIONS, published_tables
 
 

@@ -11,15 +11,9 @@ import pytest
 
 from clash.errors import InputError
 from clash.report.simulations import as_json, table
-from clash.reproduction.simulations import (
-    EXPERIMENTS,
-    PaperComparison,
-    Simulation,
-    structured_tests,
-    training_sweep,
-)
+from clash.reproduction.simulations import EXPERIMENTS, structured_tests, training_sweep
 from clash.reproduction.simulations import design_study as study
-from clash.reproduction.simulations.experiment import SampleMean
+from clash.reproduction.simulations.experiment import PaperComparison, SampleMean, Simulation
 from clash.reproduction.simulations.finite_calibration import BEYOND
 from clash.reproduction.simulations.learned_weights import SETUPS, PanelSetup
 from clash.reproduction.simulations.semi_real import semi_real

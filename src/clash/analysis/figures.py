@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from clash.analysis.concordance import CaseRate, Concordance
+    from clash.analysis.concordance import Concordance
+    from clash.analysis.concordance.cases import CaseRate
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
 

@@ -55,7 +55,7 @@ def complete_verdict_methods(incomplete: str) -> list[str]:
 
 def complete_methods(incomplete: str) -> list[str]:
     """Methods that aggregate votes; of a list, the last one."""
-    from clash.analysis.aggregation import method_names
+    from clash.analysis.aggregation.methods import method_names
     from clash.analysis.rankings import ranking_names
 
     before, comma, last = incomplete.rpartition(",")

@@ -18,7 +18,7 @@ from clash.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from clash.analysis.dependence import Dependence
+    from clash.analysis.dependence.dependence_findings import Dependence
 
 
 @grouped

@@ -8,7 +8,8 @@ import typer
 from clash.cli.options import AsJson, Judges, Ray, Seed, ray_cluster
 
 if TYPE_CHECKING:
-    from clash.reproduction.simulations import Experiment, Simulation, VotesExperiment
+    from clash.reproduction.simulations import Experiment, VotesExperiment
+    from clash.reproduction.simulations.experiment import Simulation
     from clash.votes import Votes
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.study import CalibrationStudy
     from clash.analysis.choice import Choice
     from clash.analysis.compare import RunComparison
-    from clash.analysis.dependence import Dependence
+    from clash.analysis.dependence.dependence_findings import Dependence
     from clash.analysis.diagnosis import Diagnosis
     from clash.analysis.explanation import Explanation
     from clash.analysis.power.scenarios import Scenario

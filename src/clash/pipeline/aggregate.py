@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clash.analysis.aggregation.vote_ranges import VoteRanges
     from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.analysis.calibration.calibrator import RiskLimit
-    from clash.analysis.rankings import CandidateRankings
+    from clash.analysis.rankings.candidate_rankings import CandidateRankings
     from clash.analysis.rankings.judge_aware import JudgeAwareRanking
     from clash.pipeline.sources import VoteSelection
     from clash.report.tables import Table
@@ -58,7 +58,7 @@ class MethodChoice:
         Raises:
             ConfigError: an unknown method, or none.
         """
-        from clash.analysis.aggregation import method_names
+        from clash.analysis.aggregation.methods import method_names
         from clash.analysis.rankings import ranking_names
 
         verdicts, rankings = method_names(), ranking_names()

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.analysis.judge_edges import PanelEdges
-    from clash.analysis.power import PanelDesign, Pilot, PowerQuestion
     from clash.analysis.power.candidate_pairs import CandidatePair, PairVotes
-    from clash.analysis.power.scenarios import Scenario
+    from clash.analysis.power.pilot import Pilot
+    from clash.analysis.power.scenarios import PanelDesign, PowerQuestion, Scenario
     from clash.pipeline.sources import VoteSelection
     from clash.report.tables import Table
     from clash.reproduction.power_tables import PublishedTables

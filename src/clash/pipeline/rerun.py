@@ -167,7 +167,8 @@ def targeted_items(parent: RunFolder, stable: int) -> tuple[set[str], str]:
     """
     import numpy as np
 
-    from clash.analysis.retest import align, targets
+    from clash.analysis.retest.align import align
+    from clash.analysis.retest.targeted import targets
     from clash.analysis.rundata import RunData
 
     once = InputError(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from clash.analysis.compare.data_sets import AcrossDataSets, Gradient, PooledShare
     from clash.analysis.compare.pairs import RunAgainstRun
     from clash.analysis.compare.pooled import JudgeAblation, PooledRuns
-    from clash.analysis.concordance import CaseRate
+    from clash.analysis.concordance.cases import CaseRate
     from clash.report.drawing import Shape
 
 _WIDTH = 640.0

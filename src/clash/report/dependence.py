@@ -12,8 +12,7 @@ from clash.wording import plural
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from clash.analysis.dependence import Dependence
-    from clash.analysis.dependence.dependence_findings import JudgeFinding, PairFinding
+    from clash.analysis.dependence.dependence_findings import Dependence, JudgeFinding, PairFinding
     from clash.stats.dependence.model_comparison import ModelScore
 
 STRONGEST = 10

@@ -12,7 +12,7 @@ from clash.wording import two_digits as two_digits
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from clash.analysis.concordance import CaseRate
+    from clash.analysis.concordance.cases import CaseRate
     from clash.analysis.concordance.disagreements import Disagreement
     from clash.records import Verdict
     from clash.stats.hypothesis_tests import Significance

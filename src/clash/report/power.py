@@ -11,8 +11,8 @@ from clash.report.tables import Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.power import Addition, Pilot, Scenario
-    from clash.analysis.power.scenarios import PowerCell, PowerQuestion
+    from clash.analysis.power.pilot import Addition, Pilot
+    from clash.analysis.power.scenarios import PowerCell, PowerQuestion, Scenario
     from clash.reproduction.power_tables import PublishedTables
     from clash.stats.intervals import Interval
 

@@ -11,7 +11,11 @@ from clash.report.tables import Table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from clash.analysis.rankings import CandidatePlace, CandidateRankings, MethodRanking
+    from clash.analysis.rankings.candidate_rankings import (
+        CandidatePlace,
+        CandidateRankings,
+        MethodRanking,
+    )
 
 SCORES = {
     "borda": "mean share of the Borda points of a ballot",

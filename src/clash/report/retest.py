@@ -12,7 +12,7 @@ from clash.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.concordance import CaseRate
+    from clash.analysis.concordance.cases import CaseRate
     from clash.analysis.retest import Retest
     from clash.analysis.retest.targeted import TargetedRun
 

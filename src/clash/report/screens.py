@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from clash.analysis.compare.data_sets import AcrossDataSets
     from clash.analysis.compare.pairs import RunAgainstRun
     from clash.analysis.compare.win_rate_changes import WinRateChange
-    from clash.analysis.concordance import Ceiling, Concordance
+    from clash.analysis.concordance import Concordance
+    from clash.analysis.concordance.label_noise import Ceiling
     from clash.analysis.findings import Findings
     from clash.analysis.retest import Retest
     from clash.analysis.single_text import TextFindings

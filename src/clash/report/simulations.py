@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from clash.reproduction.simulations import (
+    from clash.reproduction.simulations import Experiment, VotesExperiment
+    from clash.reproduction.simulations.experiment import (
         CurvePlot,
         DesignCell,
-        Experiment,
         PaperComparison,
         RiskCurve,
         Simulation,
-        VotesExperiment,
     )
     from clash.stats.intervals import Interval
 

@@ -38,17 +38,6 @@ if TYPE_CHECKING:
     from clash.votes import Votes
 
 
-__all__ = [
-    "Aggregation",
-    "MethodResult",
-    "MethodScore",
-    "MethodTable",
-    "aggregate",
-    "aggregate_outcomes",
-    "method_names",
-    "row_verdicts",
-]
-
 FOLDS = 5
 VOTE_SHARE, PROBABILITY = "vote share", "probability"
 SURE = 0.1

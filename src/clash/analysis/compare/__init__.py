@@ -21,12 +21,11 @@ from clash.votes.from_run import require_rankings
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.analysis.concordance import AgreementCoefficient, CaseRate
+    from clash.analysis.concordance.cases import CaseRate
+    from clash.analysis.concordance.headline import AgreementCoefficient
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
     from clash.store.folder import RunFolder
-
-__all__ = ["RunComparison", "compare", "figures", "run_names"]
 
 
 @dataclass(frozen=True)

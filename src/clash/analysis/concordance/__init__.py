@@ -9,23 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.concordance import biases, breakdown, disagreements
-from clash.analysis.concordance.biases import (
-    EqualLength,
-    FamilyBias,
-    LengthPreference,
-    PositionBias,
-    SelfRate,
-)
-from clash.analysis.concordance.breakdown import ConcordanceRow, Contrast
 from clash.analysis.concordance.cases import (
     CaseRate,
     LabelledCase,
-    Profile,
     candidate_profiles,
     concordance_of,
     labelled_cases,
 )
-from clash.analysis.concordance.disagreements import Direction, Disagreement, PairLine, RatingGap
 from clash.analysis.concordance.headline import (
     AgreementCoefficient,
     ConcordanceSummary,
@@ -43,35 +33,21 @@ from clash.datasets.dataset import exact_repeats, texts_by_item
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clash.analysis.concordance.biases import (
+        EqualLength,
+        FamilyBias,
+        LengthPreference,
+        PositionBias,
+        SelfRate,
+    )
+    from clash.analysis.concordance.breakdown import ConcordanceRow, Contrast
+    from clash.analysis.concordance.disagreements import (
+        Direction,
+        Disagreement,
+        PairLine,
+        RatingGap,
+    )
     from clash.analysis.rundata import RunData
-
-__all__ = [
-    "AgreementCoefficient",
-    "CaseRate",
-    "Ceiling",
-    "Concordance",
-    "ConcordanceBySplit",
-    "ConcordanceRow",
-    "ConcordanceSummary",
-    "Contrast",
-    "Costs",
-    "Direction",
-    "Disagreement",
-    "EqualLength",
-    "FamilyBias",
-    "LabelledCase",
-    "LengthPreference",
-    "Method",
-    "PairLine",
-    "People",
-    "PositionBias",
-    "Profile",
-    "RatingGap",
-    "SelfRate",
-    "SubPanels",
-    "concordance",
-    "labelled_cases",
-]
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from clash.analysis.dependence.dependence_findings import (
     PanelDependence,
     TestFinding,
 )
-from clash.analysis.dependence.truth import METHODS, TruthEstimate, estimate, untied_posteriors
+from clash.analysis.dependence.truth import TruthEstimate, estimate, untied_posteriors
 from clash.errors import StatisticsError
 from clash.stats.dependence.contribution import (
     Contribution,
@@ -51,9 +51,6 @@ if TYPE_CHECKING:
     from clash.stats.latent.patterns import Patterns
     from clash.stats.typing import Floats, Index
     from clash.votes import Votes
-
-__all__ = ["METHODS", "Dependence", "DependenceOptions", "diagnose"]
-
 
 FOLDS = 5
 MOST_COUPLED = 15

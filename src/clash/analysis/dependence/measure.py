@@ -30,11 +30,11 @@ from clash.stats.hypothesis_tests import holm
 from clash.stats.intervals import Interval
 
 if TYPE_CHECKING:
-    from clash.stats.dependence.independence import PairwiseIndependence
-    from clash.stats.dependence.couplings import Couplings
     from collections.abc import Sequence
 
     from clash.analysis.dependence.truth import TruthEstimate
+    from clash.stats.dependence.couplings import Couplings
+    from clash.stats.dependence.independence import PairwiseIndependence
     from clash.stats.typing import Floats
 
 LEVEL = 0.95

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.analysis.diagnosis.judge_quality import (
-    Agreement,
     JudgeFacts,
     LengthBias,
     judge_facts,
     length_biases,
 )
 from clash.analysis.diagnosis.panel_quality import PanelFacts, Thresholds, panel_facts, thresholds
-from clash.analysis.diagnosis.recommendations import ActionReason, Recommendation, Saving, recommend
+from clash.analysis.diagnosis.recommendations import Recommendation, recommend
 from clash.analysis.diagnosis.response_diversity import Equivalence, equivalence
 from clash.analysis.diagnosis.summary import summary
 from clash.analysis.judge_edges import judge_edges
@@ -34,22 +33,6 @@ if TYPE_CHECKING:
     from clash.analysis.texts import Texts
     from clash.stats.intervals import Interval
     from clash.votes import LabelUse, Votes
-
-__all__ = [
-    "ActionReason",
-    "Agreement",
-    "Diagnosis",
-    "JudgeFacts",
-    "PanelFacts",
-    "Recommendation",
-    "Saving",
-    "Thresholds",
-    "diagnose",
-    "judge_facts",
-    "panel_facts",
-    "recommend",
-    "thresholds",
-]
 
 
 @dataclass(frozen=True)

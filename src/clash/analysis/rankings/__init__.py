@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     from clash.votes.named_rankings import NamedRankings
 
 
-__all__ = [
-    "CandidatePlace",
-    "CandidateRankings",
-    "MethodRanking",
-    "rank_candidates",
-    "ranking_names",
-]
-
 LEVEL = 0.95
 REPLICATES = 1000
 _STEPPED = ("copeland", "schulze", "kemeny")

@@ -27,7 +27,7 @@ from clash.analysis.retest.run_lines import (
     run_pair,
     unsure,
 )
-from clash.analysis.retest.targeted import TargetedRun, classify, ranking, targeted_run, targets
+from clash.analysis.retest.targeted import TargetedRun, classify, ranking, targeted_run
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, wilson_clustered
 from clash.stats.retest.ranking_stability import (
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from clash.analysis.retest.run_lines import RunPair
     from clash.analysis.retest.targeted import TargetedRun
     from clash.analysis.rundata import RunData
-
-__all__ = ["AlignedRuns", "Retest", "align", "figures", "retest", "targets"]
 
 _LEAST_SURE = 40
 

@@ -22,7 +22,10 @@ from clash.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.concordance import Ceiling, Concordance, ConcordanceRow, Contrast, Method
+    from clash.analysis.concordance import Concordance
+    from clash.analysis.concordance.breakdown import ConcordanceRow, Contrast
+    from clash.analysis.concordance.label_noise import Ceiling
+    from clash.analysis.concordance.method_table import Method
     from clash.analysis.subpanels import SubPanels
     from clash.stats.intervals import Interval
 

@@ -11,7 +11,7 @@ from clash.report.formats import decimal, percent
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.concordance import CaseRate
+    from clash.analysis.concordance.cases import CaseRate
     from clash.pages.charts import Tone
     from clash.stats.hypothesis_tests import Significance
     from clash.stats.intervals import Interval

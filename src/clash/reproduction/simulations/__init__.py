@@ -7,14 +7,6 @@ from typing import TYPE_CHECKING
 
 from clash.reproduction.simulations.agreeing_panels import curie_weiss, zero_field
 from clash.reproduction.simulations.design_study import designs
-from clash.reproduction.simulations.experiment import (
-    CurvePlot,
-    DesignCell,
-    PaperComparison,
-    RegimeMaps,
-    RiskCurve,
-    Simulation,
-)
 from clash.reproduction.simulations.finite_calibration import (
     aggregator_regimes,
     calibration_growth,
@@ -31,20 +23,8 @@ from clash.reproduction.simulations.training_sweep import simulated_sweep
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from clash.reproduction.simulations.experiment import Simulation
     from clash.votes import Votes
-
-__all__ = [
-    "EXPERIMENTS",
-    "ON_VOTES",
-    "CurvePlot",
-    "DesignCell",
-    "Experiment",
-    "PaperComparison",
-    "RegimeMaps",
-    "RiskCurve",
-    "Simulation",
-    "VotesExperiment",
-]
 
 
 @dataclass(frozen=True)
