@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
+from clash.stats.voting import judge_aware as module
 from clash.stats.voting.bradley_terry import bradley_terry, count_comparisons
 from clash.stats.voting.judge_aware import STYLE_SCALE, judge_aware, judged_pairs
 
@@ -182,3 +183,14 @@ def test_what_is_no_comparison_is_refused(first, points, style):
             first, [1] * len(first), points, [0] * len(first), [0] * len(first),
             n_candidates=2, style=style,
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("cells", [0, 1 << 21], ids=["sparse", "dense"])
+def test_a_fit_in_blocks_is_the_fit_of_all_comparisons(monkeypatch, cells):
+    pairs = simulated(np.random.default_rng(5), [0.7, 0.1, -0.8], [1.3, 1.0, 0.7], n=60)
+    whole = judge_aware(pairs)
+    monkeypatch.setattr(module, "_BLOCK", 7)
+    monkeypatch.setattr(module, "_CELLS", cells)
+    blocks = judge_aware(pairs)
+    assert blocks.theta == pytest.approx(whole.theta, abs=1e-9)
+    assert blocks.covariance == pytest.approx(whole.covariance, abs=1e-9)

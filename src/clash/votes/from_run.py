@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,8 +25,10 @@ import numpy as np
 from clash.config import JudgingConfig
 from clash.errors import InputError, RunFolderError
 from clash.labels import ranks_of, side, truths
+from clash.records import Blinding, Criteria, Item, Judgment, Response
 from clash.stats.voting.borda import borda_points
 from clash.store import layout
+from clash.store.stored import select
 from clash.votes.matrix import VoteRow, pair_item
 from clash.votes.read import encode
 from clash.votes.text_labels import people_votes, text_names, text_truth
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.labels import Truth
-    from clash.records import Blinding, Criteria, Item, Judgment, Label
+    from clash.records import Label
     from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
@@ -189,6 +191,11 @@ class BlindingIndex:
     def of(cls, records: Iterable[Blinding]) -> BlindingIndex:
         """An index of ``blinding.jsonl``."""
         return cls(records if isinstance(records, Sequence) else list(records))
+
+    @property
+    def presentations(self) -> int:
+        """How many presentations an item has at most, 1 where none is on record."""
+        return 1 + max((presentation for presentation, _ in self._pages), default=0)
 
     def _page(self, item_id: str, presentation: int, judge: str | None) -> _Page | None:
         pages = self._pages.get((presentation, judge))
@@ -468,25 +475,33 @@ def weighted_score(scores: Mapping[str, int], rubric: Mapping[str, float]) -> fl
     return sum(score * weights[name] for name, score in scores.items()) / total
 
 
-def without_controls(items: Iterable[Item]) -> list[Item]:
+def without_controls(items: Sequence[Item]) -> Sequence[Item]:
     """The items without control items; all items where there are only controls."""
-    everything = list(items)
-    return [item for item in everything if item.control is None] or everything
+    rows = [row for row, item in enumerate(items) if item.control is None]
+    return select(items, rows) if 0 < len(rows) < len(items) else items
 
 
 @dataclass(frozen=True)
 class _RunRecords:
-    """The records of a run that its votes are made from."""
+    """What the votes of a run are made from; records stay on disk.
+
+    Attributes:
+        items: those that count.
+        controls: the ids of the others.
+        places: group and first tag of each item that has one.
+    """
 
     folder: RunFolder
-    items: Mapping[str, Item]
+    items: Sequence[Item]
+    controls: Collection[str]
+    places: Mapping[str, tuple[str | None, str | None]]
     blinds: BlindingIndex
     families: Mapping[str, str]
-    judgments: Sequence[Judgment]
     truths: Mapping[str, Truth]
     labels: Mapping[str, Sequence[Label]]
     presentations: int
     pages_of_text: int
+    observers: bool
 
     @classmethod
     def of(cls, folder: RunFolder, *, observers: bool) -> _RunRecords:
@@ -495,25 +510,37 @@ class _RunRecords:
         for label in labels:
             labels_of[label.item_id].append(label)
         judges = manifest.panel.get("judges", [])
-        blinding = folder.blinding()
-        all_items = folder.items()
-        items = {item.item_id: item for item in without_controls(all_items)}
-        controls = {item.item_id for item in all_items} - items.keys()
+        blinds = BlindingIndex.of(folder.records(Blinding))
+        all_items = folder.records(Item)
+        items = without_controls(all_items)
         return cls(
             folder,
             items,
-            BlindingIndex.of(blinding),
+            frozenset(
+                ()
+                if items is all_items
+                else (i.item_id for i in all_items if i.control is not None)
+            ),
+            {
+                item.item_id: (item.group, item.tags[0] if item.tags else None)
+                for item in items
+                if item.group or item.tags
+            },
+            blinds,
             {judge["id"]: judge["family"] for judge in judges if judge.get("family")},
-            [
-                j
-                for j in folder.judgments()
-                if (observers or j.role == "voting") and j.item_id not in controls
-            ],
-            truths(items.values(), labels),
+            truths(items, labels),
             labels_of,
-            1 + max((record.presentation for record in blinding), default=0),
+            blinds.presentations,
             count_presentations(manifest),
+            observers,
         )
+
+    def judgments(self) -> Iterator[Judgment]:
+        """Those of the voting judges, on items that count; of the observers too where asked for."""
+        for judgment in self.folder.records(Judgment):
+            is_of_panel = self.observers or judgment.role == "voting"
+            if is_of_panel and judgment.item_id not in self.controls:
+                yield judgment
 
     def page_labels(self, judgment: Judgment) -> Mapping[str, str]:
         """The labels of the page behind a judgment, in the order shown."""
@@ -523,12 +550,17 @@ class _RunRecords:
         """Whether this judge saw a shuffle of its own."""
         return self.blinds.is_own(judgment)
 
+    def group(self, item_id: str) -> str | None:
+        """The group of an item; null where it has none."""
+        return self.places.get(item_id, (None, None))[0]
+
     def cluster(self, item_id: str) -> str:
-        return self.items[item_id].cluster if item_id in self.items else item_id
+        """The group of an item, or the item alone."""
+        return self.group(item_id) or item_id
 
     def subset(self, item_id: str) -> str | None:
-        tags = self.items[item_id].tags if item_id in self.items else []
-        return tags[0] if tags else None
+        """The first tag of an item."""
+        return self.places.get(item_id, (None, None))[1]
 
 
 def vote_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow]:
@@ -556,7 +588,7 @@ def vote_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRow
     if judging is not None:
         yield from _text_rows(run, judging)
         return
-    for judgment in run.judgments:
+    for judgment in run.judgments():
         labels = run.page_labels(judgment)
         ranking = unblind(judgment, labels)
         for first, second in combinations(sorted(labels.values()), 2):
@@ -574,7 +606,6 @@ def _pair_row(
     several = len(page) > 2
     order = "orig" if page.index(first) < page.index(second) else "swap"
     has_own_order = run.own_order(judgment)
-    item = run.items.get(judgment.item_id)
     truth = run.truths.get(judgment.item_id)
     return VoteRow(
         item=pair_item(judgment.item_id, first, second, len(page)),
@@ -583,7 +614,7 @@ def _pair_row(
         label=None if truth is None else truth.side(first, second),
         family=run.families.get(judgment.judge),
         subset=run.subset(judgment.item_id),
-        group=run.cluster(judgment.item_id) if several or (item and item.group) else None,
+        group=run.cluster(judgment.item_id) if several else run.group(judgment.item_id),
         presentation=None if has_own_order else order,
         # Both orders of a pair already differ in their presentation.
         repeat=str(judgment.presentation) if has_own_order and run.presentations > 1 else None,
@@ -600,18 +631,18 @@ def _text_rows(run: _RunRecords, judging: JudgingConfig) -> Iterator[VoteRow]:
     """A vote for each judgment of a text; of three labels or more, one for each label."""
     texts = [
         (response.item_id, response.candidate)
-        for response in run.folder.responses()
-        if response.item_id in run.items
+        for response in run.folder.records(Response)
+        if response.item_id not in run.controls
     ]
     names = text_names(texts)
     opinions = people_votes(
         texts,
-        run.items.values(),
+        run.items,
         [label for some in run.labels.values() for label in some],
         judging,
     )
     labels = list(judging.labels)
-    for judgment in run.judgments:
+    for judgment in run.judgments():
         candidate = next(iter(run.page_labels(judgment).values()), None)
         if candidate is None:
             continue  # it failed before it saw a page
@@ -622,7 +653,6 @@ def _text_rows(run: _RunRecords, judging: JudgingConfig) -> Iterator[VoteRow]:
         order = "orig" if choices == judging.choices else "swap"
         several = len(labels) > 2
         for label in labels if several else labels[:1] or [""]:
-            item = run.items[judgment.item_id]
             yield VoteRow(
                 item=f"{names[key]}#{label}" if several else names[key],
                 judge=judgment.judge,
@@ -630,7 +660,9 @@ def _text_rows(run: _RunRecords, judging: JudgingConfig) -> Iterator[VoteRow]:
                 label=_text_vote(truth, label),
                 family=run.families.get(judgment.judge),
                 subset=run.subset(judgment.item_id),
-                group=item.cluster if several or item.group or names[key] != item.item_id else None,
+                group=run.cluster(judgment.item_id)
+                if several or names[key] != judgment.item_id
+                else run.group(judgment.item_id),
                 presentation=None if own_order or several else order,
                 repeat=str(judgment.presentation % run.pages_of_text)
                 if (own_order or several) and run.pages_of_text > 1
@@ -665,9 +697,9 @@ def score_rows(folder: RunFolder, *, observers: bool = False) -> Iterator[VoteRo
     run = _RunRecords.of(folder, observers=observers)
     weights = {
         record.item_id: {criterion.name: criterion.weight for criterion in record.criteria}
-        for record in folder.criteria()
+        for record in folder.records(Criteria)
     }
-    for judgment in run.judgments:
+    for judgment in run.judgments():
         rubric = weights.get(judgment.item_id, {})
         item_labels = run.labels.get(judgment.item_id, ())
         for label, candidate in run.page_labels(judgment).items():
@@ -714,11 +746,12 @@ def run_votes(
         InputError: as :func:`read_votes`, without lines; a run without judgments.
         RunFolderError: a judgment whose blinding is missing.
     """
-    rows = list((score_rows if scores else vote_rows)(folder, observers=observers))
-    if not rows:
+    rows = (score_rows if scores else vote_rows)(folder, observers=observers)
+    first = next(rows, None)
+    if first is None:
         raise InputError("holds no judgments", path=folder.path, hint="finish it: clash resume")
     votes = encode(
-        rows,
+        chain([first], rows),
         judges=judges,
         subset=subset,
         presentation=presentation,

@@ -19,7 +19,7 @@ import numpy as np
 
 from clash.errors import InputError, StatisticsError
 from clash.labels import TIE, truths
-from clash.records import Blinding, Judgment, Response
+from clash.records import Blinding, Item, Judgment, Response
 from clash.stats.voting.rankings import RankingArray, ranking_array
 from clash.store.stored import select
 from clash.votes.by_item import ComputedByItem, RecordsByItem
@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from clash.records import Item
     from clash.stats.typing import Codes, Floats
     from clash.store.folder import RunFolder
     from clash.votes.from_run import ItemRankings, Panelist
@@ -118,7 +117,7 @@ def run_rankings(
         InputError: no ranking is left.
     """
     judge_globs, subset_globs = split_globs(judges), split_globs(subset)
-    manifest, items = folder.manifest(), without_controls(folder.items())
+    manifest, items = folder.manifest(), without_controls(folder.records(Item))
     voting = [
         panelist
         for panelist in read_panelists(folder, manifest)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass
+from itertools import islice
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
@@ -83,6 +84,10 @@ def _number(key: object, *, text: bool) -> float:
             return math.inf
         return number if math.isfinite(number) else math.inf
     return float(key) if isinstance(key, int | float) else math.inf
+
+
+_ROWS = 4096
+"""Votes that are coded together."""
 
 
 class VoteColumns:
@@ -443,8 +448,9 @@ def encode(
     Raises:
         InputError: as there, without lines.
     """
-    columns = VoteColumns(text=False)
-    columns.add(list(rows))
+    columns, remaining = VoteColumns(text=False), iter(rows)
+    while chunk := list(islice(remaining, _ROWS)):
+        columns.add(chunk)
     table = VoteTable.of(columns, source)
     return table.select(
         split_globs(judges), split_globs(subset), presentation, decisive=decisive

@@ -31,7 +31,8 @@ outcomes, are added to M, like the twins of :mod:`clash.stats.voting.bootstrap`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,9 +43,13 @@ from clash.stats.logistic import sigmoid
 from clash.stats.optimise import minimise
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike
 
     from clash.stats.typing import Codes, Floats, Index
+
+    Parts = tuple[Floats, Floats, Floats, Floats]
 
 Table = Any
 """A matrix of numpy or a sparse one of scipy, which has no types."""
@@ -55,6 +60,8 @@ TWINS = 2.0
 LONGEST_STEP = 2.0
 _CELLS = 1 << 21
 """Tables of more cells are sparse: few comparisons are sooner multiplied than looked up."""
+_BLOCK = 1 << 17
+"""Comparisons whose derivatives are in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,11 @@ class JudgedPairs:
     def n_clusters(self) -> int:
         """G."""
         return int(self.cluster.max(initial=-1)) + 1
+
+    def part(self, rows: slice) -> JudgedPairs:
+        """Some of the comparisons, of the same candidates, judges and clusters."""
+        columns = ("first", "second", "points", "judge", "cluster", "style", "weights")
+        return replace(self, **{name: getattr(self, name)[rows] for name in columns})
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +271,129 @@ class _Moments:
     var_t: Floats
 
 
+class _Comparisons:
+    """Some of the comparisons: what they add to the likelihood, its derivatives and its scores.
+
+    Args:
+        pairs: the comparisons.
+        has_ties: whether any comparison of the fit is a tie.
+    """
+
+    def __init__(self, pairs: JudgedPairs, *, has_ties: bool) -> None:
+        self.pairs, self.has_ties = pairs, has_ties
+        self.k, self.q = pairs.n_candidates, pairs.style.shape[1]
+        self.at_tie, self.at_judge = self.k + self.q, self.k + self.q + pairs.n_judges
+        self.size = self.at_judge + pairs.n_judges
+
+    @cached_property
+    def _tables(self) -> tuple[Table, Table, Table, Table]:
+        """What eta and log nu are linear in, (n, size) each: theta, beta, log nu, a."""
+        pairs = self.pairs
+        row, units = np.arange(len(pairs.points)), np.ones(len(pairs.points))
+        columns_of_style = [
+            (row, np.full(len(row), self.k + c), pairs.style[:, c]) for c in range(self.q)
+        ]
+        return (
+            self._table((row, pairs.first, units), (row, pairs.second, -units)),
+            self._table(*columns_of_style),
+            self._table((row, self.at_tie + pairs.judge, units)),
+            self._table((row, self.at_judge + pairs.judge, units)),
+        )
+
+    def _table(self, *entries: tuple[Index, Index, Floats]) -> Table:
+        """An (n, size) matrix of (rows, columns, values): sparse where it would be large."""
+        shape = (len(self.pairs.points), self.size)
+        if np.prod(shape) <= _CELLS:
+            table = np.zeros(shape)
+            for row, column, value in entries:
+                table[row, column] = value
+            return table
+        from scipy.sparse import csr_array
+
+        if not entries:
+            return csr_array(shape)
+        row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+        return csr_array((value, (row, column)), shape=shape)
+
+    def _eta(self, parts: Parts) -> tuple[Floats, Floats, Floats, Floats]:
+        theta, style, ties, judges = parts
+        pairs = self.pairs
+        gap, scale = theta[pairs.first] - theta[pairs.second], judges[pairs.judge]
+        log_tie = ties[pairs.judge] if self.has_ties else np.full(len(gap), -np.inf)
+        return gap, scale, scale * gap + pairs.style @ style, log_tie
+
+    def log_likelihood(self, parts: Parts) -> np.float64:
+        """Their weighted log-likelihood."""
+        pairs = self.pairs
+        _, _, eta, log_tie = self._eta(parts)
+        log_d = np.logaddexp(np.logaddexp(eta / 2, -eta / 2), log_tie)
+        log_likelihood = (pairs.points - 0.5) * eta - log_d
+        if self.has_ties:
+            log_likelihood += (pairs.points == 0.5) * log_tie
+        return np.float64(pairs.weights @ log_likelihood)
+
+    def moments(self, parts: Parts) -> _Moments:
+        """Of each comparison, under the model."""
+        gap, scale, eta, log_tie = self._eta(parts)
+        log_d = np.logaddexp(np.logaddexp(eta / 2, -eta / 2), log_tie)
+        win, lose, tie = (np.exp(part - log_d) for part in (eta / 2, -eta / 2, log_tie))
+        u = (win - lose) / 2
+        return _Moments(gap, scale, u, tie, (win + lose) / 4 - u**2, -tie * u, tie * (1 - tie))
+
+    def _slopes(self, moments: _Moments) -> Table:
+        """D eta / d (theta, beta, log nu, a), (n, size)."""
+        contrast, style, _, by_judge = self._tables
+        return _times(contrast, moments.scale) + style + _times(by_judge, moments.gap)
+
+    def _residuals(self, moments: _Moments, points: Floats) -> tuple[Floats, Floats]:
+        """Weighted derivatives of log P by eta and log nu, (n,) each."""
+        w = self.pairs.weights
+        return w * (points - 0.5 - moments.u), w * ((points == 0.5) - moments.t)
+
+    def gradient(self, moments: _Moments) -> Floats:
+        """Of the log-likelihood by (theta, beta, log nu, a), (size,)."""
+        by_eta, by_tie = self._residuals(moments, self.pairs.points)
+        total = self._slopes(moments).T @ by_eta
+        if self.has_ties:
+            total = total + self._tables[2].T @ by_tie
+        return np.asarray(total)
+
+    def add_scores(self, totals: Floats, moments: _Moments, points: Floats) -> None:
+        """Add the same, were these the outcomes, to the sums of the clusters, (G, size)."""
+        by_eta, by_tie = self._residuals(moments, points)
+        rows, cluster = _times(self._slopes(moments), by_eta), self.pairs.cluster
+        if self.has_ties:
+            rows = rows + _times(self._tables[2], by_tie)
+        if isinstance(rows, np.ndarray):
+            np.add.at(totals, cluster, rows)
+        else:
+            entries = rows.tocoo()
+            np.add.at(totals, (cluster[entries.row], entries.col), entries.data)
+
+    def information(self, moments: _Moments) -> Floats:
+        """Expected information by (theta, beta, log nu, a), (size, size)."""
+        w, eta, tie = self.pairs.weights, self._slopes(moments), self._tables[2]
+        total = _dense(eta.T @ _times(eta, w * moments.var_u))
+        if self.has_ties:
+            cross = _dense(eta.T @ _times(tie, w * moments.cov))
+            total = total + cross + cross.T + _dense(tie.T @ _times(tie, w * moments.var_t))
+        return total
+
+    def bend(self, moments: _Moments) -> Floats:
+        """What the observed information has beyond the expected: eta is bilinear in theta and a."""
+        pairs, bend = self.pairs, np.zeros((self.size, self.size))
+        residual = pairs.weights * (pairs.points - 0.5 - moments.u)
+        np.add.at(bend, (pairs.first, self.at_judge + pairs.judge), -residual)
+        np.add.at(bend, (pairs.second, self.at_judge + pairs.judge), residual)
+        return bend + bend.T
+
+
 class _Posterior:
-    """The negative log posterior in free parameters, a linear map of (theta, beta, log nu, a)."""
+    """The negative log posterior in free parameters, a linear map of (theta, beta, log nu, a).
+
+    Comparisons are gone through in blocks: what is computed of each takes a hundred times the
+    memory of the comparison.
+    """
 
     def __init__(self, pairs: JudgedPairs, prior: float, *, reliability: bool) -> None:
         self.pairs, self.prior = pairs, prior
@@ -278,52 +411,26 @@ class _Posterior:
         self.map = np.hstack(columns)
         self.base = np.concatenate([np.zeros(self.at_judge), np.ones(self.j)])
         self.start = np.zeros(self.map.shape[1])
-        row, units = np.arange(len(pairs.points)), np.ones(len(pairs.points))
-        columns_of_style = [
-            (row, np.full(len(row), self.k + c), pairs.style[:, c]) for c in range(self.q)
-        ]
-        self._contrast = self._table((row, pairs.first, units), (row, pairs.second, -units))
-        self._style = self._table(*columns_of_style)
-        self._by_tie = self._table((row, self.at_tie + pairs.judge, units))
-        self._by_judge = self._table((row, self.at_judge + pairs.judge, units))
+        self._block = lru_cache(1)(self._nth_block)
 
-    def _table(self, *entries: tuple[Index, Index, Floats]) -> Table:
-        """An (n, size) matrix of (rows, columns, values): sparse where it would be large."""
-        shape = (len(self.pairs.points), self.size)
-        if np.prod(shape) <= _CELLS:
-            table = np.zeros(shape)
-            for row, column, value in entries:
-                table[row, column] = value
-            return table
-        from scipy.sparse import csr_array
+    def _nth_block(self, number: int) -> _Comparisons:
+        rows = slice(number * _BLOCK, (number + 1) * _BLOCK)
+        return _Comparisons(self.pairs.part(rows), has_ties=self.has_ties)
 
-        if not entries:
-            return csr_array(shape)
-        row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
-        return csr_array((value, (row, column)), shape=shape)
+    def _blocks(self) -> Iterator[_Comparisons]:
+        """The comparisons, some at a time; where there is one block, it keeps its tables."""
+        return map(self._block, range(-(-len(self.pairs.points) // _BLOCK)))
 
-    def parts(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    def parts(self, x: Floats) -> Parts:
         """(theta, beta, log nu, a) of free parameters."""
         full = self.base + self.map @ x
         theta, style, ties, judges = np.split(full, [self.k, self.at_tie, self.at_judge])
         return theta, style, ties, judges
 
-    def _eta(self, x: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        theta, style, ties, judges = self.parts(x)
-        pairs = self.pairs
-        gap, scale = theta[pairs.first] - theta[pairs.second], judges[pairs.judge]
-        log_tie = ties[pairs.judge] if self.has_ties else np.full(len(gap), -np.inf)
-        return gap, scale, scale * gap + pairs.style @ style, log_tie
-
     def value(self, x: Floats) -> np.float64:
         """Minus the log posterior."""
-        pairs, (theta, style, ties, judges) = self.pairs, self.parts(x)
-        _, _, eta, log_tie = self._eta(x)
-        log_d = np.logaddexp(np.logaddexp(eta / 2, -eta / 2), log_tie)
-        log_likelihood = (pairs.points - 0.5) * eta - log_d
-        if self.has_ties:
-            log_likelihood += (pairs.points == 0.5) * log_tie
-        loss = -(pairs.weights @ log_likelihood)
+        parts = theta, style, ties, judges = self.parts(x)
+        loss = -sum(block.log_likelihood(parts) for block in self._blocks())
         loss += self.prior * np.sum(np.logaddexp(0, theta) - theta / 2)
         loss += np.sum((judges - 1) ** 2) / 2 + np.sum((style / STYLE_SCALE) ** 2) / 2
         if self.has_ties:
@@ -332,18 +439,14 @@ class _Posterior:
 
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
         """Gradient and expected information, which is positive definite where the observed is not."""
-        moments = self._moments(x)
         gradient, curvature = self._prior_terms(x)
-        gradient = gradient - self._gradient(moments, self.pairs.points)
-        information = self._information(moments) + np.diag(curvature)
-        return self.map.T @ gradient, self.map.T @ information @ self.map
-
-    def _moments(self, x: Floats) -> _Moments:
-        gap, scale, eta, log_tie = self._eta(x)
-        log_d = np.logaddexp(np.logaddexp(eta / 2, -eta / 2), log_tie)
-        win, lose, tie = (np.exp(part - log_d) for part in (eta / 2, -eta / 2, log_tie))
-        u = (win - lose) / 2
-        return _Moments(gap, scale, u, tie, (win + lose) / 4 - u**2, -tie * u, tie * (1 - tie))
+        slope, information = np.zeros(self.size), np.zeros((self.size, self.size))
+        for block in self._blocks():
+            moments = block.moments(self.parts(x))
+            slope += block.gradient(moments)
+            information += block.information(moments)
+        information += np.diag(curvature)
+        return self.map.T @ (gradient - slope), self.map.T @ information @ self.map
 
     def _prior_terms(self, x: Floats) -> tuple[Floats, Floats]:
         """Gradient and curvature of the prior by (theta, beta, log nu, a)."""
@@ -362,80 +465,45 @@ class _Posterior:
         ]
         return np.concatenate(gradient), np.concatenate(curvature)
 
-    def _slopes(self, moments: _Moments) -> Table:
-        """D eta / d (theta, beta, log nu, a), (n, size)."""
-        strength_slopes = _times(self._contrast, moments.scale)
-        return strength_slopes + self._style + _times(self._by_judge, moments.gap)
-
-    def _residuals(self, moments: _Moments, points: Floats) -> tuple[Floats, Floats]:
-        """Weighted derivatives of log P by eta and log nu, (n,) each."""
-        w = self.pairs.weights
-        return w * (points - 0.5 - moments.u), w * ((points == 0.5) - moments.t)
-
-    def _gradient(self, moments: _Moments, points: Floats) -> Floats:
-        """Of the log-likelihood by (theta, beta, log nu, a), (size,)."""
-        by_eta, by_tie = self._residuals(moments, points)
-        total = self._slopes(moments).T @ by_eta
-        if self.has_ties:
-            total = total + self._by_tie.T @ by_tie
-        return np.asarray(total)
-
-    def _cluster_scores(self, moments: _Moments, points: Floats) -> Floats:
-        """The same, summed within clusters, (G, size)."""
-        by_eta, by_tie = self._residuals(moments, points)
-        rows = _times(self._slopes(moments), by_eta)
-        if self.has_ties:
-            rows = rows + _times(self._by_tie, by_tie)
-        n, cluster, g = len(by_eta), self.pairs.cluster, self.pairs.n_clusters
-        if isinstance(rows, np.ndarray):
-            totals = np.zeros((g, self.size))
-            np.add.at(totals, cluster, rows)
-            return totals
-        from scipy.sparse import csr_array
-
-        return _dense(csr_array((np.ones(n), (cluster, np.arange(n))), (g, n)) @ rows)
-
-    def _information(self, moments: _Moments) -> Floats:
-        """Expected information by (theta, beta, log nu, a), (size, size)."""
-        w, eta, tie = self.pairs.weights, self._slopes(moments), self._by_tie
-        total = _dense(eta.T @ _times(eta, w * moments.var_u))
-        if self.has_ties:
-            cross = _dense(eta.T @ _times(tie, w * moments.cov))
-            total = total + cross + cross.T + _dense(tie.T @ _times(tie, w * moments.var_t))
-        return total
-
-    def _bend(self, moments: _Moments) -> Floats:
-        """What the observed information has beyond the expected: eta is bilinear in theta and a."""
-        pairs, bend = self.pairs, np.zeros((self.size, self.size))
-        residual = pairs.weights * (pairs.points - 0.5 - moments.u)
-        np.add.at(bend, (pairs.first, self.at_judge + pairs.judge), -residual)
-        np.add.at(bend, (pairs.second, self.at_judge + pairs.judge), residual)
-        return bend + bend.T
-
     def covariance(self, x: Floats) -> Floats:
         """The sandwich of (theta less its mean, beta, a)."""
-        moments, (_, curvature) = self._moments(x), self._prior_terms(x)
-        information = self._information(moments) + np.diag(curvature)
-        curvature_at_end = self.map.T @ (information + self._bend(moments)) @ self.map
+        _, curvature = self._prior_terms(x)
+        information, bend = np.zeros((self.size, self.size)), np.zeros((self.size, self.size))
+        for block in self._blocks():
+            moments = block.moments(self.parts(x))
+            information += block.information(moments)
+            bend += block.bend(moments)
+        information += np.diag(curvature)
+        curvature_at_end = self.map.T @ (information + bend) @ self.map
         if np.linalg.eigvalsh(curvature_at_end)[0] <= 0:
             curvature_at_end = self.map.T @ information @ self.map
         bread = self.map @ np.linalg.solve(curvature_at_end, self.map.T)
         keep = np.r_[0 : self.at_tie, self.at_judge : self.size]
-        spread = bread[keep] @ self._meat(moments) @ bread[:, keep]
+        spread = bread[keep] @ self._meat(x) @ bread[:, keep]
         centre = np.eye(len(keep))
         centre[: self.k, : self.k] -= 1 / self.k
         covariance: Floats = centre @ spread @ centre.T
         return covariance
 
-    def _meat(self, moments: _Moments) -> Floats:
+    def _meat(self, x: Floats) -> Floats:
         """The variance of the sum of scores, twins counted in, (size, size)."""
-        points, g = self.pairs.points, self.pairs.n_clusters
-        scores = self._cluster_scores(moments, points)
-        scores = scores - scores.mean(axis=0)
-        mirror_scores = self._cluster_scores(moments, 1 - points)
-        twins = (scores.T @ scores + mirror_scores.T @ mirror_scores) / (2 * g)
-        total: Floats = g / max(1, g - 1) * scores.T @ scores + TWINS * twins
-        return total
+        g = self.pairs.n_clusters
+        scores = self._cluster_scores(x)
+        scores -= scores.mean(axis=0)
+        spread, total = scores.T @ scores, g / max(1, g - 1) * scores.T @ scores
+        del scores  # the next ones are as many
+        mirror_scores = self._cluster_scores(x, mirror=True)
+        twins = (spread + mirror_scores.T @ mirror_scores) / (2 * g)
+        meat: Floats = total + TWINS * twins
+        return meat
+
+    def _cluster_scores(self, x: Floats, *, mirror: bool = False) -> Floats:
+        """Sums of scores within clusters, (G, size); ``mirror``: had the other candidate won."""
+        totals = np.zeros((self.pairs.n_clusters, self.size))
+        for block in self._blocks():
+            points = block.pairs.points
+            block.add_scores(totals, block.moments(self.parts(x)), 1 - points if mirror else points)
+        return totals
 
 
 def _times(table: Table, row_factors: Floats) -> Table:
