@@ -11,6 +11,7 @@ import json
 import string
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,15 @@ from clash.labels import TIE, ItemLabel, Truth
 from clash.records import Item, Label, Response, candidates_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import (
+        Callable,
+        Collection,
+        Container,
+        Iterable,
+        Iterator,
+        Mapping,
+        Sequence,
+    )
     from pathlib import Path
 
     from clash.conversations import Answer
@@ -242,6 +251,23 @@ class DatasetBuilder:
             else part.model_copy(update={"content": self._clean(part.content)})
             for part in answer
         ]
+
+
+def row_by_row(
+    add: Callable[[SourceRow, DatasetBuilder], None],
+) -> Callable[[Iterable[SourceRow], DatasetBuilder], Dataset]:
+    """A reader of a schema from what it does with one record.
+
+    It raises an InputError that names the record where one is not of the schema.
+    """
+
+    @wraps(add)
+    def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
+        for row in rows:
+            add(row, builder)
+        return builder.build()
+
+    return read
 
 
 def _turns_of(item: Item) -> tuple[tuple[str, str], ...]:

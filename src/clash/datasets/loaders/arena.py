@@ -15,15 +15,13 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from clash.datasets.dataset import Dataset, DatasetBuilder, ItemFacts, distinct_names
+from clash.datasets.dataset import DatasetBuilder, ItemFacts, distinct_names, row_by_row
 from clash.datasets.loaders.conversation import read_dialogue
 from clash.errors import InputError
 from clash.labels import BOTH_BAD, TIE
 from clash.records import Label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from clash.datasets.record_files import SourceRow
 
 COLUMNS = frozenset({"model_a", "model_b", "winner", "conversation_a", "conversation_b"})
@@ -38,56 +36,46 @@ _WINNERS: dict[str, int | str] = {
 }
 
 
-def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """The battles of the 100k set and its kin; a conversation of several turns is shown whole.
-
-    Raises:
-        InputError: a record is not of this schema.
-    """
-    for row in rows:
-        item_id = row.text("question_id", "id")
-        try:
-            a, b = read_dialogue(row, "conversation_a"), read_dialogue(row, "conversation_b")
-        except InputError as error:
-            builder.exclude(item_id, f"unreadable conversation: {error.message}")
-            continue
-        if a.questions != b.questions:
-            builder.exclude(item_id, "the two conversations ask different questions")
-            continue
-        _add(
-            builder,
-            row,
-            item_id,
-            questions=a.questions,
-            answers=[a.answers, b.answers],
-            winner=_outcome(row),
-            tags=_tags(row),
-        )
-    return builder.build()
+@row_by_row
+def read(row: SourceRow, builder: DatasetBuilder) -> None:
+    """The battles of the 100k set and its kin; a conversation of several turns is shown whole."""
+    item_id = row.text("question_id", "id")
+    try:
+        a, b = read_dialogue(row, "conversation_a"), read_dialogue(row, "conversation_b")
+    except InputError as error:
+        builder.exclude(item_id, f"unreadable conversation: {error.message}")
+        return
+    if a.questions != b.questions:
+        builder.exclude(item_id, "the two conversations ask different questions")
+        return
+    _add(
+        builder,
+        row,
+        item_id,
+        questions=a.questions,
+        answers=[a.answers, b.answers],
+        winner=_outcome(row),
+        tags=_tags(row),
+    )
 
 
-def read_55k(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """The battles of the 55k set.
-
-    Raises:
-        InputError: a record is not of this schema.
-    """
-    for row in rows:
-        item_id = row.text("id")
-        questions, a, b = (_turns(row, f) for f in ("prompt", "response_a", "response_b"))
-        if None in (*questions, *a, *b):
-            builder.exclude(item_id, "a turn is null")
-            continue
-        _add(
-            builder,
-            row,
-            item_id,
-            questions=questions,
-            answers=[a, b],
-            winner=_outcome_55k(row),
-            tags=[],
-        )
-    return builder.build()
+@row_by_row
+def read_55k(row: SourceRow, builder: DatasetBuilder) -> None:
+    """The battles of the 55k set."""
+    item_id = row.text("id")
+    questions, a, b = (_turns(row, f) for f in ("prompt", "response_a", "response_b"))
+    if None in (*questions, *a, *b):
+        builder.exclude(item_id, "a turn is null")
+        return
+    _add(
+        builder,
+        row,
+        item_id,
+        questions=questions,
+        answers=[a, b],
+        winner=_outcome_55k(row),
+        tags=[],
+    )
 
 
 def _add(

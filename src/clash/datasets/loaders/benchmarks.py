@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from clash.datasets.dataset import Dataset, DatasetBuilder, distinct_names, majority
+from clash.datasets.dataset import Dataset, DatasetBuilder, distinct_names, majority, row_by_row
 from clash.labels import TIE
 from clash.records import Label
 
@@ -33,100 +33,80 @@ LLMBAR = frozenset({"input", "output_1", "output_2", "label"})
 JUDGEBENCH = frozenset({"pair_id", "question", "response_A", "response_B", "label"})
 
 
-def read_rewardbench(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """RewardBench: the chosen and the rejected response, in an order that does not tell which.
-
-    Raises:
-        InputError: a record is not of this schema.
-    """
-    for row in rows:
-        subset = row.text("subset")
-        _add(
-            builder,
-            row,
-            f"{subset}-{row.text('id')}",
-            row.text("prompt"),
-            [row.verbatim("chosen"), row.verbatim("rejected")],
-            models=[row.optional("chosen_model"), row.optional("rejected_model")],
-            right=0,
-            tag=subset,
-            shuffle=True,
-        )
-    return builder.build()
+@row_by_row
+def read_rewardbench(row: SourceRow, builder: DatasetBuilder) -> None:
+    """RewardBench: the chosen and the rejected response, in an order that does not tell which."""
+    subset = row.text("subset")
+    _add(
+        builder,
+        row,
+        f"{subset}-{row.text('id')}",
+        row.text("prompt"),
+        [row.verbatim("chosen"), row.verbatim("rejected")],
+        models=[row.optional("chosen_model"), row.optional("rejected_model")],
+        right=0,
+        tag=subset,
+        shuffle=True,
+    )
 
 
-def read_rewardbench_2(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """RewardBench 2: one right response among four. Rows with several right ones are left out.
-
-    Raises:
-        InputError: a record is not of this schema.
-    """
-    for row in rows:
-        item_id, better_text, worse_text = row.text("id"), row.get("chosen"), row.get("rejected")
-        if not isinstance(better_text, list) or not isinstance(worse_text, list) or not worse_text:
-            raise row.error("expected lists of responses", "chosen")
-        if len(better_text) != 1:
-            builder.exclude(item_id, "several correct responses, so no single winner")
-            continue
-        texts = [*better_text, *worse_text]
-        _add(
-            builder,
-            row,
-            item_id,
-            row.text("prompt"),
-            texts,
-            models=[None] * len(texts),
-            right=0,
-            tag=row.text("subset"),
-            shuffle=True,
-        )
-    return builder.build()
+@row_by_row
+def read_rewardbench_2(row: SourceRow, builder: DatasetBuilder) -> None:
+    """RewardBench 2: one right response among four. Rows with several right ones are left out."""
+    item_id, better_text, worse_text = row.text("id"), row.get("chosen"), row.get("rejected")
+    if not isinstance(better_text, list) or not isinstance(worse_text, list) or not worse_text:
+        raise row.error("expected lists of responses", "chosen")
+    if len(better_text) != 1:
+        builder.exclude(item_id, "several correct responses, so no single winner")
+        return
+    texts = [*better_text, *worse_text]
+    _add(
+        builder,
+        row,
+        item_id,
+        row.text("prompt"),
+        texts,
+        models=[None] * len(texts),
+        right=0,
+        tag=row.text("subset"),
+        shuffle=True,
+    )
 
 
-def read_llmbar(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """LLMBar; the subset is the name of the folder.
-
-    Raises:
-        InputError: a record is not of this schema.
-    """
-    for row in rows:
-        subset, label = row.path.parent.name, row.text("label")
-        if label not in ("1", "2"):
-            raise row.error(f"expected 1 or 2, found {label!r}", "label")
-        _add(
-            builder,
-            row,
-            f"{subset}-{row.number - 1:03d}",
-            row.text("input"),
-            [row.verbatim("output_1"), row.verbatim("output_2")],
-            models=[None, None],
-            right=int(label) - 1,
-            tag=subset,
-        )
-    return builder.build()
+@row_by_row
+def read_llmbar(row: SourceRow, builder: DatasetBuilder) -> None:
+    """LLMBar; the subset is the name of the folder."""
+    subset, label = row.path.parent.name, row.text("label")
+    if label not in ("1", "2"):
+        raise row.error(f"expected 1 or 2, found {label!r}", "label")
+    _add(
+        builder,
+        row,
+        f"{subset}-{row.number - 1:03d}",
+        row.text("input"),
+        [row.verbatim("output_1"), row.verbatim("output_2")],
+        models=[None, None],
+        right=int(label) - 1,
+        tag=subset,
+    )
 
 
-def read_judgebench(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """JudgeBench: two responses of one model, of which one is right.
-
-    Raises:
-        InputError: a record is not of this schema.
-    """
-    for row in rows:
-        label = row.text("label")
-        if label not in ("A>B", "B>A"):
-            raise row.error(f"expected A>B or B>A, found {label!r}", "label")
-        _add(
-            builder,
-            row,
-            row.text("pair_id"),
-            row.text("question"),
-            [row.verbatim("response_A"), row.verbatim("response_B")],
-            models=[row.optional("response_model")] * 2,
-            right=0 if label == "A>B" else 1,
-            tag=row.text("source"),
-        )
-    return builder.build()
+@row_by_row
+def read_judgebench(row: SourceRow, builder: DatasetBuilder) -> None:
+    """JudgeBench: two responses of one model, of which one is right."""
+    label = row.text("label")
+    if label not in ("A>B", "B>A"):
+        raise row.error(f"expected A>B or B>A, found {label!r}", "label")
+    _add(
+        builder,
+        row,
+        row.text("pair_id"),
+        row.text("question"),
+        [row.verbatim("response_A"), row.verbatim("response_B")],
+        models=[row.optional("response_model")] * 2,
+        right=0 if label == "A>B" else 1,
+        tag=row.text("source"),
+    )
 
 
 def _add(
@@ -165,30 +145,25 @@ SUMMEVAL = frozenset({"text", "machine_summaries", "coherence", "consistency"})
 _DIMENSIONS = ("relevance", "coherence", "fluency", "consistency")
 
 
-def read_pandalm(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """PandaLM; the label is the majority of the annotators.
-
-    Raises:
-        InputError: a record is not of this schema.
-    """
-    for row in rows:
-        item_id = f"panda-{int(row.text('idx')):04d}"
-        parts = (row.optional("cmp_key") or "").split("_")
-        models = distinct_names(parts if len(parts) == 2 else [None, None])
-        winners = list(_votes(row, models))
-        builder.add(
-            row,
-            item_id,
-            "\n\n".join(filter(None, (row.text("instruction"), row.optional("input")))),
-            dict(zip(models, (row.verbatim("response1"), row.verbatim("response2")), strict=True)),
-            label=majority(winners),
-            labels=[
-                Label(item_id=item_id, annotator=f"annotator{n}", winner=winner)
-                for n, winner in enumerate(winners, start=1)
-            ],
-            tags=[row.text("motivation_app")],
-        )
-    return builder.build()
+@row_by_row
+def read_pandalm(row: SourceRow, builder: DatasetBuilder) -> None:
+    """PandaLM; the label is the majority of the annotators."""
+    item_id = f"panda-{int(row.text('idx')):04d}"
+    parts = (row.optional("cmp_key") or "").split("_")
+    models = distinct_names(parts if len(parts) == 2 else [None, None])
+    winners = list(_votes(row, models))
+    builder.add(
+        row,
+        item_id,
+        "\n\n".join(filter(None, (row.text("instruction"), row.optional("input")))),
+        dict(zip(models, (row.verbatim("response1"), row.verbatim("response2")), strict=True)),
+        label=majority(winners),
+        labels=[
+            Label(item_id=item_id, annotator=f"annotator{n}", winner=winner)
+            for n, winner in enumerate(winners, start=1)
+        ],
+        tags=[row.text("motivation_app")],
+    )
 
 
 def _votes(row: SourceRow, models: list[str]) -> Iterator[str]:

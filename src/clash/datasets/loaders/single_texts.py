@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.config import SOLE
+from clash.datasets.dataset import row_by_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -58,81 +59,66 @@ def read_wikiqa(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     return builder.build()
 
 
-def read_jigsaw(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """Comments with five annotators and 100 characters at least (appendix H.2), tagged by bucket.
+@row_by_row
+def read_jigsaw(row: SourceRow, builder: DatasetBuilder) -> None:
+    """Comments with five annotators and 100 characters at least (appendix H.2), tagged by bucket."""
+    item_id, text = row.text("id"), row.verbatim("comment_text") or ""
+    if _number(row, "toxicity_annotator_count") < FEWEST_ANNOTATORS:
+        builder.exclude(item_id, f"fewer than {FEWEST_ANNOTATORS} annotators")
+        return
+    if len(text) < FEWEST_CHARS:
+        builder.exclude(item_id, f"shorter than {FEWEST_CHARS} characters")
+        return
+    toxicity = _number(row, "toxicity")
+    if not 0 <= toxicity <= 1:
+        raise row.error(f"expected a share from 0 to 1, found {toxicity:g}", "toxicity")
+    builder.add(
+        row,
+        item_id,
+        text,
+        {},
+        label="toxic" if toxicity >= TOXIC_FROM else "not toxic",
+        tags=[BUCKETS[min(int(4 * toxicity), 3)]],
+        is_class=True,
+    )
 
-    Raises:
-        InputError: a record is not of this schema, or a share is not between 0 and 1.
-    """
-    for row in rows:
-        item_id, text = row.text("id"), row.verbatim("comment_text") or ""
-        if _number(row, "toxicity_annotator_count") < FEWEST_ANNOTATORS:
-            builder.exclude(item_id, f"fewer than {FEWEST_ANNOTATORS} annotators")
-            continue
-        if len(text) < FEWEST_CHARS:
-            builder.exclude(item_id, f"shorter than {FEWEST_CHARS} characters")
-            continue
-        toxicity = _number(row, "toxicity")
-        if not 0 <= toxicity <= 1:
-            raise row.error(f"expected a share from 0 to 1, found {toxicity:g}", "toxicity")
+
+@row_by_row
+def read_phoenix(row: SourceRow, builder: DatasetBuilder) -> None:
+    """Summaries of news texts, right ones and ones with errors put in."""
+    builder.add(
+        row,
+        row.optional("id") or f"summary-{row.number:04d}",
+        row.text("document"),
+        {SOLE: row.verbatim("summary")},
+        label="good" if _is_true(row, "user_feedback") else "bad",
+        is_class=True,
+    )
+
+
+@row_by_row
+def read_coherence(row: SourceRow, builder: DatasetBuilder) -> None:
+    """SummEval one summary at a time, its label the experts' mean coherence from 1 to 5."""
+    summaries, scores = row.get("machine_summaries"), row.get("coherence")
+    if (
+        not isinstance(summaries, list)
+        or not isinstance(scores, list)
+        or len(summaries) != len(scores)
+    ):
+        raise row.error("expected a score for each summary", "machine_summaries")
+    source = row.text("id")
+    for number, (text, score) in enumerate(zip(summaries, scores, strict=True), start=1):
+        if not isinstance(score, int | float) or not 1 <= score <= 5:
+            raise row.error(f"expected a score from 1 to 5, found {score!r}", "coherence")
         builder.add(
             row,
-            item_id,
-            text,
-            {},
-            label="toxic" if toxicity >= TOXIC_FROM else "not toxic",
-            tags=[BUCKETS[min(int(4 * toxicity), 3)]],
+            f"{source}-{number:02d}",
+            row.text("text"),
+            {SOLE: text},
+            label=f"{round(score, 6):g}",
+            group=source,
             is_class=True,
         )
-    return builder.build()
-
-
-def read_phoenix(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """Summaries of news texts, right ones and ones with errors put in.
-
-    Raises:
-        InputError: a record is not of this schema.
-    """
-    for row in rows:
-        builder.add(
-            row,
-            row.optional("id") or f"summary-{row.number:04d}",
-            row.text("document"),
-            {SOLE: row.verbatim("summary")},
-            label="good" if _is_true(row, "user_feedback") else "bad",
-            is_class=True,
-        )
-    return builder.build()
-
-
-def read_coherence(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
-    """SummEval one summary at a time, its label the experts' mean coherence from 1 to 5.
-
-    Raises:
-        InputError: a record is not of this schema.
-    """
-    for row in rows:
-        summaries, scores = row.get("machine_summaries"), row.get("coherence")
-        if (
-            not isinstance(summaries, list)
-            or not isinstance(scores, list)
-            or len(summaries) != len(scores)
-        ):
-            raise row.error("expected a score for each summary", "machine_summaries")
-        source = row.text("id")
-        for number, (text, score) in enumerate(zip(summaries, scores, strict=True), start=1):
-            if not isinstance(score, int | float) or not 1 <= score <= 5:
-                raise row.error(f"expected a score from 1 to 5, found {score!r}", "coherence")
-            builder.add(
-                row,
-                f"{source}-{number:02d}",
-                row.text("text"),
-                {SOLE: text},
-                label=f"{round(score, 6):g}",
-                group=source,
-                is_class=True,
-            )
-    return builder.build()
 
 
 def _is_true(row: SourceRow, field: str) -> bool:
