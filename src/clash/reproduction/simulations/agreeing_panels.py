@@ -7,6 +7,7 @@ import numpy as np
 from clash.reproduction.simulations.exchangeable_panels import (
     FITTED_SIZE,
     N_ITEMS,
+    curves_by_judges,
     exact_curve,
     excess_risk,
     fitted_rows,
@@ -92,13 +93,6 @@ def _vanishing_risks(
     ]
 
 
-def _threshold_curve(panel: CurieWeiss, name: str) -> RiskCurve:
-    laws = [panel.counts(K) for K in JUDGES]
-    return RiskCurve(
-        name, JUDGES, tuple(law.risk(panel.threshold_rule(law.n_judges)) for law in laws)
-    )
-
-
 def _glauber(name: str, replications: int, rng: np.random.Generator) -> PaperComparison:
     """How often Glauber dynamics puts class 1 into the right phase."""
     panel = PANELS[name]
@@ -109,51 +103,49 @@ def _glauber(name: str, replications: int, rng: np.random.Generator) -> PaperCom
         shares.append(leaning.mean())
     mean = SampleMean.of(shares)
     exact = panel.counts(GLAUBER_JUDGES).pmf[1]
-    return PaperComparison(
+    return PaperComparison.of(
         f"{name}: class 1 in the right phase, Glauber, {GLAUBER_JUDGES} judges",
-        mean.value,
+        mean,
         float(exact[GLAUBER_JUDGES // 2 + 1 :].sum()),
         "equation 7, exact",
-        se=mean.se,
         note="the chain keeps the phase it starts in",
     )
 
 
 def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
-    panels = []
-    for panel in PANELS.values():
-        laws = [panel.counts(K) for K in JUDGES]
-        panels.append(
-            (
-                exact_curve("Bayes", laws, CountLaw.bayes),
-                _threshold_curve(panel, "|M| >= t"),
-                exact_curve("independence", laws, CountLaw.if_independent),
-                sampled_curve(
-                    f"independence, {replications} x {N_ITEMS} items",
-                    [panel.counts(K) for K in SAMPLED_SIZES],
-                    replications,
-                    rng,
-                ),
-                RiskCurve("pi (1 - p)", (), (panel.independent_limit,), level=True),
-            )
+    panels = {}
+    for name, panel in PANELS.items():
+        sampled = sampled_curve(
+            f"independence, {replications} x {N_ITEMS} items",
+            [panel.counts(K) for K in SAMPLED_SIZES],
+            replications,
+            rng,
         )
-    return CurvePlot("curie-weiss-risk", tuple(PANELS), tuple(panels), "judges", "risk", log_x=True)
+        panels[name] = (*_exact_curves(panel, "|M| >= t"), sampled, _limit(panel))
+    return curves_by_judges("curie-weiss-risk", panels)
+
+
+def _exact_curves(panel: CurieWeiss, threshold: str) -> tuple[RiskCurve, RiskCurve, RiskCurve]:
+    """The risks of Bayes' rule, of the threshold rule and of independence."""
+    laws = [panel.counts(K) for K in JUDGES]
+    risks = tuple(law.risk(panel.threshold_rule(law.n_judges)) for law in laws)
+    return (
+        exact_curve("Bayes", laws, CountLaw.bayes),
+        RiskCurve(threshold, JUDGES, risks),
+        exact_curve("independence", laws, CountLaw.if_independent),
+    )
+
+
+def _limit(panel: CurieWeiss) -> RiskCurve:
+    return RiskCurve("pi (1 - p)", (), (panel.independent_limit,), level=True)
 
 
 def _separation_plot() -> CurvePlot:
-    panels = []
-    for panel in PANELS.values():
+    panels = {}
+    for name, panel in PANELS.items():
         gap = tuple(excess_risk(panel.counts(K)) for K in JUDGES)
-        limit = RiskCurve("pi (1 - p)", (), (panel.independent_limit,), level=True)
-        panels.append((RiskCurve("independence - Bayes", JUDGES, gap), limit))
-    return CurvePlot(
-        "curie-weiss-separation",
-        tuple(PANELS),
-        tuple(panels),
-        "judges",
-        "excess risk",
-        log_x=True,
-    )
+        panels[name] = RiskCurve("independence - Bayes", JUDGES, gap), _limit(panel)
+    return curves_by_judges("curie-weiss-separation", panels, "excess risk")
 
 
 def _findings() -> tuple[str, ...]:
@@ -200,7 +192,12 @@ def zero_field(seed: int, replications: int) -> Simulation:
         findings=_zero_findings(),
         seed=seed,
         replications=replications,
-        plots=(_zero_plot(),),
+        plots=(
+            curves_by_judges(
+                "zero-field-risk",
+                {name: _exact_curves(panel, "M^2 >= t") for name, panel in ZERO_FIELD.items()},
+            ),
+        ),
     )
 
 
@@ -237,22 +234,6 @@ def _zero_rows(name: str, replications: int, rng: np.random.Generator) -> list[P
         ),
         *fitted_rows(name, panel.counts(FITTED_SIZE), replications, rng),
     ]
-
-
-def _zero_plot() -> CurvePlot:
-    panels = []
-    for panel in ZERO_FIELD.values():
-        laws = [panel.counts(K) for K in JUDGES]
-        panels.append(
-            (
-                exact_curve("Bayes", laws, CountLaw.bayes),
-                _threshold_curve(panel, "M^2 >= t"),
-                exact_curve("independence", laws, CountLaw.if_independent),
-            )
-        )
-    return CurvePlot(
-        "zero-field-risk", tuple(ZERO_FIELD), tuple(panels), "judges", "risk", log_x=True
-    )
 
 
 def _zero_findings() -> tuple[str, ...]:

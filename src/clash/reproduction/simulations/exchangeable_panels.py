@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.reproduction.simulations.experiment import PaperComparison, RiskCurve, SampleMean
+from clash.reproduction.simulations.experiment import (
+    CurvePlot,
+    PaperComparison,
+    RiskCurve,
+    SampleMean,
+)
 from clash.stats.latent.dawid_skene import dawid_skene
 from clash.stats.latent.ising import ising_class, ising_shared
 from clash.stats.latent.patterns import collapse
 from clash.stats.latent.vote_counting import majority
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import numpy as np
 
@@ -46,6 +51,13 @@ def exact_curve(
     """The exact risk of a rule by number of judges; a rule says by count whether it is class 1."""
     sizes = tuple(law.n_judges for law in laws)
     return RiskCurve(name, sizes, tuple(law.risk(rule(law)) for law in laws))
+
+
+def curves_by_judges(
+    name: str, panels: Mapping[str, tuple[RiskCurve, ...]], y_label: str = "risk"
+) -> CurvePlot:
+    """Curves by number of judges, a panel for each title."""
+    return CurvePlot(name, tuple(panels), tuple(panels.values()), "judges", y_label, log_x=True)
 
 
 def sampled_curve(
@@ -87,5 +99,4 @@ def _row(
     for sample in samples:
         says_one = method(collapse(sample.votes)).item_posterior >= 0.5
         risks.append((says_one != sample.labels).mean())
-    mean = SampleMean.of(risks)
-    return PaperComparison(quantity, mean.value, se=mean.se)
+    return PaperComparison.of(quantity, SampleMean.of(risks))

@@ -48,6 +48,22 @@ class PaperComparison:
     resolution: float = 0.0
     note: str = ""
 
+    @classmethod
+    def of(
+        cls,
+        quantity: str,
+        ours: SampleMean,
+        paper: float | None = None,
+        source: str = "",
+        *,
+        resolution: float = 0.0,
+        note: str = "",
+    ) -> PaperComparison:
+        """A figure by Monte Carlo."""
+        return cls(
+            quantity, ours.value, paper, source, se=ours.se, resolution=resolution, note=note
+        )
+
     @property
     def distance(self) -> float | None:
         """|ours - paper| beyond rounding, in standard errors; null without an error or figure."""

@@ -109,18 +109,17 @@ def _of_the_table(name: str, runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperC
         ("512 labels, error of the table", later, AT_512.get(name)),
     )
     return [
-        PaperComparison(
-            f"{name}, {claim}",
-            mean.value,
-            paper,
-            "C.3",
-            mean.se,
-            None,
-            HALF_DIGIT,
-            OUR_COEFFICIENTS,
-        )
+        _with_our_coefficients(f"{name}, {claim}", mean, paper, "C.3")
         for claim, mean, paper in claims
     ]
+
+
+def _with_our_coefficients(
+    quantity: str, mean: SampleMean, paper: float | None, source: str
+) -> PaperComparison:
+    return PaperComparison.of(
+        quantity, mean, paper, source, resolution=HALF_DIGIT, note=OUR_COEFFICIENTS
+    )
 
 
 def contradiction() -> list[str]:
@@ -195,16 +194,7 @@ def _risks(name: str, titles: Sequence[str], panels: Sequence[tuple[RiskCurve, .
 
 def _rows_24(name: Regime, budget: int, means: dict[str, SampleMean]) -> list[PaperComparison]:
     return [
-        PaperComparison(
-            f"{name}, {budget} labels, {family}",
-            mean.value,
-            paper,
-            "table 24",
-            mean.se,
-            None,
-            HALF_DIGIT,
-            OUR_COEFFICIENTS,
-        )
+        _with_our_coefficients(f"{name}, {budget} labels, {family}", mean, paper, "table 24")
         for (family, mean), paper in zip(means.items(), TABLE_24[name, budget], strict=True)
     ]
 

@@ -147,8 +147,8 @@ def gap_rows(
 ) -> list[PaperComparison]:
     """A row for each budget beside the paper's."""
     return [
-        PaperComparison(
-            f"{name}, {n} labels", mean.value, figure, source, mean.se, None, HALF_DIGIT, note
+        PaperComparison.of(
+            f"{name}, {n} labels", mean, figure, source, resolution=HALF_DIGIT, note=note
         )
         for n, mean, figure, note in zip(budgets, means, paper, notes, strict=True)
     ]

@@ -101,19 +101,14 @@ def _patterns(votes: Votes, size: int) -> Floats:
 
 
 def _unseen(runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperComparison]:
-    means = {
-        n: SampleMean.of([run[BUDGETS.index(n)].unseen_by_choice for run in runs]) for n in UNSEEN
-    }
     return [
-        PaperComparison(
+        PaperComparison.of(
             f"parity, {n} labels, unseen mass of the table",
-            means[n].value,
+            SampleMean.of([run[BUDGETS.index(n)].unseen_by_choice for run in runs]),
             paper,
             "C.4",
-            means[n].se,
-            None,
-            HALF_DIGIT,
-            OTHER_PANELS,
+            resolution=HALF_DIGIT,
+            note=OTHER_PANELS,
         )
         for n, paper in UNSEEN.items()
     ]

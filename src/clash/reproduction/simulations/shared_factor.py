@@ -9,6 +9,7 @@ import numpy as np
 from clash.reproduction.simulations.exchangeable_panels import (
     FITTED_SIZE,
     N_ITEMS,
+    curves_by_judges,
     exact_curve,
     excess_risk,
     fitted_rows,
@@ -103,42 +104,31 @@ def _plug_in(name: str) -> list[float]:
 
 
 def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
-    panels = []
+    panels = {}
     for name in ALL_PANELS:
         laws = _laws(name)
-        panels.append(
-            (
-                exact_curve("Bayes", laws, CountLaw.bayes),
-                exact_curve("independence", laws, CountLaw.if_independent),
-                sampled_curve(
-                    f"independence, {replications} x {N_ITEMS} items",
-                    [law for law in laws if law.n_judges in SAMPLED_SIZES],
-                    replications,
-                    rng,
-                ),
-            )
+        panels[name] = (
+            exact_curve("Bayes", laws, CountLaw.bayes),
+            exact_curve("independence", laws, CountLaw.if_independent),
+            sampled_curve(
+                f"independence, {replications} x {N_ITEMS} items",
+                [law for law in laws if law.n_judges in SAMPLED_SIZES],
+                replications,
+                rng,
+            ),
         )
-    return CurvePlot(
-        "latent-factor-risk", tuple(ALL_PANELS), tuple(panels), "judges", "risk", log_x=True
-    )
+    return curves_by_judges("latent-factor-risk", panels)
 
 
 def _separation_plot() -> CurvePlot:
-    panels = [
-        (
+    panels = {
+        name: (
             RiskCurve("independence - Bayes", JUDGES, tuple(_excess(name))),
             RiskCurve("the same, plug-in rules", JUDGES, tuple(_plug_in(name))),
         )
         for name in ALL_PANELS
-    ]
-    return CurvePlot(
-        "latent-factor-separation",
-        tuple(ALL_PANELS),
-        tuple(panels),
-        "judges",
-        "excess risk",
-        log_x=True,
-    )
+    }
+    return curves_by_judges("latent-factor-separation", panels, "excess risk")
 
 
 def _findings() -> tuple[str, ...]:
