@@ -6,15 +6,17 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from clash.stats.intervals import Interval
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from clash.analysis.concordance import Concordance
+    from clash.analysis.concordance.biases import SelfRate
     from clash.analysis.concordance.cases import CaseRate
     from clash.analysis.rundata import RunData
-    from clash.stats.intervals import Interval
 
-    NamedFigures = Iterator[tuple[str, "Figure"]]
+    NamedFigures = Iterator[tuple[str, "Interval | Figure | float | None"]]
 
 
 FIXED_NAMES = frozenset(
@@ -110,9 +112,13 @@ class Figure:
         return Figure(self.value / n, low, high)
 
     @classmethod
-    def of(cls, interval: Interval) -> Figure:
-        """An estimate."""
-        return cls(interval.estimate, interval.low, interval.high)
+    def of(cls, figure: Interval | Figure | float) -> Figure:
+        """An estimate with its interval, or a number."""
+        if isinstance(figure, Figure):
+            return figure
+        if isinstance(figure, Interval):
+            return cls(figure.estimate, figure.low, figure.high)
+        return cls(figure)
 
 
 @dataclass(frozen=True)
@@ -191,33 +197,34 @@ def round_half_up(value: float, digits: int) -> float:
     return math.copysign(math.floor(abs(value) * scale + 0.5 + 1e-9) / scale, value)
 
 
-def finite_figures(numbers: Sequence[tuple[str, Figure]]) -> NamedFigures:
-    """Those that are numbers."""
-    return ((name, figure) for name, figure in numbers if math.isfinite(figure.value))
+def by_name(figures: NamedFigures) -> dict[str, Figure]:
+    """Intervals and numbers as figures; what is null or no finite number is left out."""
+    known = ((name, Figure.of(figure)) for name, figure in figures if figure is not None)
+    return {name: figure for name, figure in known if math.isfinite(figure.value)}
 
 
 def concordance_figures(concordance: Concordance) -> NamedFigures:
     """The numbers of a labelled run beside people's, by name."""
     head = concordance.headline
-    yield "concordance", Figure.of(head.rate.interval)
-    yield "concordance.judged", Figure.of(head.rate.of_judged)
-    yield "concordance.wilson", Figure.of(head.rate.wilson)
+    yield "concordance", head.rate.interval
+    yield "concordance.judged", head.rate.of_judged
+    yield "concordance.wilson", head.rate.wilson
     yield from _bounds("concordance.wilson", head.rate.wilson)
     yield from _count("labelled", head.rate)
     if concordance.unique is not None:
         yield from _count("unique", concordance.unique)
     for kappa in concordance.kappas:
-        yield kappa.key, Figure.of(kappa.interval)
+        yield kappa.key, kappa.interval
         yield from _bounds(kappa.key, kappa.interval)
     for line in concordance.methods:
         if line.rate is not None and line.kind != "panel":
-            yield f"method.{line.name}", Figure.of(line.rate.interval)
-            yield f"method.{line.name}.judged", Figure.of(line.rate.of_judged)
-        if line.kind == "judge" and line.against is not None:
-            yield f"ahead.{line.name}", Figure.of(line.against)
+            yield f"method.{line.name}", line.rate.interval
+            yield f"method.{line.name}.judged", line.rate.of_judged
+        if line.kind == "judge":
+            yield f"ahead.{line.name}", line.against
     if concordance.people is not None:
-        yield "people", Figure.of(concordance.people.agreement)
-        yield "alpha", Figure.of(concordance.people.alpha)
+        yield "people", concordance.people.agreement
+        yield "alpha", concordance.people.alpha
     for kind, rows in (
         ("winner", concordance.by_winner),
         ("tier", concordance.by_tier),
@@ -227,66 +234,68 @@ def concordance_figures(concordance: Concordance) -> NamedFigures:
             yield from _count(f"{kind}.{row.name}", row.rate)
     yield from _tests(concordance)
     yield from _biases(concordance)
-    for name, value in (
-        ("cost.correct", concordance.costs.per_correct),
-        ("cost.labelled_run", concordance.costs.cost_usd),
-        ("cost.evaluation", concordance.costs.per_item),
-        ("seconds", concordance.costs.wall_s),
-        ("seconds.item", concordance.costs.wall_per_item),
-    ):
-        if value is not None:
-            yield name, Figure(value)
+    costs = concordance.costs
+    yield "cost.correct", costs.per_correct
+    yield "cost.labelled_run", costs.cost_usd
+    yield "cost.evaluation", costs.per_item
+    yield "seconds", costs.wall_s
+    yield "seconds.item", costs.wall_per_item
 
 
 def _bounds(name: str, interval: Interval) -> NamedFigures:
-    yield f"{name}.low", Figure(interval.low)
-    yield f"{name}.high", Figure(interval.high)
+    yield f"{name}.low", interval.low
+    yield f"{name}.high", interval.high
 
 
 def _count(name: str, rate: CaseRate) -> NamedFigures:
-    yield f"{name}.n", Figure(rate.n)
-    yield f"{name}.judged.n", Figure(rate.n_judged)
-    yield f"{name}.right", Figure(rate.right)
+    yield f"{name}.n", rate.n
+    yield f"{name}.judged.n", rate.n_judged
+    yield f"{name}.right", rate.right
     if name != "labelled":
-        yield f"{name}.concordance", Figure.of(rate.interval)
-        yield f"{name}.concordance.judged", Figure.of(rate.of_judged)
+        yield f"{name}.concordance", rate.interval
+        yield f"{name}.concordance.judged", rate.of_judged
 
 
 def _tests(concordance: Concordance) -> NamedFigures:
     for line in concordance.contrasts[:1]:
-        yield "contrast.chi_square", Figure(line.chi_square.statistic)
-        yield "contrast.chi_square.p", Figure(line.chi_square.p)
-        yield "contrast.chi_square.corrected", Figure(line.corrected_test.statistic)
-        yield "contrast.fisher.p", Figure(line.fisher.p)
-        yield "contrast.odds_ratio", Figure.of(line.odds_ratio)
+        yield "contrast.chi_square", line.chi_square.statistic
+        yield "contrast.chi_square.p", line.chi_square.p
+        yield "contrast.chi_square.corrected", line.corrected_test.statistic
+        yield "contrast.fisher.p", line.fisher.p
+        yield "contrast.odds_ratio", line.odds_ratio
     split = concordance.split
     for name, rate in (("unanimous", split.unanimous), ("split", split.split)):
         if rate is not None:
             yield from _count(name, rate)
-    yield "disagreements", Figure(len(concordance.disagreements))
+    yield "disagreements", len(concordance.disagreements)
     for way in concordance.directions:
         name = f"direction.{way.scale.partition(' ')[0]}"
-        yield f"{name}.stronger", Figure(way.stronger)
-        yield f"{name}.weaker", Figure(way.weaker)
-        yield f"{name}.level", Figure(way.level)
-        yield f"{name}.unknown", Figure(way.unknown)
-        yield f"{name}.gap", Figure(way.mean_gap)
-        yield f"{name}.p", Figure(way.test.p)
+        yield f"{name}.stronger", way.stronger
+        yield f"{name}.weaker", way.weaker
+        yield f"{name}.level", way.level
+        yield f"{name}.unknown", way.unknown
+        yield f"{name}.gap", way.mean_gap
+        yield f"{name}.p", way.test.p
     for pair in concordance.chronic:
-        yield f"missed.{pair.pair}", Figure(pair.misses)
-        yield f"missed.{pair.pair}.share", Figure.of(pair.share)
+        yield f"missed.{pair.pair}", pair.misses
+        yield f"missed.{pair.pair}.share", pair.share
 
 
 def _biases(concordance: Concordance) -> NamedFigures:
     for family in concordance.families:
-        yield f"family.{family.rater}.{family.family}.picks", Figure(family.picks)
-        yield f"family.{family.rater}.{family.family}.people", Figure(family.people)
+        yield f"family.{family.rater}.{family.family}.picks", family.picks
+        yield f"family.{family.rater}.{family.family}.people", family.people
     for line in concordance.self_rates:
-        yield f"self.{line.judge}.n", Figure(line.n)
-        yield f"self.{line.judge}.own", Figure.of(line.own_rate)
-        yield f"self.{line.judge}.people", Figure.of(line.people)
-        yield f"self.{line.judge}.difference", Figure.of(line.test.difference)
+        yield from self_figures(line)
     for length in concordance.lengths:
-        yield f"longer_wins.{length.rater}", Figure.of(length.rate.interval)
+        yield f"longer_wins.{length.rater}", length.rate.interval
     for position in concordance.positions:
-        yield f"first_wins.{position.rater}", Figure.of(position.rate.interval)
+        yield f"first_wins.{position.rater}", position.rate.interval
+
+
+def self_figures(rate: SelfRate) -> NamedFigures:
+    """How often a judge prefers itself, beside people."""
+    yield f"self.{rate.judge}.n", rate.n
+    yield f"self.{rate.judge}.own", rate.own_rate
+    yield f"self.{rate.judge}.people", rate.people
+    yield f"self.{rate.judge}.difference", rate.test.difference

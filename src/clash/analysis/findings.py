@@ -10,7 +10,7 @@ from clash.analysis.concordance import Concordance, concordance
 from clash.analysis.corrected import Correction, correction
 from clash.analysis.coverage import Coverage, Unanimity, coverage, unanimity
 from clash.analysis.decision import Decision, decide
-from clash.analysis.figures import Claim, Figure, claims, concordance_figures, finite_figures
+from clash.analysis.figures import Claim, Figure, by_name, claims, concordance_figures
 from clash.analysis.judges import (
     BaselineReport,
     JudgePair,
@@ -185,56 +185,52 @@ def _with_people(board: list[Standing], people: Correction | None) -> list[Stand
 
 def figures(findings: Findings) -> dict[str, Figure]:
     """The numbers of one run, by name; what is not known or not a number is absent."""
-    numbers = [*_run_figures(findings)]
+    return by_name(_named_figures(findings))
+
+
+def _named_figures(findings: Findings) -> NamedFigures:
+    yield from _run_figures(findings)
     if findings.single_text is not None:
-        numbers += text_figures(findings.single_text)
+        yield from text_figures(findings.single_text)
     if findings.concordance is not None:
-        numbers += concordance_figures(findings.concordance)
-    return dict(finite_figures(numbers))
+        yield from concordance_figures(findings.concordance)
 
 
 def _run_figures(findings: Findings) -> NamedFigures:
     counts = findings.coverage
-    yield "unanimity", Figure.of(findings.unanimity.rate)
-    if findings.unanimity.mean_confidence is not None:
-        yield "confidence", Figure(findings.unanimity.mean_confidence)
+    yield "unanimity", findings.unanimity.rate
+    yield "confidence", findings.unanimity.mean_confidence
     cost = _cost(findings)
     yield "cost", cost
     if counts.items:
-        yield "items", Figure(counts.items)
+        yield "items", counts.items
         yield "cost.item", cost.over(counts.items)
-        yield "coverage", Figure((counts.n_decided + counts.n_tied) / counts.items)
-        yield "decided", Figure(counts.n_decided / counts.items)
-        yield "tied", Figure(counts.n_tied / counts.items)
+        yield "coverage", (counts.n_decided + counts.n_tied) / counts.items
+        yield "decided", counts.n_decided / counts.items
+        yield "tied", counts.n_tied / counts.items
     if counts.n_expected:
         usable = counts.n_clean + counts.n_repaired
-        yield "judgments.usable", Figure(usable / counts.n_expected)
-        yield "judgments.failed", Figure(1 - usable / counts.n_expected)
-        yield "judgments.repaired", Figure(counts.n_repaired / counts.n_expected)
-    if findings.aggregation is not None and findings.aggregation.agreement is not None:
-        yield "agreement.with_borda", Figure.of(findings.aggregation.agreement)
-    if findings.position.first_shown is not None:
-        yield "first_shown", Figure.of(findings.position.first_shown)
+        yield "judgments.usable", usable / counts.n_expected
+        yield "judgments.failed", 1 - usable / counts.n_expected
+        yield "judgments.repaired", counts.n_repaired / counts.n_expected
+    if findings.aggregation is not None:
+        yield "agreement.with_borda", findings.aggregation.agreement
+    yield "first_shown", findings.position.first_shown
     for row in findings.leaderboard:
-        yield f"win_rate.{row.candidate}", Figure.of(row.win_rate)
-        if row.win_rate_ties_half is not None:
-            yield f"win_rate_ties_half.{row.candidate}", Figure.of(row.win_rate_ties_half)
-        if row.points is not None:
-            yield f"points.{row.candidate}", Figure.of(row.points)
+        yield f"win_rate.{row.candidate}", row.win_rate
+        yield f"win_rate_ties_half.{row.candidate}", row.win_rate_ties_half
+        yield f"points.{row.candidate}", row.points
     if findings.correction is not None:
         for candidate, rate in findings.correction.win_rates().items():
-            yield f"people_win_rate.{candidate}", Figure.of(rate)
+            yield f"people_win_rate.{candidate}", rate
         for candidate, lead in findings.correction.leads().items():
-            yield f"people_lead.{candidate}", Figure.of(lead)
+            yield f"people_lead.{candidate}", lead
     for judge in findings.judges:
-        for name, interval in (("agreement", judge.agreement), ("flips", judge.flips)):
-            if interval is not None:
-                yield f"{name}.{judge.judge}", Figure.of(interval)
+        yield f"agreement.{judge.judge}", judge.agreement
+        yield f"flips.{judge.judge}", judge.flips
     if findings.pairs:
-        yield (
-            "agreement.lowest",
-            min((Figure.of(pair.agreement) for pair in findings.pairs), key=lambda f: f.value),
-        )
+        lowest = min(findings.pairs, key=lambda pair: pair.agreement.estimate)
+        yield "agreement.lowest", lowest.agreement
 
 
 def _cost(findings: Findings) -> Figure:

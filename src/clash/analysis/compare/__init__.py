@@ -13,7 +13,7 @@ from clash.analysis.compare.pairs import RunAgainstRun, against, right_on_shared
 from clash.analysis.compare.pooled import PooledRuns, pool_runs
 from clash.analysis.concordance import concordance
 from clash.analysis.coverage import coverage, unanimity
-from clash.analysis.figures import Claim, Figure, claims, finite_figures, published_entries
+from clash.analysis.figures import Claim, Figure, by_name, claims, published_entries, self_figures
 from clash.errors import StatisticsError
 from clash.stats.hypothesis_tests import Significance, cochran_q, holm
 from clash.votes.from_run import require_rankings
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.concordance.cases import CaseRate
     from clash.analysis.concordance.headline import AgreementCoefficient
+    from clash.analysis.figures import NamedFigures
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
     from clash.store.folder import RunFolder
@@ -186,56 +187,53 @@ def _summary(name: str, run: RunData) -> ComparedRun:
 
 def figures(comparison: RunComparison) -> dict[str, Figure]:
     """The numbers of the comparison under flat names, as :func:`clash.analysis.findings.figures`."""
-    numbers: list[tuple[str, Figure]] = []
+    return by_name(_named_figures(comparison))
+
+
+def _named_figures(comparison: RunComparison) -> NamedFigures:
     for number, line in enumerate(comparison.runs, start=1):
-        numbers.append((f"run{number}.items", Figure(line.items)))
-        numbers.append((f"run{number}.candidates", Figure(line.candidates)))
-        numbers.append((f"run{number}.matchups", Figure(line.matchups)))
+        yield f"run{number}.items", line.items
+        yield f"run{number}.candidates", line.candidates
+        yield f"run{number}.matchups", line.matchups
         if line.concordance is not None:
-            numbers.append((f"run{number}.concordance", Figure.of(line.concordance.interval)))
+            yield f"run{number}.concordance", line.concordance.interval
         if line.kappa is not None:
-            numbers.append((f"run{number}.kappa", Figure.of(line.kappa.interval)))
+            yield f"run{number}.kappa", line.kappa.interval
         if line.cost_usd is not None:
-            numbers.append((f"run{number}.cost", Figure(line.cost_usd)))
-            numbers.append((f"run{number}.cost.item", Figure(line.cost_usd / line.items)))
-    numbers.append(("items.all", Figure(sum(line.items for line in comparison.runs))))
+            yield f"run{number}.cost", line.cost_usd
+            yield f"run{number}.cost.item", line.cost_usd / line.items
+    yield "items.all", sum(line.items for line in comparison.runs)
     costs = [line.cost_usd for line in comparison.runs]
     if None not in costs:
-        numbers.append(("cost.all", Figure(sum(cost for cost in costs if cost is not None))))
+        yield "cost.all", sum(cost for cost in costs if cost is not None)
     first = comparison.pairs[0].experiments if comparison.pairs else None
     if first is not None:
-        numbers += [("z", Figure(first.test.statistic)), ("p", Figure(first.test.p))]
-        numbers.append(("difference", Figure.of(first.clustered_difference)))
+        yield "z", first.test.statistic
+        yield "p", first.test.p
+        yield "difference", first.clustered_difference
     if comparison.pool is not None:
-        numbers += _of_pooled(comparison.pool)
-    return dict(finite_figures(numbers))
+        yield from _of_pooled(comparison.pool)
 
 
-def _of_pooled(pool: PooledRuns) -> list[tuple[str, Figure]]:
-    numbers = [("pooled.n", Figure(pool.n)), ("pooled.judged", Figure(pool.panel.overall.n_judged))]
+def _of_pooled(pool: PooledRuns) -> NamedFigures:
+    yield "pooled.n", pool.n
+    yield "pooled.judged", pool.panel.overall.n_judged
     for line in (*pool.judges, pool.panel):
         for number, part in enumerate(line.runs, start=1):
-            numbers.append((f"{line.name}.run{number}", Figure.of(part.of_judged)))
-            numbers.append((f"{line.name}.run{number}.n", Figure(part.n_judged)))
-        numbers.append((f"{line.name}.pooled", Figure.of(line.overall.of_judged)))
-    for name, gain in (("over_mean", pool.over_mean), ("over_worst", pool.over_worst)):
-        if gain is not None:
-            numbers.append((name, Figure(gain)))
-    for name, share in (("unanimous", pool.split.unanimous), ("split", pool.split.split)):
+            yield f"{line.name}.run{number}", part.of_judged
+            yield f"{line.name}.run{number}.n", part.n_judged
+        yield f"{line.name}.pooled", line.overall.of_judged
+    yield "over_mean", pool.over_mean
+    yield "over_worst", pool.over_worst
+    unanimous, split = pool.split.unanimous, pool.split.split
+    for name, share in (("unanimous", unanimous), ("split", split)):
         if share is not None:
-            numbers += [(f"{name}.n", Figure(share.n)), (name, Figure.of(share.interval))]
-    if pool.split.unanimous is not None and pool.split.split is not None:
-        gap = pool.split.unanimous.estimate - pool.split.split.estimate
-        numbers.append(("unanimity.gap", Figure(gap)))
-        total = pool.split.unanimous.n + pool.split.split.n
-        numbers.append(("unanimity.n", Figure(total)))
+            yield f"{name}.n", share.n
+            yield name, share.interval
+    if unanimous is not None and split is not None:
+        yield "unanimity.gap", unanimous.estimate - split.estimate
+        yield "unanimity.n", unanimous.n + split.n
     for judge, share in pool.split.judges_on_split.items():
-        numbers.append((f"split.{judge}", Figure.of(share.interval)))
-    for self_rate in pool.self_rates:
-        numbers += [
-            (f"self.{self_rate.judge}.n", Figure(self_rate.n)),
-            (f"self.{self_rate.judge}.own", Figure.of(self_rate.own_rate)),
-            (f"self.{self_rate.judge}.people", Figure.of(self_rate.people)),
-            (f"self.{self_rate.judge}.difference", Figure.of(self_rate.test.difference)),
-        ]
-    return numbers
+        yield f"split.{judge}", share.interval
+    for rate in pool.self_rates:
+        yield from self_figures(rate)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from clash.analysis.figures import Claim, Figure, claims, finite_figures, published_entries
+from clash.analysis.figures import Claim, Figure, by_name, claims, published_entries
 from clash.analysis.leaderboard import points_table
 from clash.analysis.retest.align import AlignedRuns, align
 from clash.analysis.retest.judge_consistency import Flips, SelfConsistency, consistencies, flips_of
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clash.analysis.concordance.cases import CaseRate
+    from clash.analysis.figures import NamedFigures
     from clash.analysis.retest.run_lines import RunPair
     from clash.analysis.retest.targeted import TargetedRun
     from clash.analysis.rundata import RunData
@@ -201,84 +202,69 @@ def _agreement_by_responses(
 
 def figures(retest: Retest) -> dict[str, Figure]:
     """The numbers of the comparison under flat names, as :func:`clash.analysis.findings.figures`."""
-    numbers: list[tuple[str, Figure]] = [("same", Figure.of(retest.all_same))]
-    numbers.append(("pair_agreement", Figure.of(retest.pair_agreement)))
+    return by_name(_named_figures(retest))
+
+
+def _named_figures(retest: Retest) -> NamedFigures:
+    yield "same", retest.all_same
+    yield "pair_agreement", retest.pair_agreement
     costs = [line.cost_usd for line in retest.runs if line.cost_usd is not None]
-    if costs:
-        numbers.append(("cost.all", Figure(sum(costs))))
+    yield "cost.all", sum(costs) if costs else None
     for number, line in enumerate(retest.runs, start=1):
-        numbers.append((f"run{number}.n", Figure(line.n)))
-        if line.cost_usd is not None:
-            numbers.append((f"run{number}.cost", Figure(line.cost_usd)))
-            numbers.append((f"run{number}.cost.item", Figure(line.cost_usd / line.n)))
-        if line.concordance is not None:
-            numbers += _of_rate(f"run{number}", line.concordance)
-    for name, share in (("combined", retest.all_runs), ("majority", retest.majority)):
-        if share is not None:
-            numbers += _of_rate(name, share)
-    if retest.pairs:
-        numbers += _of_pair(retest.pairs[0])
+        yield f"run{number}.n", line.n
+        yield f"run{number}.cost", line.cost_usd
+        yield f"run{number}.cost.item", None if line.cost_usd is None else line.cost_usd / line.n
+        yield from _of_rate(f"run{number}", line.concordance)
+    yield from _of_rate("combined", retest.all_runs)
+    yield from _of_rate("majority", retest.majority)
+    for pair in retest.pairs[:1]:
+        yield from _of_pair(pair)
     for category in retest.categories:
-        numbers.append((category.name.replace(" ", "_"), Figure(category.n)))
-        numbers.append((f"{category.name.replace(' ', '_')}.share", Figure.of(category.share)))
-    if retest.systematic is not None:
-        numbers.append(("systematic", Figure.of(retest.systematic)))
+        name = category.name.replace(" ", "_")
+        yield name, category.n
+        yield f"{name}.share", category.share
+    yield "systematic", retest.systematic
     for part in retest.targeted_runs[:1]:
-        numbers += _of_targeted(part)
-    numbers += [
-        (f"missed_always.{line.pair}", Figure(line.missed_always)) for line in retest.missed_pairs
-    ]
-    return dict(finite_figures(numbers))
+        yield from _of_targeted(part)
+    for missed in retest.missed_pairs:
+        yield f"missed_always.{missed.pair}", missed.missed_always
 
 
-def _of_rate(name: str, share: CaseRate) -> list[tuple[str, Figure]]:
-    return [
-        (f"{name}.concordance", Figure.of(share.interval)),
-        (f"{name}.right", Figure(share.right)),
-        (f"{name}.kappa", Figure.of(share.interval.mapped(lambda end: 2 * end - 1))),
-        (f"{name}.wilson.low", Figure(share.wilson.low)),
-        (f"{name}.wilson.high", Figure(share.wilson.high)),
-        (f"{name}.clustered.low", Figure(share.interval.low)),
-        (f"{name}.clustered.high", Figure(share.interval.high)),
-    ]
+def _of_rate(name: str, share: CaseRate | None) -> NamedFigures:
+    if share is not None:
+        yield f"{name}.concordance", share.interval
+        yield f"{name}.right", share.right
+        yield f"{name}.kappa", share.interval.mapped(lambda end: 2 * end - 1)
+        yield f"{name}.wilson.low", share.wilson.low
+        yield f"{name}.wilson.high", share.wilson.high
+        yield f"{name}.clustered.low", share.interval.low
+        yield f"{name}.clustered.high", share.interval.high
 
 
-def _of_pair(pair: RunPair) -> list[tuple[str, Figure]]:
-    numbers = [
-        ("agreement", Figure.of(pair.verdicts.agreement)),
-        ("kappa.verdicts", Figure.of(pair.verdicts.kappa.interval)),
-    ]
+def _of_pair(pair: RunPair) -> NamedFigures:
+    yield "agreement", pair.verdicts.agreement
+    yield "kappa.verdicts", pair.verdicts.kappa.interval
     if pair.matches is not None:
-        table = pair.matches
-        numbers += [
-            ("both", Figure(table.both)),
-            ("first_only", Figure(table.first)),
-            ("second_only", Figure(table.second)),
-            ("neither", Figure(table.neither)),
-            ("kappa.matches", Figure.of(table.kappa.interval)),
-            ("mcnemar.p", Figure(table.change.p)),
-            ("mcnemar.corrected", Figure(table.corrected.statistic)),
-        ]
-    return numbers
+        yield "both", pair.matches.both
+        yield "first_only", pair.matches.first
+        yield "second_only", pair.matches.second
+        yield "neither", pair.matches.neither
+        yield "kappa.matches", pair.matches.kappa.interval
+        yield "mcnemar.p", pair.matches.change.p
+        yield "mcnemar.corrected", pair.matches.corrected.statistic
 
 
-def _of_targeted(part: TargetedRun) -> list[tuple[str, Figure]]:
-    numbers: list[tuple[str, Figure]] = []
+def _of_targeted(part: TargetedRun) -> NamedFigures:
     for group in part.groups:
         name = f"targeted.{group.name.replace(' ', '_')}"
         right = round(group.right.estimate * group.n)
-        numbers += [
-            (f"{name}.n", Figure(group.n)),
-            (f"{name}.right", Figure(right)),
-            (f"{name}.wrong", Figure(group.n - right)),
-            (f"{name}.rate", Figure.of(group.right)),
-        ]
+        yield f"{name}.n", group.n
+        yield f"{name}.right", right
+        yield f"{name}.wrong", group.n - right
+        yield f"{name}.rate", group.right
     if part.confirmation is not None:
-        numbers += [
-            ("targeted.coin.p", Figure(part.confirmation.coin.p)),
-            ("targeted.expected", Figure(part.confirmation.expected)),
-        ]
-    return numbers
+        yield "targeted.coin.p", part.confirmation.coin.p
+        yield "targeted.expected", part.confirmation.expected
 
 
 # -- what many runs tell: how stable rankings are, and whether generation or judgment varies ------

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from clash.analysis.figures import Figure
 from clash.analysis.single_text.people import (
     TextPeople,
     agreement_beyond_chance,
@@ -403,32 +402,26 @@ def _alpha(votes: TextVotes, judging: JudgingConfig) -> Interval:
 
 def text_figures(findings: TextFindings) -> NamedFigures:
     """The numbers that a gate tests, by name: ``share.relevant``, ``score``, ``pass_rate``."""
-    yield "texts", Figure(findings.n_texts)
+    yield "texts", findings.n_texts
     for group in findings.groups:
         end = "" if group.candidate == ALL else f".{group.candidate}"
         for label, share in group.shares.items():
-            yield f"share.{label}{end}", Figure.of(share)
+            yield f"share.{label}{end}", share
         for label, share in group.people_shares.items():
-            yield f"people_share.{label}{end}", Figure.of(share)
-        for name, interval in (
-            ("score", group.score),
-            ("pass_rate", group.pass_rate),
-            ("people_score", group.people_score),
-            ("people_pass_rate", group.people_pass_rate),
-        ):
-            if interval is not None:
-                yield f"{name}{end}", Figure.of(interval)
-    yield "alpha", Figure.of(findings.alpha)
+            yield f"people_share.{label}{end}", share
+        yield f"score{end}", group.score
+        yield f"pass_rate{end}", group.pass_rate
+        yield f"people_score{end}", group.people_score
+        yield f"people_pass_rate{end}", group.people_pass_rate
+    yield "alpha", findings.alpha
     if findings.people is not None:
-        yield "concordance", Figure.of(findings.people.rate.interval)
-        yield "concordance.judged", Figure.of(findings.people.rate.of_judged)
-        yield "kappa", Figure.of(findings.people.kappa)
-        if findings.people.error is not None:
-            yield "score.error", Figure.of(findings.people.error)
+        yield "concordance", findings.people.rate.interval
+        yield "concordance.judged", findings.people.rate.of_judged
+        yield "kappa", findings.people.kappa
+        yield "score.error", findings.people.error
     for judge in findings.judges:
-        for name, interval in (("agreement", judge.agreement), ("flips", judge.flips)):
-            if interval is not None:
-                yield f"{name}.{judge.judge}", Figure.of(interval)
+        yield f"agreement.{judge.judge}", judge.agreement
+        yield f"flips.{judge.judge}", judge.flips
     if findings.pairs:
         lowest = min(findings.pairs, key=lambda pair: pair.agreement.estimate)
-        yield "agreement.lowest", Figure.of(lowest.agreement)
+        yield "agreement.lowest", lowest.agreement
