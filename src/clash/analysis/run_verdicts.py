@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from clash.analysis.verdicts import BORDA, VerdictRules, verdict
+from clash.analysis.verdicts import BORDA, VerdictRules, left_for_review, verdict
 from clash.records import Blinding, Criteria, Item, Judgment, Response, Verdict
 from clash.store.stored import ByItem, with_item
 from clash.votes.by_item import SharedVerdicts
@@ -130,16 +130,7 @@ def _unless_close(result: Verdict, least: float) -> Verdict:
     """The verdict, or an abstention where its winner is not confident enough; ties stay ties."""
     if result.winner is None or result.confidence is None or result.confidence >= least:
         return result
-    why = f"for review: confidence {result.confidence:.2f} is below {least:g} (min_confidence)"
-    return result.model_copy(
-        update={
-            "ranking": None,
-            "winner": None,
-            "confidence": None,
-            "unanimous": False,
-            "abstained": why,
-        }
-    )
+    return left_for_review(result, least, ranking=None, winner=None)
 
 
 def _reasons(

@@ -132,6 +132,13 @@ class VerdictRules:
         return weight > eligible_weight / 2 + 1e-9
 
 
+def left_for_review(verdict: Verdict, least: float, **outcome: None) -> Verdict:
+    """An abstention in place of a verdict that is less confident than ``least``."""
+    why = f"for review: confidence {verdict.confidence:.2f} is below {least:g} (min_confidence)"
+    blank = {"confidence": None, "unanimous": False, "abstained": why}
+    return verdict.model_copy(update={**outcome, **blank})
+
+
 def voting_observers(manifest: Manifest) -> frozenset[str]:
     """The observers of a run that vote beside its panel."""
     observers = manifest.config.get("observers", {})

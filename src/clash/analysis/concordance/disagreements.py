@@ -14,7 +14,7 @@ from clash.stats.hypothesis_tests import Significance, sign_test
 from clash.stats.intervals import Interval, wilson
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 _TIERS = ("strong", "weak")
 _GAPS = ((0.0, 25.0), (25.0, 50.0), (50.0, 100.0), (100.0, np.inf))
@@ -182,21 +182,14 @@ def _gap_line(
 
 def chronic(cases: Sequence[LabelledCase], least: int = 2) -> list[PairLine]:
     """Pairs of candidates that were missed ``least`` times or more, the most missed first."""
+    appearances = Counter(case.pair for case in cases)
+    misses: dict[str, list[str]] = {}
+    for case in cases:
+        if not case.right:
+            misses.setdefault(case.pair, []).append(case.item_id)
     lines = [
-        PairLine(pair, n, len(items), wilson(len(items), n), items)
-        for pair, n, items in _misses_by(cases, lambda case: case.pair)
-        if len(items) >= least
+        PairLine(pair, n, len(items), wilson(len(items), n), tuple(items))
+        for pair, items in misses.items()
+        if len(items) >= least and (n := appearances[pair])
     ]
     return sorted(lines, key=lambda line: (-line.misses, line.n, line.pair))
-
-
-def _misses_by(
-    cases: Sequence[LabelledCase], key: Callable[[LabelledCase], str]
-) -> list[tuple[str, int, tuple[str, ...]]]:
-    groups: dict[str, list[LabelledCase]] = {}
-    for case in cases:
-        groups.setdefault(key(case), []).append(case)
-    return [
-        (name, len(members), tuple(c.item_id for c in members if not c.right))
-        for name, members in groups.items()
-    ]

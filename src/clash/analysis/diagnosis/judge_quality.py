@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.judge_edges import PEOPLE, own_voices
+from clash.analysis.judge_edges import ENOUGH_LABELS, PEOPLE, own_voices
 from clash.stats.agreement import Kappa, cohen_kappa
 from clash.stats.bias import BiasRate, favouritism, first_slot_rate, longer_wins_rate
 from clash.stats.intervals import Interval, wilson, wilson_clustered
@@ -132,7 +132,7 @@ def _edge(votes: Votes, index: int, panel_mean: Floats) -> float:
     column = votes.matrix[:, index]
     for reference in (votes.labels, panel_mean):
         decisive = np.isin(column, (0.0, 1.0)) & np.isin(reference, (0.0, 1.0))
-        if reference is panel_mean or decisive.sum() >= 30:
+        if reference is panel_mean or decisive.sum() >= ENOUGH_LABELS:
             agreeing = (column == reference)[decisive]
             return max(0.0, 2 * float(agreeing.mean()) - 1) if len(agreeing) else 0.0
     return 0.0
@@ -223,10 +223,7 @@ def _slots(votes: Votes, column: Floats, rest_votes: Floats) -> SlotBias:
     decisive = np.isin(column, (0.0, 1.0)) & order_known
     if not decisive.any():
         return SlotBias(None, None, None, False, None)
-    n_labelled = int(np.sum(np.isin(votes.labels, (0.0, 1.0)) & decisive))
-    reference, name = (
-        (votes.labels, "the labels") if n_labelled >= 30 else (rest_votes, "the other judges")
-    )
+    reference, name = _reference(votes, rest_votes, decisive)
     return SlotBias(
         first_slot_rate(_first(column, is_swapped)[decisive], votes.groups[decisive]),
         _pull(_first(column, is_swapped), _first(reference, is_swapped), decisive, votes.groups),
@@ -234,6 +231,14 @@ def _slots(votes: Votes, column: Floats, rest_votes: Floats) -> SlotBias:
         bool(0.2 <= is_swapped[decisive].mean() <= 0.8),
         _flips(votes, column, is_swapped),
     )
+
+
+def _reference(votes: Votes, rest_votes: Floats, rows: NDArray[np.bool_]) -> tuple[Floats, str]:
+    """What a judge's ballots are held against, and its name: labels where enough of them have one."""
+    n_labelled = np.sum(np.isin(votes.labels, (0.0, 1.0)) & rows)
+    if n_labelled >= ENOUGH_LABELS:
+        return votes.labels, "the labels"
+    return rest_votes, "the other judges"
 
 
 def _first(votes: Floats, is_swapped: NDArray[np.bool_]) -> Floats:
@@ -276,9 +281,6 @@ def _consistency(votes: Votes, column: Floats) -> Interval | None:
     return self_consistency(
         table, votes.groups[[votes_of_row[0] for votes_of_row in repeated_rows]]
     )
-
-
-_ENOUGH_LABELS = 30
 
 
 @dataclass(frozen=True)
@@ -337,17 +339,10 @@ def _bias(
     words: Floats,
     rows: NDArray[np.bool_],
 ) -> LengthBias:
-    by_labels = int(np.sum(np.isin(votes.labels, (0.0, 1.0)) & rows)) >= _ENOUGH_LABELS
-    reference = votes.labels if by_labels else rest_votes
-    decisive = rows & np.isin(reference, (0.0, 1.0))
+    reference, name = _reference(votes, rest_votes, rows)
     rate = longer_wins_rate(column[rows], words[rows, 0], words[rows, 1], votes.groups[rows])
-    pull = None
-    if decisive.any():
-        judge_longer, reference_longer = (
-            _longer(side, words)[decisive] for side in (column, reference)
-        )
-        pull = favouritism(judge_longer, reference_longer, votes.groups[decisive]).difference
-    return LengthBias(judge, rate, pull, "the labels" if by_labels else "the other judges")
+    pull = _pull(_longer(column, words), _longer(reference, words), rows, votes.groups)
+    return LengthBias(judge, rate, pull, name)
 
 
 def _longer(side: Floats, words: Floats) -> Floats:

@@ -15,7 +15,7 @@ import numpy as np
 
 from clash.analysis.aggregation.methods import attempt, method_runner
 from clash.analysis.method_verdicts import AUTO, FEWEST, NEAR_EVEN, MethodUse
-from clash.analysis.verdicts import VerdictRules, split_of
+from clash.analysis.verdicts import VerdictRules, left_for_review, split_of
 from clash.errors import StatisticsError
 from clash.records import Verdict
 from clash.stats.latent.multiclass import collapse_classes, dawid_skene_classes
@@ -300,6 +300,4 @@ def _unless_close(verdict: Verdict, least: float) -> Verdict:
     """The verdict, or an abstention where its label is not confident enough."""
     if verdict.label is None or verdict.confidence is None or verdict.confidence >= least:
         return verdict
-    why = f"for review: confidence {verdict.confidence:.2f} is below {least:g} (min_confidence)"
-    update = {"label": None, "passed": None, "confidence": None, "unanimous": False}
-    return verdict.model_copy(update={**update, "abstained": why})
+    return left_for_review(verdict, least, label=None, passed=None)

@@ -18,7 +18,7 @@ from clash.stats.latent.ising import IsingLaw
 from clash.stats.latent.patterns import MISSING
 from clash.stats.latent.quadrature import FactorLaw
 from clash.stats.logistic import sigmoid
-from clash.stats.simulate.panels import draw_labels
+from clash.stats.simulate.panels import IndependentPanel, SimulatedSample, draw_labels
 from clash.stats.simulate.spins import IsingPanel
 
 if TYPE_CHECKING:
@@ -68,14 +68,14 @@ class CopiedSources:
         """Accuracies, the slip and the prior."""
         return len(self.accuracy) + 2
 
-    def sample(self, n: int, rng: np.random.Generator) -> tuple[VoteCodes, VoteCodes]:
-        """Votes (n, judges) and truths (n,)."""
+    def sample(self, n: int, rng: np.random.Generator) -> SimulatedSample:
+        """``n`` items."""
         truth = draw_labels(self.prior, n, rng)
         right = rng.random((n, len(self.accuracy))) < self.accuracy
         verdicts = np.where(right, truth[:, None], 1 - truth[:, None])
         answers = np.repeat(verdicts, self.copies, axis=1)
         slips = rng.random(answers.shape) < self._slips()
-        return np.where(slips, 1 - answers, answers).astype(np.int8), truth
+        return SimulatedSample(np.where(slips, 1 - answers, answers).astype(np.int8), truth)
 
     def log_likelihoods(self, votes: VoteCodes) -> Floats:
         """Log P(votes | truth = 0 and 1), shape (n, 2); the sources' verdicts summed out."""
@@ -94,7 +94,7 @@ class CopiedSources:
         return np.where(lone, 1e-12, self.slip)
 
 
-Sampler = tuple["VoteLaw", "Callable[[int, np.random.Generator], tuple[VoteCodes, VoteCodes]]"]
+Sampler = tuple["VoteLaw", "Callable[[int, np.random.Generator], SimulatedSample]"]
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,13 @@ class Design:
     def sample(self, n: int, rng: np.random.Generator) -> DesignSample:
         """A panel of this kind, and its votes on n items; every item has at least one vote."""
         law, draw = self.panel(rng)
-        votes, truth = draw(n, rng)
+        sample = draw(n, rng)
+        votes = sample.votes
         if self.missing:
             absent = rng.random(votes.shape) < self.missing
             absent[np.arange(n), rng.integers(0, votes.shape[1], n)] = False
             votes = np.where(absent, MISSING, votes).astype(np.int8)
-        return DesignSample(votes, truth, posterior(law, votes))
+        return DesignSample(votes, sample.labels, posterior(law, votes))
 
 
 def _size(rng: np.random.Generator) -> int:
@@ -132,19 +133,13 @@ def _lone(prior: float, sensitivity: Floats, specificity: Floats | None = None) 
     """Judges that err alone."""
     specificity = sensitivity if specificity is None else specificity
     law = DawidSkene(sensitivity, specificity, prior, 2 * len(sensitivity) + 1)
-
-    def draw(n: int, rng: np.random.Generator) -> tuple[VoteCodes, VoteCodes]:
-        truth = draw_labels(prior, n, rng)
-        rates = np.where(truth[:, None] == 1, sensitivity, 1 - specificity)
-        return (rng.random(rates.shape) < rates).astype(np.int8), truth
-
-    return law, draw
+    return law, IndependentPanel(sensitivity, specificity, prior).sample
 
 
 def _factor_sampler(law: FactorLaw) -> Sampler:
     """Judges moved by normal factors: shared (by class or not), or one of each group."""
 
-    def draw(n: int, rng: np.random.Generator) -> tuple[VoteCodes, VoteCodes]:
+    def draw(n: int, rng: np.random.Generator) -> SimulatedSample:
         truth = draw_labels(law.prior, n, rng)
         side = 2.0 * truth[:, None] - 1
         slope = law.loadings[:, 0] if law.loadings.size else np.zeros(len(law.lean))
@@ -153,7 +148,8 @@ def _factor_sampler(law: FactorLaw) -> Sampler:
         if law.groups:
             factors = rng.normal(size=(n, max(law.groups) + 1))
             level = level + law.own_loadings * factors[:, list(law.groups)]
-        return (rng.random(level.shape) < sigmoid(level)).astype(np.int8), truth
+        votes = (rng.random(level.shape) < sigmoid(level)).astype(np.int8)
+        return SimulatedSample(votes, truth)
 
     return law, draw
 
@@ -209,13 +205,7 @@ def _class_dependent(rng: np.random.Generator) -> Sampler:
     fields = np.stack([-skill, skill])
     law = IsingLaw(0.5, fields, couplings, (tuple(range(k)),), 1)
     # The panel is in votes of 0 and 1: W = 4 w, H_j = 2 h_j - 2 sum_k w_jk.
-    panel = IsingPanel.of(2 * fields - 2 * couplings.sum(axis=2), 4 * couplings)
-
-    def draw(n: int, rng: np.random.Generator) -> tuple[VoteCodes, VoteCodes]:
-        sample = panel.sample(n, rng)
-        return sample.votes, sample.labels
-
-    return law, draw
+    return law, IsingPanel.of(2 * fields - 2 * couplings.sum(axis=2), 4 * couplings).sample
 
 
 def _one_sided(rng: np.random.Generator) -> Sampler:

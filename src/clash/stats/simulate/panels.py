@@ -46,6 +46,26 @@ def draw_labels(prevalence: float, n: int, rng: np.random.Generator) -> VoteCode
     return (rng.random(n) < prevalence).astype(np.int8)
 
 
+def draw_states(
+    pmf: Floats, prevalence: float, n: int, rng: np.random.Generator
+) -> tuple[Index, VoteCodes]:
+    """States (n,), by their laws in class 0 and class 1, shape (2, S), and labels (n,)."""
+    labels = draw_labels(prevalence, n, rng)
+    states = np.empty(n, np.intp)
+    for y, law in enumerate(pmf):
+        of_class = labels == y
+        states[of_class] = rng.choice(len(law), size=int(of_class.sum()), p=law)
+    return states, labels
+
+
+def risk_of(pmf: Floats, prevalence: float, says_one: Bools) -> float:
+    """P(a rule errs) that decides by the state, given the laws of the states, shape (2, S)."""
+    pmf_zero, pmf_one = pmf
+    return float(
+        prevalence * pmf_one[~says_one].sum() + (1 - prevalence) * pmf_zero[says_one].sum()
+    )
+
+
 def all_votes(n_judges: int) -> VoteCodes:
     """Every vote vector of ``n_judges`` judges, shape (2**n_judges, n_judges), judge 0 slowest.
 
@@ -161,11 +181,7 @@ class CountLaw:
 
     def risk(self, says_one: Bools) -> float:
         """P(the rule errs), for a rule given by its decision at every count."""
-        pmf_zero, pmf_one = self.pmf
-        return float(
-            self.prevalence * pmf_one[~says_one].sum()
-            + (1 - self.prevalence) * pmf_zero[says_one].sum()
-        )
+        return risk_of(self.pmf, self.prevalence, says_one)
 
     def bayes(self) -> Bools:
         """The rule with the least risk: where P(y = 1 | S) is at least one half."""
@@ -180,12 +196,7 @@ class CountLaw:
 
     def draw(self, n: int, rng: np.random.Generator) -> SimulatedCounts:
         """The labels and vote counts of ``n`` items: all that a rule on counts needs."""
-        labels = draw_labels(self.prevalence, n, rng)
-        counts = np.empty(n, np.intp)
-        for y, pmf in enumerate(self.pmf):
-            of_class = labels == y
-            counts[of_class] = rng.choice(len(pmf), size=int(of_class.sum()), p=pmf)
-        return SimulatedCounts(counts, labels)
+        return SimulatedCounts(*draw_states(self.pmf, self.prevalence, n, rng))
 
     def sample(self, n: int, rng: np.random.Generator) -> SimulatedSample:
         """``n`` items: a count by its law, then which judges cast those votes, at random."""

@@ -16,7 +16,14 @@ from scipy.special import gammaln
 
 from clash.errors import StatisticsError
 from clash.stats.logistic import logit, sigmoid, softmax
-from clash.stats.simulate.panels import CountLaw, SimulatedSample, all_votes, draw_labels
+from clash.stats.simulate.panels import (
+    CountLaw,
+    SimulatedSample,
+    all_votes,
+    draw_labels,
+    draw_states,
+    risk_of,
+)
 
 if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats, VoteCodes
@@ -87,20 +94,12 @@ class IsingPanel:
 
     def risk(self, says_one: Bools) -> float:
         """P(the rule errs), for a rule given by its decision on every vote vector."""
-        pmf_zero, pmf_one = self.pmf()
-        return float(
-            self.prevalence * pmf_one[~says_one].sum()
-            + (1 - self.prevalence) * pmf_zero[says_one].sum()
-        )
+        return risk_of(self.pmf(), self.prevalence, says_one)
 
     def sample(self, n: int, rng: np.random.Generator) -> SimulatedSample:
         """``n`` items, drawn exactly."""
-        labels = draw_labels(self.prevalence, n, rng)
-        drawn_states = np.empty(n, np.intp)
-        for y, pmf in enumerate(self.pmf()):
-            of_class = labels == y
-            drawn_states[of_class] = rng.choice(len(pmf), size=int(of_class.sum()), p=pmf)
-        return SimulatedSample(self.states[drawn_states], labels)
+        states, labels = draw_states(self.pmf(), self.prevalence, n, rng)
+        return SimulatedSample(self.states[states], labels)
 
 
 @dataclass(frozen=True)
