@@ -90,13 +90,47 @@ def test_a_run_is_made_verified_repeated_and_gated(lab, judging):
 def test_what_compares_responses_refuses_the_run(lab):
     write(lab, LABELS, TEXTS)
     assert lab("eval", "texts.yaml", "--run-id", "one").code == 0
-    for words in ("explain", "review", "choose", "variance", "favouritism", "power --from"):
+    for words in ("review", "choose", "variance", "favouritism", "power --from"):
         done = lab(*words.split(), "one")
         assert (done.code, "judges each text by itself" in done.err) == (2, True), (words, done)
     assert lab("eval", "texts.yaml", "--until", "ci<0.1", "--run-id", "two").code == 2
     write(lab, LABELS, TEXTS, blinding={"show_names": True})
     assert "show_names" in lab("eval", "texts.yaml", "--run-id", "two").err
     assert [path.name for path in (lab.path / "runs").iterdir()] == ["one"]
+
+
+def test_a_decision_on_texts_is_explained_judge_by_judge_and_text_by_text(lab):
+    """The verdicts without a judge are those of a run that never had it."""
+    write(lab, LABELS, TEXTS)
+    assert lab("eval", "texts.yaml", "--run-id", "whole").code == 0
+    done = lab("explain", "whole", "--json")
+    explanation = json.loads(done.out)
+    assert explanation["n_texts"] == len(TEXTS) == explanation["n_labelled"]
+    verdicts = _verdicts(lab, "whole")
+    panel = [f"baseline/{line['judge']}" for line in explanation["judges"]]
+    for line, model in zip(explanation["judges"], panel, strict=True):
+        rest = [{"model": name} for name in panel if name != model]
+        write(lab, LABELS, TEXTS, panel={"name": "rest", "judges": rest})
+        assert lab("eval", "texts.yaml", "--run-id", line["judge"], "-q").code == 0
+        without = _verdicts(lab, line["judge"])
+        assert line["n_changed"] == sum(without[key] != verdicts[key] for key in verdicts)
+        decided_by = {t["item_id"] for t in explanation["texts"] if line["judge"] in t["decisive"]}
+        differ = {item for item, _ in verdicts if without[item, _] != verdicts[item, _]}
+        assert decided_by <= differ
+    labels = {entry["id"]: entry["label"] for entry in TEXTS}
+    misses = [item for (item, _), says in verdicts.items() if says != labels[item]]
+    assert {t["item_id"] for t in explanation["texts"]} >= set(misses)
+    assert explanation["agreement"]["estimate"] == pytest.approx(1 - len(misses) / len(TEXTS))
+    screen = lab("explain", "whole")
+    assert len(screen.out.splitlines()) <= 22
+    assert "Leaving out a single judge changes the verdict on" in screen.out
+    assert "Without one judge" in lab("explain", "whole", "-v").out
+
+
+def _verdicts(lab, run):
+    path = lab.path / "runs" / run / "verdicts.jsonl"
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {(line["item_id"], line["candidate"]): line.get("label") for line in lines}
 
 
 def test_validate_holds_the_panel_against_the_labels_and_counts_misses(lab):

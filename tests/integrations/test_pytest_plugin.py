@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import entry_points
@@ -64,6 +65,12 @@ def test_mine_is_better(clash, tmp_path):
     assert run.cost_usd == 0
     assert clash.runs == [run]
 """).assert_outcomes(passed=1)
+
+
+def test_the_example_of_the_page_passes(suite):
+    page = (Path(__file__).parents[2] / "docs" / "integrations.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    suite(example).assert_outcomes(passed=1)
 
 
 def test_a_run_that_misses_a_threshold_fails_with_its_table_and_folder(suite):

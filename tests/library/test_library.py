@@ -58,6 +58,7 @@ def test_a_run_is_typed_and_prints_nothing(run: clash.Run, capfd) -> None:
     assert run.cost_usd == 0
     assert run.coverage.items == 8
     assert "<table" in run._repr_html_()
+    assert html.escape(run.decision.headline) in run.decision._repr_html_()
     assert capfd.readouterr() == ("", "")
 
 

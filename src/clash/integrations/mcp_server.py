@@ -284,7 +284,10 @@ class AgentTools:
             raise ConfigError(
                 "is missing: these models cost money",
                 field="max_cost",
-                hint=f"US dollars for this run, {self._budget.left_usd:.4f} at most",
+                hint=f"US dollars for this run, {self._budget.left_usd:.4f} at most"
+                if self._budget.left_usd
+                else "this server may spend nothing: use the panel `baseline`, or ask the person who "
+                "runs it for `clash mcp --max-cost`",
             )
         return usd
 

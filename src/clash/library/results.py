@@ -229,6 +229,10 @@ class RunDecision(Decision):
     headline: str = ""
     contradiction: str | None = None
 
+    def _repr_html_(self) -> str:
+        against = f"<p>{_escape(self.contradiction)}</p>" if self.contradiction else ""
+        return f"<p><b>{_escape(self.headline)}</b></p>{against}"
+
 
 class Run:
     """A finished run: its folder, what it found, and its records.

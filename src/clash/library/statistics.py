@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from clash.analysis.published import PublishedAudit
     from clash.analysis.retest import Retest
     from clash.analysis.rundata import RunData
+    from clash.analysis.single_text.explanation import TextExplanation
     from clash.analysis.walk import Walk
     from clash.library.notebook_inputs import VotesSource
     from clash.pipeline.aggregate import AggregateFindings
@@ -360,7 +361,9 @@ def power(
     from clash.report import power as report
 
     if question not in QUESTIONS:
-        raise ConfigError(f"no question {question!r}", hint=one_of(str(question), QUESTIONS))
+        is_name = isinstance(question, str)
+        name = repr(question) if is_name else f"in {type(question).__name__}: name one"
+        raise ConfigError(f"no question {name}", hint=one_of(str(question)[:40], QUESTIONS))
     assumption_set = PowerQuestion(question, effect=effect, n=n, **assumptions)
     designs = [
         PanelDesign(tuple(rates), float(len(rates)) if ballots is None else ballots)
@@ -500,7 +503,7 @@ def audit(
 @overload
 def explain(
     run: str | Path | Run, item: None = None, *, use_labels: bool = True, out: str | Path = _RUNS
-) -> Result[Explanation]: ...
+) -> Result[Explanation | TextExplanation]: ...
 
 
 @overload
@@ -515,7 +518,7 @@ def explain(
     *,
     use_labels: bool = True,
     out: str | Path = _RUNS,
-) -> Result[Explanation] | Result[Walk]:
+) -> Result[Explanation | TextExplanation] | Result[Walk]:
     """Explain a decision: which items and judges it rests on, and what would change it.
 
     Args:
@@ -526,8 +529,9 @@ def explain(
 
     Returns:
         ``findings.flips`` counts the verdicts that would have to change, ``findings.judges`` is
-        the decision without each judge, ``findings.disagreements`` has the judges' reasons. Of an
-        item, ``findings.judgments``, ``findings.verdict`` and ``findings.calls``.
+        the decision without each judge, ``findings.disagreements`` has the judges' reasons. Of a
+        run on single texts, ``findings.judges`` and ``findings.texts``. Of an item,
+        ``findings.judgments``, ``findings.verdict`` and ``findings.calls``.
 
     Raises:
         InputError: the run has no such item.

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from clash.analysis.explanation import explain
 from clash.analysis.findings import compute_findings
 from clash.analysis.rundata import RunData
+from clash.analysis.single_text.explanation import explain_texts
 from clash.analysis.walk import walk
 
 if TYPE_CHECKING:
     from clash.analysis.explanation import Explanation
     from clash.analysis.findings import Findings
+    from clash.analysis.single_text.explanation import TextExplanation
     from clash.analysis.walk import Walk
     from clash.store.folder import RunFolder
     from clash.votes import LabelUse
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 class RunExplanation:
     """Why a run decides as it does, what its report says, and what became of its labels."""
 
-    explanation: Explanation
+    explanation: Explanation | TextExplanation
     findings: Findings
     labels: LabelUse
 
@@ -38,7 +40,8 @@ def explain_run(folder: RunFolder, *, use_labels: bool = True) -> RunExplanation
         RunFolderError: the folder cannot be read.
     """
     run, labels = RunData.load(folder).by_label_rule(use_labels=use_labels)
-    return RunExplanation(explain(run), compute_findings(run), labels)
+    explanation = explain(run) if run.text_votes is None else explain_texts(run)
+    return RunExplanation(explanation, compute_findings(run), labels)
 
 
 def explain_item(folder: RunFolder, item_id: str) -> Walk:

@@ -6,8 +6,10 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from clash.analysis.single_text.explanation import TextExplanation
 from clash.escape import clip
 from clash.pages.names import short_names, shorten
+from clash.report import text_explanation
 from clash.report.formats import DASH, first_names, number, p_cell, percent, plural
 from clash.report.screens import blank_screen
 from clash.report.tables import MOST_ROWS, Table, cut_note, with_rows
@@ -33,8 +35,10 @@ _ITEM_WIDTH = 18
 _ITEMS_FILE = "`clash explain RUN --json`"
 
 
-def headlines(explanation: Explanation, headline: Headline) -> list[str]:
+def headlines(explanation: Explanation | TextExplanation, headline: Headline) -> list[str]:
     """The answer of the run, what labels say against it, and how many verdicts would change it."""
+    if isinstance(explanation, TextExplanation):
+        return text_explanation.headlines(explanation, headline)
     lines = [headline.text, headline.contradiction or headline.evidence]
     lines += _change_sentences(explanation)
     return [line for line in lines if line]
@@ -53,7 +57,7 @@ def demo_lesson(choices: LongerChoices) -> list[str]:
 
 
 def explanation_screen(
-    explanation: Explanation,
+    explanation: Explanation | TextExplanation,
     headline: Headline,
     width: int | None,
     run: str,
@@ -68,6 +72,8 @@ def explanation_screen(
         run: how the commands of the next steps name it.
         labels: what became of them.
     """
+    if isinstance(explanation, TextExplanation):
+        return text_explanation.explanation_screen(explanation, headline, width, run, labels)
     screen = blank_screen(width)
     screen.headline(replace(headline, evidence="", notes=()))
     for sentence in _change_sentences(explanation):
@@ -155,8 +161,10 @@ def _count(flip: Flip) -> str:
     return f"{'' if flip.exact else 'at most '}{flip.items}"
 
 
-def tables(explanation: Explanation) -> list[Table]:
+def tables(explanation: Explanation | TextExplanation) -> list[Table]:
     """Everything: the facts, each omission, the items that one judge decides, disagreements."""
+    if isinstance(explanation, TextExplanation):
+        return text_explanation.tables(explanation)
     facts = Table("", ("", ""), [*_facts(explanation), *_length_fact(explanation)])
     return with_rows(
         [

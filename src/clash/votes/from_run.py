@@ -263,7 +263,7 @@ def require_rankings(manifest: Manifest, purpose: str) -> None:
     if read_judging(manifest) is not None:
         raise InputError(
             f"{purpose} compares responses, and {manifest.run} judges each text by itself",
-            hint="`clash report`, `aggregate`, `compare`, `calibrate` and `gate` take such runs",
+            hint="`clash report`, `explain`, `aggregate`, `compare`, `rerun` and `gate` take such runs",
         )
 
 

@@ -7,13 +7,13 @@ on a text and one say, the mean of the two.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from clash.config import JudgingConfig
     from clash.records import Item, Judgment, Response
@@ -127,6 +127,16 @@ class TextVotes:
         shares = self.shares
         has_one = np.nan_to_num(shares).max(axis=2, initial=0.0) > 1 - 1e-9
         return np.where(has_one, np.argmax(np.nan_to_num(shares), axis=2), np.nan)
+
+    def of_seats(self, names: Collection[str]) -> TextVotes:
+        """The votes of some of the judges."""
+        columns = [column for column, seat in enumerate(self.seats) if seat in names]
+        return replace(
+            self,
+            seats=tuple(self.seats[column] for column in columns),
+            votes=self.votes[:, columns],
+            first_shown=self.first_shown[:, columns],
+        )
 
     def take(self, rows: Sequence[int] | Index | Bools) -> TextVotes:
         """Some of the texts, their clusters numbered anew."""

@@ -12,7 +12,7 @@ from clash.analysis.coverage import coverage
 from clash.analysis.decision import decide
 from clash.analysis.labelled import concordance_rate
 from clash.analysis.leaderboard import duels, points_table, standings
-from clash.analysis.run_verdicts import decide_verdicts
+from clash.analysis.run_verdicts import decide_single_texts, decide_verdicts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -116,8 +116,15 @@ def without_judge(run: RunData, judge: str) -> RunData:
         calibrator=None,
         max_risk=None,
     )
-    outcome = decide_verdicts(rules, run.items, run.responses, run.judgments, run.ballots)
-    return replace(run, rules=rules, verdicts=outcome.verdicts, method_use=outcome.use)
+    votes = run.text_votes
+    if votes is None:
+        outcome = decide_verdicts(rules, run.items, run.responses, run.judgments, run.ballots)
+    else:
+        votes = votes.of_seats([seat.id for seat in rules.seats])
+        outcome = decide_single_texts(votes, rules, run.responses, run.judgments)
+    return replace(
+        run, rules=rules, text_votes=votes, verdicts=outcome.verdicts, method_use=outcome.use
+    )
 
 
 def with_reversed_judge(run: RunData, judge: str) -> RunData:
