@@ -281,3 +281,27 @@ def test_a_dry_run_prices_the_shard_alone(lab):
     assert sum(part["items"] for part in parts) == whole["items"] == 8
     assert sum(part["calls"] for part in parts) == whole["calls"]
     assert [part["shard"] for part in parts] == [f"{n}/3" for n in (1, 2, 3)]
+
+
+def test_shards_of_a_validation_are_merged_with_their_labels(lab):
+    """As the whole run, labels and agreement with people included."""
+    entries = [
+        {"id": f"q{i}", "prompt": f"{i}?", "responses": {"ada": f"It is {i}.", "bob": "No."},
+         "label": ("ada", "bob", "tie")[i % 3]}
+        for i in range(7)
+    ]  # fmt: skip
+    lab.write("pairs.yaml", entries)
+    words = ("validate", "pairs.yaml", "--panel", "baseline", "--run-id")
+    assert lab.here(*words, "whole").code == 0
+    for number in (1, 2, 3):
+        assert lab.here(*words, f"v{number}", "--shard", f"{number}/3").code == 0
+    refusal = lab.here("merge", "v1", "v3")
+    assert (refusal.code, "make it: clash validate … --shard 2/3" in refusal.err) == (2, True)
+    run, whole = merged(lab, "v3", "v1", "v2"), lab.folder("whole")
+    for name in ("items.jsonl", "labels.jsonl", "verdicts.jsonl"):
+        if (whole.path / name).exists():
+            assert bare(run.path / name, "merged") == bare(whole.path / name, "whole"), name
+    rate = whole.report["concordance"]["headline"]["rate"]
+    assert run.report["concordance"]["headline"]["rate"] == rate
+    assert rate["n"] == 7
+    assert lab.here("verify", "merged").code == 0

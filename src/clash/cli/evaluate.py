@@ -16,6 +16,7 @@ from clash.cli.options import (
     RiskConfidence,
     Seed,
     Sequential,
+    ShardOption,
     Until,
     Yes,
 )
@@ -66,16 +67,7 @@ def evaluate(
         ),
     ] = None,
     exclude_self: ExcludeSelf = None,
-    shard: Annotated[
-        str | None,
-        typer.Option(
-            "--shard",
-            metavar="I/N",
-            help="Only every N-th item, from item I on: 2/4 is the second of four shards. Run each "
-            "in a process of its own, then `clash merge` joins them. --max-cost is that of the "
-            "whole run; a shard spends its share.",
-        ),
-    ] = None,
+    shard: ShardOption = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     prereg: Prereg = None,

@@ -17,7 +17,7 @@ def merge(
     env_file: EnvFile = None,
     output: Output,
 ) -> None:
-    """Join the shards of a run (`eval --shard`) into the folder that one process would have written.
+    """Join the shards of a run (`--shard`) into the folder that one process would have written.
 
     `clash merge runs/night-* --run-id night`
 

@@ -255,6 +255,16 @@ Batch = Annotated[
         help="Use the providers' batch APIs: half the price, answers within a day.",
     ),
 ]
+ShardOption = Annotated[
+    str | None,
+    typer.Option(
+        "--shard",
+        metavar="I/N",
+        help="Only every N-th item, from item I on: 2/4 is the second of four shards. Run each "
+        "in a process of its own, then `clash merge` joins them. --max-cost is that of the "
+        "whole run; a shard spends its share.",
+    ),
+]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Show the plan and its price; make no call.")
 ]

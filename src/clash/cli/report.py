@@ -183,7 +183,8 @@ def _towards_one_run(group: RunFolder, runs: list[str]) -> list[NextStep]:
     if missing:
         verb = "is" if len(missing) == 1 else "are"
         purpose = f"{name_shards(missing, of)} {verb} missing"
-        return [NextStep(f"clash eval … --shard {missing[0]}/{of}", purpose)]
+        kind = folders[0].manifest().kind
+        return [NextStep(f"clash {kind} … --shard {missing[0]}/{of}", purpose)]
     return [NextStep(f"clash merge {shlex.join(runs)}", "join shards into one run")]
 
 

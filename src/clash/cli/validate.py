@@ -15,6 +15,7 @@ from clash.cli.options import (
     ExcludeSelf,
     Prereg,
     Seed,
+    ShardOption,
     Yes,
 )
 
@@ -71,6 +72,7 @@ def validate(
         ),
     ] = None,
     exclude_self: ExcludeSelf = None,
+    shard: ShardOption = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     prereg: Prereg = None,
@@ -122,6 +124,8 @@ def validate(
         observer,
         replay=earlier,
     )
+    if shard is not None:
+        setup = setup.cut(shard)
     if dry_run:
         print_dry_run(
             setup.plan, environ, setup.notes, as_json=output.as_json, verbose=output.verbose

@@ -103,7 +103,7 @@ def _check_set(folders: Sequence[RunFolder]) -> None:
     if missing:
         raise RunFolderError(
             f"{folders[0].path.parent}: {name_shards(missing, shards[0].of)} missing"
-            f"\n  fix: name its folder too, or make it: clash eval … --shard"
+            f"\n  fix: name its folder too, or make it: clash {folders[0].manifest().kind} … --shard"
             f" {missing[0]}/{shards[0].of}"
         )
 
