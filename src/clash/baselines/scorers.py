@@ -6,7 +6,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from itertools import islice
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from clash.baselines.text import (
@@ -139,40 +139,41 @@ def _relative(
 
 def coverage(task: BaselineTask) -> Marks:
     """Share of the prompt's terms that recur in a response, and of the criterion's at a third."""
-    prompt_terms = terms(_turns_text(task, "user"))
-    rubrics = [
-        terms(f"{criterion.name} {criterion.description}") for criterion in task.criteria
-    ] or [{}]
-    demands = [_Demand.of(prompt_terms, rubric) for rubric in rubrics]
+    prompt = terms(_turns_text(task, "user"))
+    rubrics = [_rubric_terms(c.name, c.description) for c in task.criteria] or [{}]
+    # What a criterion asks for beyond the prompt.
+    rubrics = [{k: word for k, word in rubric.items() if k not in prompt} for rubric in rubrics]
     return {
-        label: [demand.mark(stems(text)) for demand in demands]
+        label: _coverage_marks(prompt, rubrics, stems(text))
         for label, text in task.responses.items()
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Demand:
-    """Terms of a prompt, which weigh 3, and of a criterion beyond these, which weigh 1.
+@lru_cache(maxsize=256)
+def _rubric_terms(name: str, description: str) -> Mapping[str, str]:
+    return terms(f"{name} {description}")
 
-    Attributes:
-        words: by stem, the word it was first seen as; the prompt's before the criterion's.
+
+def _coverage_marks(
+    prompt: Mapping[str, str], rubrics: Sequence[Mapping[str, str]], stems: Set[str]
+) -> list[Mark]:
+    """A mark for each criterion.
+
+    Args:
+        prompt: terms of the prompt, which weigh 3: by stem, the word it was first seen as.
+        rubrics: terms of each criterion beyond these, which weigh 1.
+        stems: those of the response.
     """
-
-    prompt: Set[str]
-    rubric: Set[str]
-    words: Mapping[str, str]
-
-    @classmethod
-    def of(cls, prompt: Mapping[str, str], rubric: Mapping[str, str]) -> _Demand:
-        return cls(prompt.keys(), rubric.keys() - prompt.keys(), {**prompt, **rubric, **prompt})
-
-    def mark(self, stems: Set[str]) -> Mark:
-        total = 3 * len(self.prompt) + len(self.rubric)
-        lacking, beside = len(self.prompt - stems), len(self.rubric - stems)
-        value = 1 - (3 * lacking + beside) / total if total and stems else 0.0
-        missing = islice((word for stem, word in self.words.items() if stem not in stems), 3)
-        words = ", ".join(word[:20] for word in missing)
-        return Mark(value, f"{lacking + beside} of {len(self.words)} terms missing: {words}")
+    lacking = [word for stem, word in prompt.items() if stem not in stems]
+    marks = []
+    for rubric in rubrics:
+        beside = [word for stem, word in rubric.items() if stem not in stems]
+        total = 3 * len(prompt) + len(rubric)
+        value = 1 - (3 * len(lacking) + len(beside)) / total if total and stems else 0.0
+        words = ", ".join(word[:20] for word in (lacking[:3] + beside[:3])[:3])
+        number = f"{len(lacking) + len(beside)} of {len(prompt) + len(rubric)}"
+        marks.append(Mark(value, f"{number} terms missing: {words}"))
+    return marks
 
 
 def structure(task: BaselineTask) -> Marks:

@@ -26,6 +26,7 @@ from clash.collect.sentences import BLANKS, split_sentences
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from clash.collect.authorship_rules import AuthorshipRules
     from clash.collect.sentences import Span
 
 MOST_SENTENCES = 2_000
@@ -62,6 +63,11 @@ class _Sentence:
     def signs(self) -> list[int]:
         """Where the signs are in ``words``."""
         return [sign.start() for sign in _SIGN.finditer(self.words)]
+
+    @cached_property
+    def languages(self) -> list[AuthorshipRules]:
+        """Those whose rules may fit."""
+        return [language for language in LANGUAGES if language.cue.search(self.words)]
 
     def names_in(self, pattern: re.Pattern[str]) -> Iterator[Span]:
         """The names within each match of ``pattern``, unless the sentence reports what somebody said."""
@@ -125,10 +131,9 @@ def _sentence(piece: str, start: int, mentions: Sequence[Mention]) -> _Sentence:
 
 def _author_names(sentence: _Sentence, *, hints: bool = False) -> Iterator[Span]:
     """The names that a rule says wrote the response; with ``hints`` by the weaker rules."""
-    for language in LANGUAGES:
-        if language.cue.search(sentence.words):
-            for rule in language.hints if hints else language.rules:
-                yield from sentence.names_in(rule)
+    for language in sentence.languages:
+        for rule in language.hints if hints else language.rules:
+            yield from sentence.names_in(rule)
 
 
 def _label(sentences: Sequence[_Sentence], looks: str) -> Iterator[Span]:

@@ -120,6 +120,10 @@ class BatchCaller(Caller):
             await provider.aclose()
         await super().aclose()
 
+    def answers_at_once(self, ref: ModelRef) -> bool:
+        """Whether a model is a rule, and may be asked."""
+        return self._new != "none" and super().answers_at_once(ref)
+
     async def _attempt(self, ask: Ask, connection: ModelConnection) -> Call:
         """One attempt, recorded whichever way it ends; one in a batch that is not fetched has no end."""
         entry = self._open_entries.pop(ask.call_id, None)

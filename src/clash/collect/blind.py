@@ -54,6 +54,13 @@ class Presentation:
     texts: Mapping[str, str]
     turns: Mapping[str, tuple[VisibleTurn, ...]] = field(default_factory=dict)
 
+    def shows(self, texts: Mapping[str, str]) -> bool:
+        """Whether each response is shown as it is, by candidate, with nothing to note about it."""
+        is_noted = self.turns or self.blinding.scrubbed or self.blinding.normalised
+        return not is_noted and all(
+            self.texts[label] == texts[name] for label, name in self.blinding.labels.items()
+        )
+
 
 def rng(seed: int, *parts: object) -> random.Random:
     """A generator that depends on nothing but ``seed`` and ``parts``."""
@@ -72,6 +79,7 @@ def presentations(
     excluded_candidates: Mapping[str, frozenset[str]] = MappingProxyType({}),
     turns: Mapping[str, Sequence[AnsweredTurn]] = MappingProxyType({}),
     judging: JudgingConfig | None = None,
+    is_plain: bool = False,
 ) -> Iterator[Presentation]:
     """Every presentation of one item.
 
@@ -85,6 +93,8 @@ def presentations(
         excluded_candidates: those that a judge is not shown, by judge.
         turns: the turns of the candidates whose response is a conversation.
         judging: what is asked; where each text is judged by itself, each has pages of its own.
+        is_plain: nothing in the texts is to be masked or removed, as earlier pages of the item
+            showed (:meth:`Presentation.shows`).
 
     Yields:
         One presentation, or two with ``both_orders`` (the second is the first reversed); with
@@ -92,7 +102,7 @@ def presentations(
         order; none where fewer than two responses remain.
     """
     spans = {
-        name: [] if config.scrub == "off" else _claims(text, turns.get(name, ()), names)
+        name: [] if is_plain or config.scrub == "off" else _claims(text, turns.get(name, ()), names)
         for name, text in texts.items()
     }
     visible_turns = {
@@ -101,7 +111,9 @@ def presentations(
         if conversation
     }
     visible = {
-        name: normalise(mask(text, spans[name]) if config.scrub == "mask" else text)
+        name: (text, {})
+        if is_plain
+        else normalise(mask(text, spans[name]) if config.scrub == "mask" else text)
         for name, text in texts.items()
     }
     if judging is not None and judging.is_single:

@@ -10,13 +10,14 @@ import hashlib
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import anyio
 
 from clash.collect.schedule import Interrupted, announce_start
 from clash.errors import ClashError, ProviderError
 from clash.providers import open_provider, prices, usage
+from clash.providers.base import AtOnce
 from clash.providers.limits import Limiters
 from clash.providers.retry import attempts
 from clash.records import Call, Reservation
@@ -238,6 +239,27 @@ class Caller:
             ConfigError: its key or its address is missing.
         """
         self._connection(ref)
+
+    def answers_at_once(self, ref: ModelRef) -> bool:
+        """Whether a model is a rule, which judges without waiting, for nothing."""
+        return isinstance(self._connection(ref).provider, AtOnce)
+
+    def answer_at_once(self, ask: Ask) -> Call:
+        """The answer of a rule: no turn to wait for, no money to reserve, nothing to try again.
+
+        Raises:
+            Interrupted: the run was told to stop.
+        """
+        if self._past is not None and (answer := self._past.answer(ask.call_id)) is not None:
+            return answer
+        if self._stop:
+            raise Interrupted(str(self._stop.reason))
+        rule = cast("AtOnce", self._connection(ask.ref).provider)
+        number = self._last_number(ask) + 1
+        self._listener.attempt_began(ask)
+        reply = rule.answer(ask.request)
+        charge = usage.charge(ask.ref, ask.request, reply)
+        return self._record(self._reply(ask, number, reply, charge, Decimal(0)), ask)
 
     async def ask(self, ask: Ask) -> Call:
         """Make a call, with retries.

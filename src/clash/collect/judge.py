@@ -61,9 +61,8 @@ async def judge(
     """The judgment of a page by the judge, or by the fallback that takes its place."""
     current = fallbacks.current_judge(slot.judge)
     while True:
-        judgment, model_stopped = await ask_judge(
-            replace(slot, judge=current), prompt, plan, caller
-        )
+        seat = slot if current is slot.judge else replace(slot, judge=current)
+        judgment, model_stopped = await ask_judge(seat, prompt, plan, caller)
         following = fallbacks.next_judge(slot.judge, current, judgment, model_stopped=model_stopped)
         if following is None:
             return judgment

@@ -41,6 +41,7 @@ class Pages:
         self._judges = [judge.id for judge in plan.judges]
         self._responses = ItemRows(folder.table(Response), plan.positions)
         self._sealed_pages = ItemRows(folder.table(Blinding), plan.positions)
+        self._is_plain = bytearray(len(plan.items))
         self.of = lru_cache(n_kept)(self._of)
 
     def __iter__(self) -> Iterator[tuple[Item, Presentation]]:
@@ -55,9 +56,10 @@ class Pages:
         responses = self._shown_responses(position)
         if len(responses) < (1 if plan.config.judging.is_single else 2):
             return item, ()
+        texts = {name: response.text or "" for name, response in responses.items()}
         pages = presentations(
             item.item_id,
-            {name: response.text or "" for name, response in responses.items()},
+            texts,
             self._judges,
             plan.config.blinding,
             plan.config.seed,
@@ -65,8 +67,11 @@ class Pages:
             excluded_candidates=plan.excluded_candidates,
             turns={name: response.turns for name, response in responses.items() if response.turns},
             judging=plan.config.judging,
+            is_plain=bool(self._is_plain[position]),
         )
-        return item, tuple(pages)
+        made_pages = tuple(pages)
+        self._is_plain[position] = all(page.shows(texts) for page in made_pages)
+        return item, made_pages
 
     def _shown_responses(self, position: int) -> dict[str, Response]:
         """The responses to an item by candidate; where a resumed run asked again, the last one.

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from itertools import repeat
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import anyio
+import anyio.lowlevel
 
 from clash.collect.calling import Caller, Listener
 from clash.collect.criteria import derive, ready_criteria
@@ -39,10 +40,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from clash.collect.blind import Presentation
+    from clash.collect.calling import AnswerSource, Ask
     from clash.collect.judge_prompt import JudgePrompt
     from clash.collect.plan import Plan
     from clash.config import Candidate
-    from clash.records import Item, Record
+    from clash.records import Call, Item, Record
     from clash.store.folder import RunWriter
 
 New = Literal["batch", "live", "none"]
@@ -71,6 +73,16 @@ class Progress(Listener, Protocol):
     def count_done(self, actor: str, *, failed: bool) -> None:
         """One response, set of criteria or judgment is finished, or has failed for good."""
         ...
+
+
+@dataclass(frozen=True)
+class _RuleAnswers:
+    """Answers of rules, a page after the other: such a judge holds up nothing but the loop."""
+
+    caller: Caller
+
+    async def ask(self, ask: Ask) -> Call:
+        return self.caller.answer_at_once(ask)
 
 
 @dataclass(frozen=True)
@@ -365,15 +377,35 @@ class _Stages:
         prompts = PromptCache(render, plan.config.limits.concurrency)
 
         async def fill(slot: JudgmentSlot) -> None:
-            prompt = await prompts.of(slot.presentation)
-            judgment = await judge_page(slot, prompt, plan, self.caller, self.fallbacks)
-            self.folder.append(judgment)
-            self.progress.count_done(slot.judge.id, failed=not judgment.is_usable)
+            await self._fill(slot, await prompts.of(slot.presentation), self.caller)
+
+        rules = [j for j in plan.judges if not j.fallbacks and self.caller.answers_at_once(j)]
+        answers = _RuleAnswers(self.caller)
+
+        async def fill_page(piece: tuple[Item, Presentation]) -> None:
+            item, page = piece
+            judges = [judge for judge in rules if duties.owes(judge, page.blinding)]
+            if judges:
+                prompt = await prompts.of(page)
+                with self.folder.grouped():
+                    for judge in judges:
+                        await self._fill(JudgmentSlot(judge, item, page), prompt, answers)
+            await anyio.lowlevel.checkpoint()
 
         self.progress.stage_began("judgments", totals)
         workers = self.caller.workers
-        pools = [Pool(duties.slots(j, pages), fill, workers, queues=True) for j in plan.judges]
+        pools: list[Pool[Any]] = [
+            Pool(duties.slots(judge, pages), fill, workers, queues=True)
+            for judge in plan.judges
+            if judge not in rules
+        ]
+        pools += [Pool(pages, fill_page, 1)] if rules else []
         await drain(pools, self.stop)
+
+    async def _fill(self, slot: JudgmentSlot, prompt: JudgePrompt, source: AnswerSource) -> None:
+        judgment = await judge_page(slot, prompt, self.plan, source, self.fallbacks)
+        self.folder.append(judgment)
+        self.progress.count_done(slot.judge.id, failed=not judgment.is_usable)
 
     def _stands(self) -> Callable[[str, int, str], bool]:
         """Whether the judgment of an item, presentation and judge is there, and stands."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -152,6 +152,19 @@ class Reply:
     latency_s: float = 0.0
     ttft_s: float | None = None
     address: str | None = None
+
+
+@runtime_checkable
+class AtOnce(Protocol):
+    """A provider that judges without waiting for anything: a rule."""
+
+    def answer(self, request: Request) -> Reply:
+        """Judge the task of a request.
+
+        Raises:
+            ProviderError: the request has no task.
+        """
+        ...
 
 
 class Provider(Protocol):

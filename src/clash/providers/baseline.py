@@ -33,6 +33,14 @@ class BaselineProvider:
         """Judge the task.
 
         Raises:
+            ProviderError: as :meth:`answer`.
+        """
+        return self.answer(request)
+
+    def answer(self, request: Request) -> Reply:
+        """Judge the task, without waiting for anything.
+
+        Raises:
             ProviderError: there is no task: a baseline can neither generate nor write criteria.
         """
         if request.task is None:

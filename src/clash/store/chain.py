@@ -11,12 +11,10 @@ import re
 from typing import TYPE_CHECKING
 
 from clash.files import run_files
-from clash.store.journal import Journal, encode, last_line
+from clash.store.journal import Journal, last_line
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from clash.records import Record
 
 START = "0" * 64
 """The link of the first line."""
@@ -40,16 +38,15 @@ class ChainedJournal(Journal):
         self._packs = packs
         self._n_plain = path.stat().st_size if packs else 0
 
-    def append(self, record: Record) -> None:
-        """Write one line, with its link as the last key."""
-        self.append_line(encode(record))
-
     def append_line(self, line: bytes) -> None:
         """Write a line that carries no link yet, with its link as the last key."""
         line = line[:-2] + b',"chain":"' + self._head.encode() + b'"}\n'
-        self._write(line)
+        self._add(line)
         self._head = digest(line)
-        self._n_plain += len(line)
+
+    def _write(self, data: bytes) -> None:
+        super()._write(data)
+        self._n_plain += len(data)
         if self._packs and self._n_plain >= MOST_PLAIN:
             self.pack()
 

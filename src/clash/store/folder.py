@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 import time
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
@@ -317,10 +317,24 @@ class RunWriter(RunFolder):
 
     def append(self, record: Record) -> None:
         """Write a record to the journal of its kind."""
+        line = journal.encode(record)
         # The provider has already removed secrets from a call: votes are read from the stored text.
-        if not isinstance(record, Call):
-            record = without_secrets(record, self.redactor)
-        self.journal(_FILE_OF[type(record)]).append(record)
+        if not isinstance(record, Call) and self.redactor.suspects(line):
+            line = journal.encode(without_secrets(record, self.redactor))
+        self.journal(_FILE_OF[type(record)]).append_line(line)
+
+    @contextmanager
+    def grouped(self) -> Iterator[None]:
+        """Write the records of a piece of work that costs nothing together, file by file.
+
+        No other task may run meanwhile: what was paid for is written when it is answered.
+        """
+        journals = [self.journal(name) for name in (layout.CALLS, layout.JUDGMENTS)]
+        with ExitStack() as stack:
+            # Closed in the reverse order, so that no judgment is on disk before its call.
+            for open_journal in reversed(journals):
+                stack.enter_context(open_journal.grouped())
+            yield
 
     def replace(self, name: str, records: Iterable[Record]) -> None:
         """Replace a file of derived records; a reader sees the old or the new content."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -44,6 +44,7 @@ class Journal:
         self.path = path
         self._fd = run_files.open_to_append(path)
         self._dirty = False
+        self._group: list[bytes] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -57,7 +58,25 @@ class Journal:
 
     def append_line(self, line: bytes) -> None:
         """Write a line that is encoded already, line feed included."""
-        self._write(line)
+        self._add(line)
+
+    @contextmanager
+    def grouped(self) -> Iterator[None]:
+        """Hand the lines of a block of code to the kernel in one write, at its end."""
+        self._group = []
+        try:
+            yield
+        finally:
+            lines, self._group = b"".join(self._group), None
+            if lines:
+                self._write(lines)
+
+    def _add(self, line: bytes) -> None:
+        """Write a line, or keep it for the end of its group."""
+        if self._group is None:
+            self._write(line)
+        else:
+            self._group.append(line)
 
     def _write(self, data: bytes) -> None:
         remaining = data

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, BinaryIO, Generic, Protocol, TypeVar, overload
 import msgspec
 
 from clash.files import run_files
-from clash.store.journal import decode, decode_part, encode
+from clash.store.journal import decode_part, encode
+from clash.store.stored import decode_fast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -214,7 +215,7 @@ class RecordTable(Sequence[R]):
         return type(self)(self.model, self._source, starts, sizes)
 
     def _record(self, index: int, line: bytes) -> R:
-        return decode(self._source.path, index + 1, line, self.model)
+        return decode_fast(self._source.path, index + 1, line, self.model)
 
 
 class ItemPart(msgspec.Struct, gc=False):
