@@ -93,17 +93,15 @@ def judge(name: str, task: BaselineTask) -> BaselineJudgment:
     sharing = Counter(means.values())
     broken = {label for label, mean in means.items() if sharing[mean] > 1 and not task.ties}
     names = [criterion.name for criterion in task.criteria]
+    rows = marks.items() if names else ()
+    scores = {label: list(map(_score, row)) for label, row in rows}
     return BaselineJudgment(
         ranking=_rank(means, task),
-        scores={
-            label: {name: _score(mark) for name, mark in zip(names, row, strict=True)}
-            for label, row in marks.items()
-            if names
-        },
+        scores={label: dict(zip(names, points, strict=True)) for label, points in scores.items()},
         reasons={
             label: reasons
-            for label, row in marks.items()
-            if (reasons := _reasons(names, row, broken=label in broken))
+            for label, row in rows
+            if (reasons := _reasons(names, row, scores[label], broken=label in broken))
         },
     )
 
@@ -170,10 +168,12 @@ def _score(mark: Mark) -> int:
     return 1 + step(mark.value, 5)
 
 
-def _reasons(names: Sequence[str], row: Sequence[Mark], *, broken: bool) -> dict[str, str]:
+def _reasons(
+    names: Sequence[str], row: Sequence[Mark], scores: Sequence[int], *, broken: bool
+) -> dict[str, str]:
     reasons = {}
-    for name, mark in zip(names, row, strict=False):
-        parts = [mark.reason] if _score(mark) <= 3 else []
+    for name, mark, score in zip(names, row, scores, strict=True):
+        parts = [mark.reason] if score <= 3 else []
         if broken:
             parts.append(_EQUAL)
         if parts:

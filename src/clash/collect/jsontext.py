@@ -110,9 +110,8 @@ def decode(text: str) -> Any:  # noqa: ANN401 - any JSON value
         Unreadable: it is none, names a key twice, or holds a number that is none.
     """
     try:
-        return json.loads(
-            text, object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant
-        )
+        # A byte order mark has a message of its own.
+        return json.loads(text) if text.startswith("\ufeff") else _STRICT.decode(text)
     except Unreadable:
         raise
     except json.JSONDecodeError as error:
@@ -175,10 +174,19 @@ def folded_key(key: str) -> str:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({folded_key(key) for key, _ in pairs}) < len(pairs):
+    if not _all_differ(tuple([key for key, _ in pairs])):
         raise Unreadable("the answer is not valid JSON: a key appears twice")
     return dict(pairs)
 
 
+@lru_cache(maxsize=256)
+def _all_differ(keys: tuple[str, ...]) -> bool:
+    return len(set(map(folded_key, keys))) == len(keys)
+
+
 def _refuse_constant(name: str) -> Any:  # noqa: ANN401 - the hook's type
     raise Unreadable(f"the answer is not valid JSON: {name} is no number")
+
+
+_STRICT = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_constant=_refuse_constant)
+"""One for all texts: ``json.loads`` makes a decoder for each."""

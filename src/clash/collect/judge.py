@@ -247,10 +247,10 @@ class _CachedPrompt:
         self.prompt: JudgePrompt | None = None
 
     async def render(self, render: Callable[[Presentation], JudgePrompt]) -> JudgePrompt:
+        if sum(map(len, self._presentation.texts.values())) < LONG:
+            self.prompt = render(self._presentation)
+            return self.prompt
         async with self._lock:
             if self.prompt is None:
-                if sum(map(len, self._presentation.texts.values())) < LONG:
-                    self.prompt = render(self._presentation)
-                else:
-                    self.prompt = await anyio.to_thread.run_sync(render, self._presentation)
+                self.prompt = await anyio.to_thread.run_sync(render, self._presentation)
         return self.prompt

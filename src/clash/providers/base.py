@@ -34,6 +34,21 @@ class JudgeTask:
     ties: bool = True
     choices: tuple[str, ...] = ()
     scale: tuple[int, int] | None = None
+    _data: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """The task as plain data, for the record; the judges of a page share it."""
+        if not self._data:
+            self._data["turns"] = [turn.model_dump() for turn in self.turns]
+            self._data["criteria"] = [criterion.model_dump() for criterion in self.criteria]
+            self._data["responses"] = dict(self.responses)
+            self._data["ties"] = self.ties
+            if self.choices:
+                self._data["choices"] = list(self.choices)
+            if self.scale is not None:
+                self._data["scale"] = list(self.scale)
+        return self._data
 
 
 @dataclass(frozen=True, slots=True)

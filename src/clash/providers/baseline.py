@@ -55,7 +55,7 @@ class BaselineProvider:
         return Reply(
             text=json.dumps(answer, ensure_ascii=False),
             outcome="ok",
-            request=self._as_sent(request.task),
+            request={"baseline": self.baseline.name, **request.task.data},
             response={"statement": self.baseline.statement, "answer": answer},
             status=None,
             finish_reason="stop",
@@ -65,17 +65,6 @@ class BaselineProvider:
             structured="schema",
             latency_s=time.perf_counter() - start,
         )
-
-    def _as_sent(self, task: JudgeTask) -> dict[str, Any]:
-        return {
-            "baseline": self.baseline.name,
-            "turns": [turn.model_dump() for turn in task.turns],
-            "criteria": [criterion.model_dump() for criterion in task.criteria],
-            "responses": dict(task.responses),
-            "ties": task.ties,
-            **({"choices": list(task.choices)} if task.choices else {}),
-            **({"scale": list(task.scale)} if task.scale is not None else {}),
-        }
 
     async def aclose(self) -> None:
         """Nothing was opened."""

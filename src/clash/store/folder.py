@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 import time
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from operator import attrgetter
@@ -329,12 +329,15 @@ class RunWriter(RunFolder):
 
         No other task may run meanwhile: what was paid for is written when it is answered.
         """
-        journals = [self.journal(name) for name in (layout.CALLS, layout.JUDGMENTS)]
-        with ExitStack() as stack:
-            # Closed in the reverse order, so that no judgment is on disk before its call.
-            for open_journal in reversed(journals):
-                stack.enter_context(open_journal.grouped())
+        calls, judgments = self.journal(layout.CALLS), self.journal(layout.JUDGMENTS)
+        calls.begin_group()
+        judgments.begin_group()
+        try:
             yield
+        finally:
+            # In this order, so that no judgment is on disk before its call.
+            calls.end_group()
+            judgments.end_group()
 
     def replace(self, name: str, records: Iterable[Record]) -> None:
         """Replace a file of derived records; a reader sees the old or the new content."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -60,16 +60,15 @@ class Journal:
         """Write a line that is encoded already, line feed included."""
         self._add(line)
 
-    @contextmanager
-    def grouped(self) -> Iterator[None]:
-        """Hand the lines of a block of code to the kernel in one write, at its end."""
+    def begin_group(self) -> None:
+        """Keep the lines that follow, until :meth:`end_group`."""
         self._group = []
-        try:
-            yield
-        finally:
-            lines, self._group = b"".join(self._group), None
-            if lines:
-                self._write(lines)
+
+    def end_group(self) -> None:
+        """Hand the lines of the group to the kernel in one write."""
+        lines, self._group = b"".join(self._group or ()), None
+        if lines:
+            self._write(lines)
 
     def _add(self, line: bytes) -> None:
         """Write a line, or keep it for the end of its group."""
