@@ -234,6 +234,20 @@ def test_every_command_reads_a_run_whose_calls_are_compressed(tmp_path, monkeypa
         assert clash(command) == 0, (command, capsys.readouterr())
 
 
+def test_reruns_and_arms_of_a_study_are_compressed_where_asked(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.jsonl").write_text(PROMPTS)
+    assert clash(["eval", "p.jsonl", "--panel", "baseline", "-q", "--yes", "--run-id", "r"]) == 0
+    assert clash(["rerun", "r", "-q", "--yes", "--compress"]) == 0
+    design = ["--rubrics", "1", "--shuffles", "2", "--samples", "1"]
+    assert clash(["variance", "r", *design, "-q", "--yes", "--compress"]) == 0
+    runs = [path.parent for path in (tmp_path / "runs").rglob(layout.MANIFEST)]
+    packed = {run.name for run in runs if (run / layout.PACKED_CALLS).exists()}
+    assert packed == {run.name for run in runs} - {"r"}
+    assert len(packed) >= 2
+    assert clash(["verify", "runs/r-r1"]) == 0
+
+
 def test_a_resumed_run_reads_answers_that_are_packed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "p.jsonl").write_text(PROMPTS)

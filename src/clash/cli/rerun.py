@@ -8,6 +8,7 @@ import typer
 
 from clash.cli.option_groups import Access, Monitoring, Output, RepeatCalls, grouped
 from clash.cli.options import (
+    Compress,
     Out,
     Prereg,
     ReportFile,
@@ -75,6 +76,7 @@ def rerun(
         float | None, typer.Option("--max-cost", min=0, help="US dollars, for each rerun.")
     ] = None,
     calls: RepeatCalls,
+    compress: Compress = False,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Show the plan of one rerun and its price; make no call."),
@@ -129,7 +131,7 @@ def rerun(
     if targeted:
         items, note = targeted_items(parent, stable)
         changes = replace(changes, only=items, notes=(*changes.notes, note))
-    options = RunOptions(access.environ(), observer, yes=yes)
+    options = RunOptions(access.environ(), observer, yes=yes, compress=compress)
     if dry_run:
         plan = plan_rerun(parent, next_number(parent), changes, options).setup.plan
         print_dry_run(plan, options.environ, as_json=output.as_json, verbose=output.verbose)

@@ -7,6 +7,7 @@ import typer
 
 from clash.cli.option_groups import Access, Output, RepeatCalls, grouped
 from clash.cli.options import (
+    Compress,
     OnlyReport,
     Out,
     ReportFile,
@@ -69,6 +70,7 @@ def variance(
     ] = None,
     allow_unknown_price: UnknownPrice = False,
     calls: RepeatCalls,
+    compress: Compress = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the arms and their price; make no call.")
     ] = False,
@@ -88,7 +90,7 @@ def variance(
     from clash.providers.ray_cluster import cluster_connection
 
     observer = RunObserver(quiet=output.is_silent, watch=False)
-    options = RunOptions(access.environ(), observer, yes=yes)
+    options = RunOptions(access.environ(), observer, yes=yes, compress=compress)
     changes = {
         "rubrics": rubrics,
         "authors": tuple(author) if author else None,

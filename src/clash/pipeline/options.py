@@ -121,6 +121,7 @@ class RunOptions:
         out: the folder that runs land in; null is that of the configuration.
         run_id: the name of the run folder; null derives one from prompts and time.
         yes: agree to the price without being asked.
+        compress: compress raw answers, whatever the configuration says.
     """
 
     environ: Mapping[str, str]
@@ -130,3 +131,4 @@ class RunOptions:
     run_id: str | None = None
     origin: Origin = field(default_factory=Origin)
     yes: bool = False
+    compress: bool = False

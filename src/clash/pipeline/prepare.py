@@ -246,7 +246,7 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
         git=git_state(),
         stopping=None if origin.stopping is None else dict(origin.stopping),
         shard=plan.shard,
-        codecs=_codecs(plan.config),
+        codecs=_codecs("zstd" if options.compress else plan.config.compress),
         counts=_initial_counts(plan, origin),
         forecast=forecast.summary(),
         started=now(),
@@ -268,16 +268,16 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
     return RunWriter.create(out, name, manifest, records, redactor=plan.redactor)
 
 
-def _codecs(config: Config) -> dict[str, str]:
+def _codecs(codec: str | None) -> dict[str, str]:
     """How files of the run are compressed.
 
     Raises:
         MissingPackageError: the package that does it is not installed.
     """
-    if config.compress is None:
+    if codec is None:
         return {}
     require("zstandard", field="--compress", alternative="leave the option out")
-    return {layout.CALLS: config.compress}
+    return {layout.CALLS: codec}
 
 
 def _slug(setup: RunSetup) -> str:
