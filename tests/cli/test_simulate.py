@@ -9,8 +9,10 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from clash.analysis.tasks import run_by
 from clash.cli.simulate import simulate
 from clash.errors import ConfigError
+from clash.reproduction.simulations import EXPERIMENTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,3 +94,26 @@ def test_an_unknown_name_says_which_there_are(arguments: list[str]) -> None:
     result = runner.invoke(app, arguments)
     assert isinstance(result.exception, ConfigError)
     assert "three-judges" in str(result.exception)
+
+
+class _SpreadError(Exception):
+    """A task was handed out."""
+
+
+def _hand_out(*_: object) -> None:
+    raise _SpreadError
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_ray_is_refused_where_nothing_is_handed_out(name: str) -> None:
+    """What says that it spreads hands its first task out; what says that it does not, none."""
+    experiment = EXPERIMENTS[name]
+    with run_by(_hand_out):  # type: ignore[arg-type]
+        if experiment.spreads:
+            with pytest.raises(_SpreadError):
+                experiment.run(0, 2)
+            return
+        experiment.run(0, 2)
+    refusal = runner.invoke(app, [name, "--ray", "local"]).exception
+    assert isinstance(refusal, ConfigError)
+    assert f"{name} runs in one process" in str(refusal)

@@ -47,6 +47,7 @@ def simulate(
     `clash simulate semi-real --votes votes.jsonl`
     """
     from clash.cli.common import print_json, stdout
+    from clash.errors import ConfigError
     from clash.extras import require
     from clash.integrations.ray_tasks import tasks_on
     from clash.report import simulations as report
@@ -63,6 +64,13 @@ def simulate(
     if out is not None or plots is not None:
         require("matplotlib", field="--out" if plots is None else "--plots")
     names = _choose(name, list(experiments), votes)
+    if ray is not None and not any(experiments[key].spreads for key in names):
+        raise ConfigError(
+            f"{names[0]} runs in one process, in seconds",
+            field="--ray",
+            hint="leave it out; a cluster shares "
+            + ", ".join(key for key, e in experiments.items() if e.spreads),
+        )
     seed = seed or 0
     panels = _panels(votes or [], judges) if set(names) & set(ON_VOTES) else []
     with tasks_on(ray_cluster(ray, send_keys=False)):

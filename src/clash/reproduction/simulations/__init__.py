@@ -35,12 +35,14 @@ class Experiment:
         shows: what, in a line.
         source: where it was published.
         replications: how many are enough for a first look.
+        spreads: its replications are tasks that a cluster can share; else one process does it all.
     """
 
     shows: str
     source: str
     run: Callable[[int, int], Simulation]
     replications: int
+    spreads: bool = True
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class VotesExperiment:
     source: str
     run: Callable[[int, int, Sequence[Votes]], Simulation]
     replications: int
+    spreads: bool = True
 
 
 EXPERIMENTS = {
@@ -59,21 +62,35 @@ EXPERIMENTS = {
         "appendix C",
         three_judges,
         1,
+        spreads=False,
     ),
     "independent": Experiment(
         "independent judges: uniform majority against learned weights",
         "tables 3 and 4",
         independent,
         40,
+        spreads=False,
     ),
     "zero-field": Experiment(
-        "panels whose judges alone are coins and together tell all", "theorem 1", zero_field, 5
+        "panels whose judges alone are coins and together tell all",
+        "theorem 1",
+        zero_field,
+        5,
+        spreads=False,
     ),
     "curie-weiss": Experiment(
-        "panels that now and then agree on the wrong side", "theorem 2, figure 4", curie_weiss, 20
+        "panels that now and then agree on the wrong side",
+        "theorem 2, figure 4",
+        curie_weiss,
+        20,
+        spreads=False,
     ),
     "latent-factor": Experiment(
-        "judges that share a latent factor of the item", "theorem 3, figure 5", latent_factor, 20
+        "judges that share a latent factor of the item",
+        "theorem 3, figure 5",
+        latent_factor,
+        20,
+        spreads=False,
     ),
     "calibration-growth": Experiment(
         "joint tables against stackers as labels grow",
@@ -112,7 +129,11 @@ EXPERIMENTS = {
         20,
     ),
     "weak-factor": Experiment(
-        "a weak factor looks like couplings of rank one", "proposition 1", weak_factor, 1
+        "a weak factor looks like couplings of rank one",
+        "proposition 1",
+        weak_factor,
+        1,
+        spreads=False,
     ),
     "designs": Experiment(
         "auto against majority, Dawid-Skene and the best possible rule on twelve kinds of panels",
