@@ -134,13 +134,18 @@ def _point_shares(verdict: Verdict) -> dict[str, float]:
 
 def placed_above(ranking: Groups) -> dict[str, float]:
     """The share of the others that each candidate of a ranking is placed above, a tie half."""
+    points = borda_by_name(ranking)
+    return {name: value / (len(points) - 1) for name, value in points.items()}
+
+
+def borda_by_name(ranking: Groups) -> dict[str, float]:
+    """How many others each name of a ranking is placed above, a tie half."""
     below = sum(len(group) for group in ranking)
-    n_others = below - 1
-    shares: dict[str, float] = {}
+    points: dict[str, float] = {}
     for group in ranking:
         below -= len(group)
-        shares |= dict.fromkeys(group, (below + (len(group) - 1) / 2) / n_others)
-    return shares
+        points |= dict.fromkeys(group, below + (len(group) - 1) / 2)
+    return points
 
 
 def standings(run: RunData) -> list[Standing]:

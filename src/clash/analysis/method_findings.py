@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
 
-TIE = "tie"
-
 
 @dataclass(frozen=True)
 class MethodDisagreement:
@@ -79,9 +77,9 @@ def method_findings(run: RunData) -> MethodFindings | None:
     borda_run = _by_borda(run)
     outcomes, clusters, disagreements = [], [], []
     for verdict, by_borda in zip(run.verdicts, borda_run.verdicts, strict=True):
-        if verdict.ranking is None or by_borda.ranking is None:
+        winner, borda_winner = verdict.outcome, by_borda.outcome
+        if winner is None or borda_winner is None:
             continue
-        winner, borda_winner = verdict.winner or TIE, by_borda.winner or TIE
         outcomes.append(float(winner == borda_winner))
         clusters.append(run.clusters[verdict.item_id])
         if winner != borda_winner:

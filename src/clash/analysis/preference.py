@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from clash.analysis.leaderboard import duel_test
+from clash.analysis.leaderboard import duel_test, has_same_items
 from clash.analysis.win_rates import PairOutcomes, win_rates
 from clash.votes.matrix import SIDES
 
@@ -85,8 +85,7 @@ def preference(
     if not pairs:
         return None
     clusters = run.cluster_codes
-    item_sets = {frozenset(run.items_asked(name)) for name in run.candidates}
-    result = win_rates(pairs, clusters, len(run.candidates), same_items=len(item_sets) == 1)
+    result = win_rates(pairs, clusters, len(run.candidates), same_items=has_same_items(run))
     rates = [
         LabelledRate(name, rate)
         for name, rate in zip(run.candidates, result.rates, strict=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
+from clash.analysis.leaderboard import borda_by_name
 from clash.analysis.verdicts import JudgePoints, contributions
 from clash.errors import InputError, nearest
 from clash.votes.by_item import RecordsByItem
@@ -200,7 +201,7 @@ def _judgment_step(run: RunData, judgment: Judgment, criteria: Criteria | None) 
         labels=labels,
         ranking=judgment.ranking,
         unblinded=unblind(judgment, labels),
-        points=_points(judgment.ranking or []),
+        points=dict(sorted(borda_by_name(judgment.ranking or []).items())),
         scores=judgment.scores,
         reasons=judgment.reasons,
         mean_scores={
@@ -214,14 +215,3 @@ def _judgment_step(run: RunData, judgment: Judgment, criteria: Criteria | None) 
         error=judgment.error,
         vote=judgment.vote,
     )
-
-
-def _points(ranking: Groups) -> dict[str, float]:
-    """K - rank, shared within a tie."""
-    below = sum(len(group) for group in ranking)
-    points: dict[str, float] = {}
-    for group in ranking:
-        below -= len(group)
-        for label in group:
-            points[label] = below + (len(group) - 1) / 2
-    return dict(sorted(points.items()))
