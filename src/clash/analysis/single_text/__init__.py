@@ -18,8 +18,8 @@ from clash.analysis.single_text.people import (
     agreement_beyond_chance,
     agreement_with_people,
     corrected_mean,
+    matches,
     paired_gap,
-    to_whole,
 )
 from clash.errors import StatisticsError
 from clash.stats.agreement import krippendorff_alpha
@@ -337,7 +337,7 @@ def _judge(
         n_judged=int(has_vote.sum()),
         shares=shares,
         score=score,
-        agreement=_rate(_matches(says, outcomes, judging), clusters, has_both),
+        agreement=_rate(matches(says, outcomes), clusters, has_both),
         first_listed=_first_listed(votes, column),
         first_expected=1 / len(judging.labels) if judging.labels else None,
         flips=_flips(votes, column),
@@ -346,14 +346,6 @@ def _judge(
 
 def _rate(values: Floats, clusters: Index, rows: Bools) -> Interval | None:
     return wilson_clustered(values[rows], clusters[rows]) if rows.any() else None
-
-
-def _matches(first: Floats, second: Floats, judging: JudgingConfig) -> Floats:
-    """1 where two say the same; scores as whole numbers."""
-    if judging.mode == "score":
-        first, second = to_whole(first), to_whole(second)
-    matches: Floats = (first == second).astype(float)
-    return matches
 
 
 def _first_listed(votes: TextVotes, column: int) -> Interval | None:
@@ -377,7 +369,7 @@ def _pairs(votes: TextVotes, judging: JudgingConfig) -> Iterator[TextJudgePair]:
     says = votes.says
     for a, b in combinations(range(len(votes.seats)), 2):
         has_both = ~np.isnan(says[:, a]) & ~np.isnan(says[:, b])
-        rate = _rate(_matches(says[:, a], says[:, b], judging), votes.clusters, has_both)
+        rate = _rate(matches(says[:, a], says[:, b]), votes.clusters, has_both)
         if rate is not None:
             kappa = agreement_beyond_chance(
                 says[has_both, a], says[has_both, b], votes.clusters[has_both], judging

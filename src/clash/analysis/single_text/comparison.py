@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from clash.analysis.single_text import comparable, passes, verdict_value
-from clash.analysis.single_text.people import agreement_beyond_chance, paired_gap, to_whole
+from clash.analysis.single_text.people import agreement_beyond_chance, matches, paired_gap
 from clash.labels import TIE, Truth, ranks_of, side, truths
 from clash.stats.agreement import cohen_kappa
 from clash.stats.intervals import Interval, wilson_clustered
@@ -140,12 +140,11 @@ def _text_agreement(first: RunData, second: RunData) -> TextAgreement | None:
         return None
     a, b = (np.array([by_text[key] for key in keys]) for by_text in values)
     groups = np.array([first.clusters[item_id] for item_id, _ in keys], dtype=np.intp)
-    codes = (to_whole(a), to_whole(b)) if judging.mode == "score" else (a, b)
     has_values = ~np.isnan(a) & ~np.isnan(b)
     kappa = agreement_beyond_chance(a[has_values], b[has_values], groups[has_values], judging)
     return TextAgreement(
         len(keys),
-        wilson_clustered((codes[0] == codes[1]).astype(float), groups),
+        wilson_clustered(matches(a, b), groups),
         kappa.interval,
         list(_changes(judging, a, b, groups, first, keys)),
     )
@@ -202,10 +201,7 @@ def _changes(
         people = np.array([truth.get(key, np.nan) for key in keys])
         rows = np.flatnonzero(~np.isnan(people))
         if len(rows):
-            x, y, z = (
-                (to_whole(part) if judging.mode == "score" else part) for part in (a, b, people)
-            )
-            yield change("concordance", (x == z).astype(float), (y == z).astype(float), rows)
+            yield change("concordance", matches(a, people), matches(b, people), rows)
 
 
 # -- which response is better ----------------------------------------------------------------------

@@ -87,11 +87,7 @@ def agreement_with_people(
     if not len(rows):
         return None
     people, panel, groups = truth[rows], outcomes[rows], votes.clusters[rows]
-    if judging.mode == "score":
-        people_codes, panel_codes = to_whole(people), to_whole(panel)
-    else:
-        people_codes, panel_codes = people, panel
-    right = (people_codes == panel_codes).astype(float)
+    right = matches(people, panel)
     has_verdict = ~np.isnan(panel)
     kappa = agreement_beyond_chance(
         people[has_verdict], panel[has_verdict], groups[has_verdict], judging
@@ -105,7 +101,7 @@ def agreement_with_people(
         error=_distance(np.abs(panel - people)[has_verdict], groups[has_verdict], judging),
         bias=_bias((panel - people)[has_verdict], groups[has_verdict], judging),
         confusion=_confusion(people, panel, judging),
-        raters=list(_raters(run, judging, rows, people_codes, right)),
+        raters=list(_raters(run, judging, rows, to_whole(people), right)),
     )
 
 
@@ -156,10 +152,8 @@ def _raters(
         yield TextRater("another person", "people", between)
     yield TextRater("the panel", "panel", wilson_clustered(panel, groups))
     for column, seat in enumerate(votes.seats):
-        says = votes.says[rows, column]
-        outcomes = to_whole(says) if judging.mode == "score" else says
         kind: RaterKind = "judge" if run.panelist(seat).role == "voting" else "observer"
-        yield line(seat, kind, (outcomes == people).astype(float))
+        yield line(seat, kind, matches(votes.says[rows, column], people))
     values, counts = np.unique(people, return_counts=True)
     common = float(values[int(np.argmax(counts))])
     yield line(f"always {_word(common, judging)}", "constant", (people == common).astype(float))
@@ -241,6 +235,12 @@ def paired_gap(
     """
     gap = paired_difference(first, second, groups)
     return gap.difference.within(-widest, widest), gap.test.p
+
+
+def matches(first: Floats, second: Floats) -> Floats:
+    """1 where two say the same: one label by its code, or one score as a whole number."""
+    same: Floats = (to_whole(first) == to_whole(second)).astype(float)
+    return same
 
 
 def to_whole(scores: Floats) -> Floats:
