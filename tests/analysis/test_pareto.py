@@ -12,7 +12,8 @@ from analysis.made import run_data
 from clash.analysis.leaderboard import standings
 from clash.analysis.pareto import economies, trades
 from clash.analysis.rundata import Usage
-from clash.records import Call, Response, Tokens
+from clash.records import Response, Tokens
+from store.calls import call
 
 NAMES = ["ada", "bob", "cyd"]
 ORDER = [["ada"], ["bob"], ["cyd"]]
@@ -72,23 +73,8 @@ def test_somebody_is_always_undominated_and_nobody_dominates_itself(costs, times
 # -- usage ------------------------------------------------------------------------------------------
 
 
-def call(**more):
-    return Call(
-        **{
-            "call_id": "c",
-            "purpose": "judge",
-            "item_id": "q",
-            "attempt": 1,
-            "model": "m",
-            "request_hash": "h",
-            "outcome": "ok",
-            "time": "t",
-            "cost_usd": 0.5,
-            "latency_s": 1.0,
-            "tokens": Tokens(input=10, output=5),
-            **more,
-        }
-    )
+def answered(**more):
+    return call(**{"cost_usd": 0.5, "latency_s": 1.0, "tokens": Tokens(input=10, output=5), **more})
 
 
 LOST = {"outcome": "error", "error_class": "timeout", "cost_usd": None, "cost_bound_usd": 0.9}
@@ -105,7 +91,7 @@ def economy(*calls):
 
 
 def test_attempts_are_counted_apart_from_answered_calls_and_failures_by_class():
-    found = economy(call(), call(**REFUSED), call(**REFUSED), call(**LOST))
+    found = economy(answered(), answered(**REFUSED), answered(**REFUSED), answered(**LOST))
     assert (found.calls, found.attempts) == (1, 4)
     assert found.errors == {"rate_limit": 2, "timeout": 1}
     assert (found.tokens_in, found.tokens_out) == (10, 5)
@@ -114,20 +100,23 @@ def test_attempts_are_counted_apart_from_answered_calls_and_failures_by_class():
 
 
 def test_a_cost_is_exact_unknown_or_a_lower_bound_and_never_zero_for_unknown():
-    assert (economy(call(), call()).cost_usd, economy(call(), call()).exact) == (1.0, True)
-    unknown = economy(call(cost_usd=None))
+    assert (economy(answered(), answered()).cost_usd, economy(answered(), answered()).exact) == (
+        1.0,
+        True,
+    )
+    unknown = economy(answered(cost_usd=None))
     assert (unknown.cost_usd, unknown.exact) == (None, False)
-    partly = economy(call(), call(cost_usd=None))
+    partly = economy(answered(), answered(cost_usd=None))
     assert (partly.cost_usd, partly.exact) == (0.5, False)
-    free = economy(call(cost_usd=0.0))
+    free = economy(answered(cost_usd=0.0))
     assert (free.cost_usd, free.exact) == (0.0, True)
 
 
 def test_latencies_are_those_of_answered_attempts():
-    calls = [call(latency_s=float(n)) for n in range(1, 11)]
-    found = economy(*calls, call(**LOST, latency_s=120.0))
+    calls = [answered(latency_s=float(n)) for n in range(1, 11)]
+    found = economy(*calls, answered(**LOST, latency_s=120.0))
     assert found.latency_median_s == pytest.approx(5.5)
     assert found.latency_p90_s == 10.0
     assert found.ttft_median_s is None
-    nothing = economy(call(**REFUSED))
+    nothing = economy(answered(**REFUSED))
     assert (nothing.latency_median_s, nothing.latency_p90_s) == (None, None)

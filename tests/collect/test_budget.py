@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from clash.collect.budget import Budget, BudgetSpent
 from clash.collect.history import read_history
 from clash.config import Config
-from clash.records import Batch, BatchRow, Call, Reservation
+from clash.records import Batch, BatchRow, Reservation
 from clash.store.folder import RunWriter
 from clash.store.manifest import Manifest
+from store.calls import call
 
 CENTS = st.integers(0, 100).map(lambda cents: Decimal(cents) / 100)
 
@@ -108,19 +109,7 @@ def test_every_attempt_that_a_kill_cut_short_counts_as_spent_and_keeps_its_numbe
     with RunWriter.create(tmp_path, "run", Manifest(run="run", kind="eval")) as writer:
         for attempt in (1, 2, 3):
             writer.append(Reservation(call_id="c", attempt=attempt, usd=0.25))
-        writer.append(
-            Call(
-                call_id="c",
-                purpose="judge",
-                item_id="q",
-                attempt=3,
-                model="m",
-                request_hash="h",
-                outcome="ok",
-                cost_usd=0.125,
-                time="t",
-            )
-        )
+        writer.append(call(attempt=3, cost_usd=0.125))
         writer.append(Reservation(call_id="d", attempt=1, usd=0.5))
         config = Config.model_validate({"limits": {"max_cost": 2}})
         plan = SimpleNamespace(config=config, max_cost=Decimal(2))
@@ -135,26 +124,13 @@ def test_every_attempt_that_a_kill_cut_short_counts_as_spent_and_keeps_its_numbe
 def test_what_is_in_a_batch_that_goes_on_is_set_aside_and_not_lost(tmp_path):
     """Two rows are with the provider, a third has its call, and one batch is only not closed."""
 
-    def row(call):
-        return BatchRow(call_id=call, attempt=1, custom_id=f"{call}-b", request_hash="h")
-
-    def answered(call):
-        return Call(
-            call_id=call,
-            purpose="judge",
-            item_id="q",
-            attempt=1,
-            model="m",
-            request_hash="h",
-            outcome="ok",
-            cost_usd=0.125,
-            time="t",
-        )
+    def row(name):
+        return BatchRow(call_id=name, attempt=1, custom_id=f"{name}-b", request_hash="h")
 
     began = "2026-11-21T00:00:00.000Z"
     with RunWriter.create(tmp_path, "run", Manifest(run="run", kind="eval")) as writer:
         for name, calls in (("b", "cde"), ("over", "f")):
-            rows = [row(call) for call in calls]
+            rows = [row(name) for name in calls]
             for state in ("submitting", "submitted"):
                 writer.append(
                     Batch(
@@ -166,10 +142,10 @@ def test_what_is_in_a_batch_that_goes_on_is_set_aside_and_not_lost(tmp_path):
                         time=began,
                     )
                 )
-        for call in "cdefx":
-            writer.append(Reservation(call_id=call, attempt=1, usd=0.5))
-        for call in "cf":
-            writer.append(answered(call))
+        for call_id in "cdefx":
+            writer.append(Reservation(call_id=call_id, attempt=1, usd=0.5))
+        for call_id in "cf":
+            writer.append(call(call_id, cost_usd=0.125))
         config = Config.model_validate({"limits": {"max_cost": 2}})
         plan = SimpleNamespace(config=config, max_cost=Decimal(2))
         past = read_history(plan, writer)

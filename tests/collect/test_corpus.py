@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from clash.collect.judge import next_step
-from clash.records import Call
 from collect.corpus import FORMATS, honest_answers, not_answers, outcome, with_a_remark
+from store.calls import call
 
 MOST_LOST = 1 / 200
 
@@ -48,16 +48,6 @@ def test_hardly_an_honest_answer_is_lost_and_none_is_turned_round():
 
 def test_an_honest_answer_that_is_lost_is_asked_about_once_more():
     """A remark after the ballot could take it back, so such answers are lost by rule."""
-    call = Call(
-        call_id="c",
-        purpose="judge",
-        item_id="q",
-        attempt=1,
-        model="m",
-        request_hash="",
-        outcome="ok",
-        time="",
-    )
     for case in (*with_a_remark(), *filter(lost, honest_answers())):
         assert outcome(case).ranking is None
-        assert next_step(call, outcome(case), set(), reask=True) == "reask"
+        assert next_step(call(), outcome(case), set(), reask=True) == "reask"

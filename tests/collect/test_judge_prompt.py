@@ -14,7 +14,8 @@ from clash.collect import judge_prompt
 from clash.collect.blind import presentations
 from clash.collect.templates import Templates
 from clash.config import BlindingConfig, Options
-from clash.records import Blinding, Call, Criterion, Item, Turn
+from clash.records import Blinding, Criterion, Item, Turn
+from store.calls import call
 
 TEMPLATES = Templates.load()
 NONCE = "0123456789ab"
@@ -187,14 +188,16 @@ def test_the_example_of_an_answer_puts_no_label_first():
 
 def test_a_second_question_holds_the_first_the_answer_and_what_was_wrong_with_it():
     first = page({"a": "x", "b": "y"}).request(Options(), 100)
-    second = judge_prompt.reask(first, answered("A0 is nicer"), "the answer has no JSON", TEMPLATES)
+    second = judge_prompt.reask(
+        first, call(text="A0 is nicer"), "the answer has no JSON", TEMPLATES
+    )
     assert second.turns[0] == first.turns[0]
     assert second.turns[1] == Turn(role="assistant", content="A0 is nicer")
     assert "the answer has no JSON" in second.turns[2].content
     assert (second.schema, second.max_tokens) == (first.schema, 100)
-    assert judge_prompt.reask(first, answered(""), "x", TEMPLATES).turns[1].content == "(empty)"
+    assert judge_prompt.reask(first, call(text=""), "x", TEMPLATES).turns[1].content == "(empty)"
     assert (
-        len(judge_prompt.reask(first, answered("x" * 10**6), "x", TEMPLATES).turns[1].content)
+        len(judge_prompt.reask(first, call(text="x" * 10**6), "x", TEMPLATES).turns[1].content)
         == 20_000
     )
     assert judge_prompt.longer(first).max_tokens == 200
@@ -213,23 +216,10 @@ def test_a_schema_that_does_not_hold_is_asked_for_in_words_the_second_time(
     structured, answer, asked
 ):
     first = page({"a": "x", "b": "y"}).request(Options(), 100)
-    second = judge_prompt.reask(first, answered(answer, structured), "no ballot", TEMPLATES)
-    assert second.options.structured == asked
-
-
-def answered(text, structured=None):
-    return Call(
-        call_id="judge-1",
-        purpose="judge",
-        item_id="q",
-        attempt=1,
-        model="m",
-        request_hash="",
-        outcome="ok",
-        text=text,
-        structured=structured,
-        time="",
+    second = judge_prompt.reask(
+        first, call(text=answer, structured=structured), "no ballot", TEMPLATES
     )
+    assert second.options.structured == asked
 
 
 def test_the_codes_of_a_page_are_the_same_on_a_resume_and_follow_from_the_secret_alone():
@@ -257,7 +247,7 @@ def test_the_code_is_asked_for_on_the_page_and_in_the_second_question_but_not_by
     in_words = request.schema_with_code
     assert list(in_words["properties"]) == in_words["required"] == ["ballot", "scores", "ranking"]
     assert in_words["properties"]["ballot"]["enum"] == ["c0dec0dec0de"]
-    again = judge_prompt.reask(request, answered("?"), "no JSON", TEMPLATES)
+    again = judge_prompt.reask(request, call(text="?"), "no JSON", TEMPLATES)
     assert "c0dec0dec0de" in again.turns[2].content
     assert again.ballot_code == request.ballot_code
     other = replace(request, ballot_code="0c0dec0dec0d")

@@ -5,31 +5,19 @@ import json
 
 import pytest
 
-from clash.records import Call, Item
+from clash.records import Item
 from clash.store import chain, layout
 from clash.store.audit import audit
 from clash.store.folder import RunFolder, RunWriter
 from clash.store.journal import Journal
 from clash.store.manifest import Manifest
+from store.calls import call
 
 CHECK = "each call follows the one before it"
 
 
-def call(number, **more):
-    return Call(
-        **{
-            "call_id": f"judge-{number}",
-            "purpose": "judge",
-            "item_id": "q",
-            "attempt": 1,
-            "model": "m",
-            "request_hash": "h",
-            "outcome": "ok",
-            "text": f"answer {number}",
-            "time": "t",
-            **more,
-        }
-    )
+def numbered(number, **more):
+    return call(f"judge-{number}", **{"text": f"answer {number}", **more})
 
 
 @pytest.fixture
@@ -37,7 +25,7 @@ def folder(tmp_path):
     with RunWriter.create(tmp_path, "run", Manifest(run="run", kind="eval")) as writer:
         writer.append(Item(item_id="q", prompt="?"))
         for number in range(5):
-            writer.append(call(number))
+            writer.append(numbered(number))
         writer.seal(writer.manifest())
     return RunFolder(tmp_path / "run")
 
@@ -97,10 +85,10 @@ def test_the_chain_goes_on_after_a_crash_that_tore_the_last_line(folder):
         file.write(b'{"v":1,"call_id":"ju')
     with folder.write() as writer:
         assert writer.repairs == {layout.CALLS: 20}
-        writer.append(call(5, text="lone \ud800 surrogate"))
+        writer.append(numbered(5, text="lone \ud800 surrogate"))
     path.write_bytes(path.read_bytes()[:-1])  # only the line feed was lost
     with folder.write() as writer:
-        writer.append(call(6))
+        writer.append(numbered(6))
         writer.seal(writer.manifest())
     assert outcome(folder).state == "ok"
     assert len(lines(folder)) == 7
@@ -110,11 +98,11 @@ def test_calls_of_a_clash_without_a_chain_are_named_and_held_by_what_follows(tmp
     with RunWriter.create(tmp_path, "run", Manifest(run="run", kind="eval")) as writer:
         writer.append(Item(item_id="q", prompt="?"))
         with Journal(writer.path / layout.CALLS) as journal:
-            journal.append(call(0))
-            journal.append(call(1))
+            journal.append(numbered(0))
+            journal.append(numbered(1))
     folder = RunFolder(tmp_path / "run")
     with folder.write() as writer:
-        writer.append(call(2))
+        writer.append(numbered(2))
         writer.seal(writer.manifest())
     assert outcome(folder).problem is None
     assert outcome(folder).unchecked == ("the first 2 of 3 calls carry no hash of the call before")

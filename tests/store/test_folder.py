@@ -16,6 +16,7 @@ from clash.store import layout
 from clash.store.audit import audit
 from clash.store.folder import RunFolder, RunWriter, new_run_id, runs
 from clash.store.manifest import FileSeal, Manifest
+from store.calls import call
 
 
 def made(tmp_path, name="run", **more) -> RunWriter:
@@ -248,22 +249,9 @@ def test_the_seal_of_an_older_clash_holds_though_it_knew_fewer_fields(tmp_path):
 
 
 def test_a_call_that_was_answered_twice_is_found(tmp_path):
-    from clash.records import Call
-
     with made(tmp_path) as writer:
         for attempt, outcome in ((1, "error"), (2, "ok"), (3, "ok")):
-            writer.append(
-                Call(
-                    call_id="c",
-                    purpose="judge",
-                    item_id="q",
-                    attempt=attempt,
-                    model="m",
-                    request_hash="h",
-                    outcome=outcome,
-                    time="t",
-                )
-            )
+            writer.append(call(attempt=attempt, outcome=outcome))
         writer.append(Item(item_id="q", prompt="?"))
         writer.seal(writer.manifest())
     assert problems(RunFolder(tmp_path / "run")) == {

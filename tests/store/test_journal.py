@@ -14,6 +14,7 @@ from clash.records import Call, Item, Tokens
 from clash.store import journal, layout
 from clash.store.folder import RunFolder
 from clash.store.journal import Journal
+from store.calls import call
 
 RAW = st.recursive(
     st.none()
@@ -29,22 +30,6 @@ RAW = st.recursive(
     max_leaves=8,
 )
 """What a provider's JSON may be made of."""
-
-
-def call(**more):
-    return Call(
-        **{
-            "call_id": "c",
-            "purpose": "judge",
-            "item_id": "q",
-            "attempt": 1,
-            "model": "m",
-            "request_hash": "h",
-            "outcome": "ok",
-            "time": "t",
-            **more,
-        }
-    )
 
 
 def sayable(value):
@@ -156,13 +141,18 @@ def spent_of(one):
 
 def test_what_calls_came_to_is_what_the_whole_calls_say(tmp_path):
     calls = [
-        Call(
-            call_id=f"c{i}", purpose="judge", item_id="q", judge="j", attempt=1 + i, model="m",
-            request_hash="0", outcome=outcome, time="now", cost_usd=cost, latency_s=0.5,
-            tokens=Tokens(input=3, output=None) if i else None, response={"raw": ["x"] * 50},
+        call(
+            f"c{i}",
+            judge="j",
+            attempt=1 + i,
+            outcome=outcome,
+            cost_usd=cost,
+            latency_s=0.5,
+            tokens=Tokens(input=3, output=None) if i else None,
+            response={"raw": ["x"] * 50},
         )
         for i, (outcome, cost) in enumerate([("ok", 0.1), ("error", None), ("refusal", 0.0)])
-    ]  # fmt: skip
+    ]
     with Journal(tmp_path / layout.CALLS) as file:
         for one in calls:
             file.append(one)
