@@ -7,6 +7,7 @@ the others those of the finite-calibration paper (appendix C, dataset constructi
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import TYPE_CHECKING
@@ -197,12 +198,7 @@ def _distinct(dataset: Dataset) -> set[str]:
 
 def _files(entry: catalogue.CatalogueEntry, path: Path | None, cache: Path | None) -> list[Path]:
     if path is None:
-        copy = pull.find_pulled(entry, cache or pull.cache_folder())
-        if copy is None:
-            raise InputError(
-                f"the data set {entry.name!r} is not on this machine", hint=entry.how_to_get
-            )
-        return copy.paths
+        return pull.pulled_files(entry, cache)
     if not path.exists():
         raise InputError("no such file or folder", path=path, hint="check the path")
     files = record_files.files_below(path, *_PATTERNS)
@@ -217,9 +213,7 @@ def _config(name: str, paper_set: PaperSet) -> str:
 
 
 def _account(dataset: Dataset, paper_set: PaperSet, seed: int) -> str:
-    labels: dict[str, int] = {}
-    for item in dataset.items:
-        labels[item.label or "none"] = labels.get(item.label or "none", 0) + 1
+    labels = Counter(item.label or "none" for item in dataset.items)
     account = {
         "dataset": dataset.name,
         "source": dataset.source,

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.errors import DownloadError
+from clash.errors import DownloadError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -97,6 +97,20 @@ def find_pulled(entry: CatalogueEntry, cache: Path) -> PulledDataset | None:
         for path, file in zip(dataset.paths, files, strict=True)
     )
     return dataset if complete else None
+
+
+def pulled_files(entry: CatalogueEntry, cache: Path | None = None) -> list[Path]:
+    """The files of a data set that was pulled.
+
+    Raises:
+        InputError: it was not.
+    """
+    copy = find_pulled(entry, cache or cache_folder())
+    if copy is None:
+        raise InputError(
+            f"the data set {entry.name!r} is not on this machine", hint=entry.how_to_get
+        )
+    return copy.paths
 
 
 def pull(

@@ -65,14 +65,8 @@ def load(name_or_path: str | Path, *, cache: Path | None = None) -> Dataset:
     if path.exists():
         return load_file(path)
     entry = catalogue.find(str(name_or_path))
-    copy = pull.find_pulled(entry, cache or pull.cache_folder())
-    if copy is None:
-        raise InputError(
-            f"the data set {entry.name!r} is not on this machine",
-            hint=entry.how_to_get,
-        )
     builder = DatasetBuilder(entry.name, entry.source, entry.licence)
-    return read(entry.loader, copy.paths, builder)
+    return read(entry.loader, pull.pulled_files(entry, cache), builder)
 
 
 def load_file(path: Path) -> Dataset:
