@@ -12,7 +12,11 @@ from wire.jobs import JobsServer, answer_some
 def head(lab):
     with JobsServer() as running:
         lab.prompts(6)
-        entry = {"model": "vllm/org/m", "base_url": running.url, "price": {"input": 1, "output": 1}}
+        entry = {
+            "model": "vllm/org/m",
+            "base_url": running.address,
+            "price": {"input": 1, "output": 1},
+        }
         lab.panel({**entry, "engine": {"folder": str(lab.path / "shared")}})
         lab.write("clash.yaml", FAST)
         yield running

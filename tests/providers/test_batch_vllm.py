@@ -37,7 +37,7 @@ def ref(head, tmp_path):
     return ModelRef.model_validate(
         {
             "model": "vllm/org/model",
-            "base_url": head.url,
+            "base_url": head.address,
             "engine": {"folder": str(tmp_path / "shared"), "arguments": {"max_model_len": 400}},
         },
         context={"source": "owner"},

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,6 +13,10 @@ from clash.providers import open_provider
 from clash.providers.base import Request
 from clash.records import Turn
 from wire.asking import SCHEMA, run
+from wire.loopback import LoopbackServer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 USAGE = {"prompt_tokens": 12, "total_tokens": 19, "completion_tokens": 7}
 
@@ -35,40 +37,22 @@ def error(code: int, kind: str, message: str, param: str | None = None) -> tuple
     return code, {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-class VllmServer:
+class VllmServer(LoopbackServer):
     """Answers every chat completion with the next of ``answers``, the last one again and again."""
 
     def __init__(self, *answers: tuple[int, Any]) -> None:
         self.answers = list(answers)
         self.bodies: list[dict[str, Any]] = []
-        server = self
+        super().__init__()
+        self.url = f"{self.address}/v1"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                size = int(self.headers["content-length"])
-                server.bodies.append(json.loads(self.rfile.read(size)))
-                more = len(server.answers) > 1
-                status, body = server.answers.pop(0) if more else server.answers[0]
-                data = json.dumps(body).encode()
-                self.send_response(status if self.path == "/v1/chat/completions" else 404)
-                self.send_header("content-type", "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/v1"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def answer(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Any]:
+        self.bodies.append(json.loads(body))
+        more = len(self.answers) > 1
+        status, value = self.answers.pop(0) if more else self.answers[0]
+        return (status if path == "/v1/chat/completions" else 404), value
 
 
 def ask(*urls: str, n: int = 1) -> list[Any]:

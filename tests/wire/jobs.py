@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import shlex
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from wire.answers import judge
+from wire.loopback import LoopbackServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 def answer_of(row: dict[str, Any]) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def answer_some(n: int | None = None) -> Callable[[Path], str]:
     return work
 
 
-class JobsServer:
+class JobsServer(LoopbackServer):
     """A head node.
 
     Attributes:
@@ -62,21 +61,13 @@ class JobsServer:
         self.jobs: dict[str, dict[str, Any]] = {}
         self.polls = 0
         self.token: str | None = None
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        super().__init__()
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
-
-    def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    def answer(self, method: str, path: str, body: bytes) -> tuple[int, Any]:
+    def answer(
+        self, method: str, path: str, headers: Mapping[str, str], body: bytes
+    ) -> tuple[int, Any]:
+        if self.token and headers["authorization"] != f"Bearer {self.token}":
+            return 401, "Unauthorized: invalid authentication token"
         parts = path.strip("/").split("/")
         if method == "POST" and parts == ["api", "jobs"]:
             return self._submit(json.loads(body))
@@ -98,30 +89,3 @@ class JobsServer:
         log = "last available logs: no GPU here"
         self.jobs[name] = {"type": "SUBMISSION", "status": "RUNNING", "message": log, **job}
         return 200, {"job_id": name, "submission_id": name}
-
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        head = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def _answer(self) -> None:
-                size = int(self.headers.get("content-length") or 0)
-                body = self.rfile.read(size)
-                if head.token and self.headers["authorization"] != f"Bearer {head.token}":
-                    status, value = 401, "Unauthorized: invalid authentication token"
-                else:
-                    status, value = head.answer(self.command, self.path, body)
-                is_text = isinstance(value, str)
-                data = (value if is_text else json.dumps(value)).encode()
-                self.send_response(status)
-                self.send_header("content-type", "text/plain" if is_text else "application/json")
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            do_GET = _answer  # noqa: N815 - http.server's names
-            do_POST = _answer  # noqa: N815
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        return Handler

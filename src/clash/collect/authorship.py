@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from clash.collect.authorship_rules import CLOSING, LANGUAGES, SALUTATION
 from clash.collect.language_rules import one_of
 from clash.collect.looks import look, offsets, read
-from clash.collect.sentences import BLANKS, split_sentences
+from clash.collect.sentences import one_line, split_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -34,6 +34,7 @@ MOST_SENTENCES = 2_000
 
 _SIGNS: dict[Kind, str] = {"model": "\x01", "plain": "\x02", "maker": "\x03", "company": "\x04"}
 
+_BLANKS = re.compile(r"\s+")
 _SIGN = re.compile("[\x01-\x04]")
 _SIGN_IN_QUOTES = re.compile(r"[\"'\[]([\x01-\x04])[\"'\]]")
 _QUOTATION = re.compile(
@@ -120,7 +121,7 @@ def _sentence(piece: str, start: int, mentions: Sequence[Mention]) -> _Sentence:
     for mention in mentions:
         parts += [looks[last : mention.start], _SIGNS[mention.kind]]
         last = mention.end
-    words = BLANKS.sub(" ", "".join([*parts, looks[last:]])).strip(" ")
+    words = one_line("".join([*parts, looks[last:]]))
     words = _SIGN_IN_QUOTES.sub(r"\1", words)
     names = tuple(
         (start + sources[mention.start], start + sources[mention.end - 1] + 1)
@@ -151,7 +152,7 @@ def _signature(sentences: Sequence[_Sentence], text: str) -> Iterator[Span]:
     if len(last.names) > 1 or text[end:].strip(" \t\n*_`.!"):
         return
     line = text.rfind("\n", 0, start) + 1
-    before = BLANKS.sub(" ", read(text[max(start - 80, 0) : start]))
+    before = _BLANKS.sub(" ", read(text[max(start - 80, 0) : start]))
     alone = re.fullmatch(r"[-\s]*", read(text[line:start])) is not None
     is_signature = CLOSING.search(before) or (re.search(r"- ?$", before) is not None and alone)
     letter = SALUTATION.search(read(text[:80].lstrip()))

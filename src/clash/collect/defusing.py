@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from clash.collect.appeal_rules import CUES, RULES
 from clash.collect.looks import offsets, read
 from clash.collect.normalise import normalise
-from clash.collect.sentences import BLANKS, split_sentences
+from clash.collect.sentences import one_line, split_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,8 +93,7 @@ def _candidates(looks: str) -> Iterator[tuple[Span, set[AppealRules]]]:
 
 
 def _speaks(sentence: str, languages: set[AppealRules]) -> bool:
-    words = BLANKS.sub(" ", sentence).strip(" ")
-    return RULES.fits(languages, words)
+    return RULES.fits(languages, one_line(sentence))
 
 
 def _delimiters(text: str, looks: str) -> list[int]:

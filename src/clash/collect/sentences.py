@@ -12,9 +12,13 @@ Span = tuple[int, int]
 """Where a piece of a text begins and ends, as for a slice."""
 
 LONGEST = 600
-BLANKS = re.compile(r"\s+")
 # A full stop ends a sentence where a blank, a quote or emphasis follows: not in "GPT-4.5".
 _END = re.compile(r"[.!?…](?=[\s*_`\"'”»)]|$)|\n+|[。！？।]")
+
+
+def one_line(text: str) -> str:
+    """``text`` with one space for each run of blanks, and none at its ends."""
+    return " ".join(text.split())
 
 
 def split_sentences(text: str) -> Iterator[Span]:
