@@ -158,7 +158,7 @@ def test_perfect_and_chance_agreement_have_an_answer() -> None:
 def test_simulated_power_is_what_was_planned(
     comparison: Comparison, rng: np.random.Generator
 ) -> None:
-    done = check_comparison(comparison, comparison.required().clusters, rng, replications=600)
+    done = check_comparison(comparison, comparison.demand().clusters, rng, replications=600)
     assert done.claimed == pytest.approx(0.8, abs=0.01)
     assert done.simulated.low - 0.02 < 0.8 < done.simulated.high + 0.02
 

@@ -199,8 +199,8 @@ def round_half_up(value: float, digits: int) -> float:
 
 def by_name(figures: NamedFigures) -> dict[str, Figure]:
     """Intervals and numbers as figures; what is null or no finite number is left out."""
-    known = ((name, Figure.of(figure)) for name, figure in figures if figure is not None)
-    return {name: figure for name, figure in known if math.isfinite(figure.value)}
+    pairs = ((name, Figure.of(figure)) for name, figure in figures if figure is not None)
+    return {name: figure for name, figure in pairs if math.isfinite(figure.value)}
 
 
 def concordance_figures(concordance: Concordance) -> NamedFigures:

@@ -155,7 +155,7 @@ def _by_labels(votes: Votes, index: int) -> JudgeEdge | None:
     accuracy = wilson_clustered((vote == label).astype(float), groups)
     if np.ptp(label) == 0:
         # Labels of one side cannot tell a judge that follows it from one that always says so.
-        edge = accuracy.mapped(lambda share: 2 * share - 1)
+        edge = accuracy.transform(lambda share: 2 * share - 1)
     else:
         sides = [wilson_clustered(vote[label == side], groups[label == side]) for side in (1, 0)]
         edge = difference(*sides)
@@ -171,7 +171,7 @@ def _by_agreement(votes: Votes, index: int, triangle: Triangle) -> JudgeEdge:
     n = float(np.isin(votes.matrix[:, index], (0.0, 1.0)).sum())
     method = "agreement triangle, by distance"
     edge = Interval(estimate, low, high, 0.95, n, triangle.n_clusters, method)
-    accuracy = edge.mapped(lambda end: (1 + end) / 2)
+    accuracy = edge.transform(lambda end: (1 + end) / 2)
     # A NaN is no rejection: three judges' covariances always fit.
     independent = not triangle.p_independent < DEPENDENT
     return JudgeEdge(votes.judges[index], edge, accuracy, "agreement", evidence=independent)

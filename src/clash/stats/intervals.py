@@ -64,18 +64,18 @@ class Interval:
             return replace(self, low=low, high=high)
         return replace(self, low=max(least, self.low), high=min(most, self.high))
 
-    def mapped(self, function: Callable[[float], float]) -> Interval:
+    def transform(self, function: Callable[[float], float]) -> Interval:
         """The interval of a monotone function of the estimate; a falling one exchanges the ends."""
         low, high = sorted((function(self.low), function(self.high)))
         return replace(self, estimate=function(self.estimate), low=low, high=high)
 
     def complement(self) -> Interval:
         """The interval of one less a share."""
-        return self.mapped(lambda share: 1 - share)
+        return self.transform(lambda share: 1 - share)
 
     def negative(self) -> Interval:
         """The interval of a difference taken the other way round."""
-        return self.mapped(lambda difference: -difference)
+        return self.transform(lambda difference: -difference)
 
     def excludes(self, value: float) -> bool:
         """Whether ``value`` lies outside: a two-sided test at 1 - ``level``."""

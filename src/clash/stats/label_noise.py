@@ -90,7 +90,7 @@ def label_noise(
         raise StatisticsError("label noise needs an item with several labels, and two options")
     agreement = _share(pair, clusters, level)
     person = replace(
-        agreement.mapped(lambda share: person_accuracy(share, options)),
+        agreement.transform(lambda share: person_accuracy(share, options)),
         method="of the pair agreement",
     )
     panel_person = _share(single, clusters, level)
@@ -158,4 +158,4 @@ def _share(values: Floats, clusters: ArrayLike, level: float) -> Interval:
 
 def _cut(interval: Interval) -> Interval:
     """The interval, cut at 0 and 1."""
-    return interval.mapped(lambda value: min(max(value, 0.0), 1.0))
+    return interval.transform(lambda value: min(max(value, 0.0), 1.0))

@@ -352,7 +352,7 @@ def _half(side: Floats, pairs: int, codes: Codes, level: float) -> Interval:
             effect = student**2 * variance / (mean * (1 - mean))
         effect = min(max(effect, most / pairs), most * student**2)
     rate = wilson(mean * n, n, level, design_effect=effect)
-    return replace(rate.mapped(lambda share: share / 2), estimate=mean / 2)
+    return replace(rate.transform(lambda share: share / 2), estimate=mean / 2)
 
 
 def _influence(side: Floats, codes: Codes, n_clusters: int) -> Floats:

@@ -314,4 +314,4 @@ def _gradient(lines: Sequence[DataSetLine], *, is_stated: bool) -> Gradient | No
 
 def _as_share(log_odds: Interval) -> Interval:
     """The interval of log-odds as one of shares."""
-    return log_odds.mapped(lambda value: float(sigmoid(value)))
+    return log_odds.transform(lambda value: float(sigmoid(value)))

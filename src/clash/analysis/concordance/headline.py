@@ -102,7 +102,7 @@ def _even(cases: Sequence[LabelledCase]) -> AgreementCoefficient:
     """(p - c) / (1 - c), with the chance c of a blind guess: 2p - 1 for two sides."""
     ties = any(case.label == TIE for case in cases)
     chance = float(np.mean([1 / (len(case.candidates) + ties) for case in cases]))
-    kappa = concordance_of(cases).interval.mapped(lambda share: (share - chance) / (1 - chance))
+    kappa = concordance_of(cases).interval.transform(lambda share: (share - chance) / (1 - chance))
     two = chance == 0.5
     return AgreementCoefficient(
         "kappa",

@@ -66,7 +66,7 @@ def label_ceiling(cases: Sequence[LabelledCase]) -> Ceiling | None:
         return None
     concordance = wilson_clustered([float(case.right) for case in decisive], codes(decisive))
     n_votes = Counter(max(len(_votes(case)), 1) for case in decisive)
-    ceiling = split.person.mapped(lambda person: _mean_ceiling(person, n_votes, options))
+    ceiling = split.person.transform(lambda person: _mean_ceiling(person, n_votes, options))
     share = concordance.estimate / ceiling.estimate
     ceiling = replace(ceiling, n=len(decisive))
     return Ceiling(len(several), options, split, concordance, ceiling, share)

@@ -238,7 +238,7 @@ def thresholds(
         _at(typical, judge) if e is None else e for e, judge in zip(intervals, facts, strict=True)
     ]
     signals = [
-        edge.mapped(partial(mul, rate)) for edge, rate in zip(assumptions, rates, strict=True)
+        edge.transform(partial(mul, rate)) for edge, rate in zip(assumptions, rates, strict=True)
     ]
     best = max(estimates, default=1.0)
     standings = []
@@ -267,7 +267,7 @@ def thresholds(
                 margin=None if edge is None else margin(signals, index),
                 weight_interval=None
                 if edge is None
-                else edge.mapped(lambda end: vote_weight(end, best)),
+                else edge.transform(lambda end: vote_weight(end, best)),
                 removals=removals,
             )
         )

@@ -230,7 +230,7 @@ def _finding(case: _Case) -> str:
     if label is not None and label.commoner > LOPSIDED_SHARE:
         finding += (
             f", where always naming the more common side is right on {label.commoner:.0%}"
-            f" (both sides alike: {percent_range(edge.edge.mapped(lambda end: (1 + end) / 2))})"
+            f" (both sides alike: {percent_range(edge.edge.transform(lambda end: (1 + end) / 2))})"
         )
     return finding
 

@@ -240,7 +240,7 @@ def _busiest(judge: NDArray[np.intp], n_judges: int) -> NDArray[np.bool_]:
 def _slope(fit: ClusteredLogistic, table: _Table, index: int) -> Slope:
     features = ("1 - ROUGE-L", table.semantic.feature, "length variation", "structure")
     odds = replace(
-        fit.interval(index).mapped(math.exp),
+        fit.interval(index).transform(math.exp),
         n=len(table.decisive),
         n_effective=len(np.unique(table.groups)),
         method="logistic, clustered",

@@ -162,7 +162,7 @@ def pilot(
     )
     clusters = table.n_clusters
     n_needed, needed_low, needed_high = (
-        replace(setting, clustering=Clustering(size, rho, cv)).required().clusters
+        replace(setting, clustering=Clustering(size, rho, cv)).demand().clusters
         for rho in (icc.estimate, icc.low, icc.high)
     )
     panel = judge_edges(votes, seed) if edges is None else edges
@@ -257,8 +257,8 @@ def _with_judge(setting: Comparison, rate: JudgeRate, edge: float) -> Comparison
         size = before + rate.ballots
         n_decisive = setting.decisive * before
         decisive = (n_decisive + decides * rate.ballots) / size
-        shown = n_decisive + decides * rate.ballots * edge
-        effect = setting.effect * shown / size / setting.decisive
+        signal = n_decisive + decides * rate.ballots * edge
+        effect = setting.effect * signal / size / setting.decisive
     clustering = replace(setting.clustering, size=size)
     return replace(setting, clustering=clustering, decisive=decisive, effect=effect)
 
@@ -284,7 +284,7 @@ def _correlation(
             ASSUMED_ICC, 0.0, 1.0, 0.95, estimate.n, estimate.n_effective, "assumed"
         )
         return default_icc, [note]
-    return estimate.mapped(lambda icc: float(np.clip(icc, 0, 1))), []
+    return estimate.transform(lambda icc: float(np.clip(icc, 0, 1))), []
 
 
 def _rates(votes: Votes, table: _Ballots) -> tuple[JudgeRate, ...]:
@@ -347,7 +347,7 @@ def _addition(setting: Comparison, crew: _Crew, rate: JudgeRate, n_needed: int) 
     edge = crew.edges[rate.judge].edge
     if more.effect <= _LEAST_EFFECT:
         return Addition(rate.judge, None, None, edge)
-    with_it = replace(more, effect=min(more.effect, _MOST_EFFECT)).required().clusters
+    with_it = replace(more, effect=min(more.effect, _MOST_EFFECT)).demand().clusters
     saves = n_needed - with_it
     return Addition(rate.judge, with_it, saves, edge, saves > 0 and crew.is_sound(rate.judge))
 

@@ -210,7 +210,7 @@ def _cell(
     ask = _as_seen(ask, panels, index)
     clustering = clustering_of(ask, panel, icc)
     comparison = _comparison(ask, panel, clustering)
-    need = _precision(ask, clustering) if comparison is None else comparison.required()
+    need = _precision(ask, clustering) if comparison is None else comparison.demand()
     # Precision questions are about items: what is counted is items, in clusters or not.
     count = need.exact if panel is not None else need.observations
     size = math.ceil(count - 1e-9)

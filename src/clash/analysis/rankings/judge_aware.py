@@ -341,16 +341,4 @@ def _styles(names: Sequence[str], fit: JudgeAware) -> tuple[StyleRow, ...]:
 
 def _odds(effect: Interval) -> Interval:
     """The interval of e^effect; log-odds beyond 700 are no number."""
-    return effect.mapped(lambda log_odds: float(np.exp(np.clip(log_odds, -700, 700))))
-
-
-__all__ = [
-    "JudgeAwareRanking",
-    "ReliabilityRow",
-    "Strength",
-    "StrengthRow",
-    "StyleRow",
-    "parse_styles",
-    "rank_by_judges",
-    "run_strengths",
-]
+    return effect.transform(lambda log_odds: float(np.exp(np.clip(log_odds, -700, 700))))

@@ -226,15 +226,15 @@ def _named_figures(retest: Retest) -> NamedFigures:
     yield "systematic", retest.systematic
     for part in retest.targeted_runs[:1]:
         yield from _of_targeted(part)
-    for missed in retest.missed_pairs:
-        yield f"missed_always.{missed.pair}", missed.missed_always
+    for misses in retest.missed_pairs:
+        yield f"missed_always.{misses.pair}", misses.missed_always
 
 
 def _of_rate(name: str, share: CaseRate | None) -> NamedFigures:
     if share is not None:
         yield f"{name}.concordance", share.interval
         yield f"{name}.right", share.right
-        yield f"{name}.kappa", share.interval.mapped(lambda end: 2 * end - 1)
+        yield f"{name}.kappa", share.interval.transform(lambda end: 2 * end - 1)
         yield f"{name}.wilson.low", share.wilson.low
         yield f"{name}.wilson.high", share.wilson.high
         yield f"{name}.clustered.low", share.interval.low

@@ -265,7 +265,7 @@ def mean_score(scores: Floats, clusters: Index, bounds: tuple[int, int]) -> Inte
     if interval.half_width > 0 and math.isfinite(interval.half_width):
         return interval.within(low, high)
     share = wilson_clustered((scores - low) / (high - low), clusters)
-    return share.mapped(lambda end: low + end * (high - low))
+    return share.transform(lambda end: low + end * (high - low))
 
 
 def _contrasts(judging: JudgingConfig, outcomes: Floats, votes: TextVotes) -> list[TextContrast]:

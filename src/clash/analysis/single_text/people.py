@@ -239,8 +239,8 @@ def paired_gap(
 
 def matches(first: Floats, second: Floats) -> Floats:
     """1 where two say the same: one label by its code, or one score as a whole number."""
-    same: Floats = (to_whole(first) == to_whole(second)).astype(float)
-    return same
+    agreements: Floats = (to_whole(first) == to_whole(second)).astype(float)
+    return agreements
 
 
 def to_whole(scores: Floats) -> Floats:

@@ -115,13 +115,13 @@ def _glauber(name: str, replications: int, rng: np.random.Generator) -> PaperCom
 def _risk_plot(replications: int, rng: np.random.Generator) -> CurvePlot:
     panels = {}
     for name, panel in PANELS.items():
-        sampled = sampled_curve(
+        curve = sampled_curve(
             f"independence, {replications} x {N_ITEMS} items",
             [panel.counts(K) for K in SAMPLED_SIZES],
             replications,
             rng,
         )
-        panels[name] = (*_exact_curves(panel, "|M| >= t"), sampled, _limit(panel))
+        panels[name] = (*_exact_curves(panel, "|M| >= t"), curve, _limit(panel))
     return curves_by_judges("curie-weiss-risk", panels)
 
 

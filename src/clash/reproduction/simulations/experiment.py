@@ -52,7 +52,7 @@ class PaperComparison:
     def of(
         cls,
         quantity: str,
-        ours: SampleMean,
+        mean: SampleMean,
         paper: float | None = None,
         source: str = "",
         *,
@@ -61,7 +61,7 @@ class PaperComparison:
     ) -> PaperComparison:
         """A figure by Monte Carlo."""
         return cls(
-            quantity, ours.value, paper, source, se=ours.se, resolution=resolution, note=note
+            quantity, mean.value, paper, source, se=mean.se, resolution=resolution, note=note
         )
 
     @property

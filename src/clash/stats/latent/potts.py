@@ -32,6 +32,7 @@ from clash.stats.latent.multiclass import (
 )
 from clash.stats.latent.patterns import MISSING
 from clash.stats.logistic import softmax
+from clash.stats.logistic_regression import log_sum_exp
 
 if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats, VoteCodes
@@ -79,7 +80,7 @@ class PottsLaw:
     def log_pmf(self) -> Floats:
         """Log P(votes | truth) of every vote vector, (C, O^K)."""
         energies = self.energies(vote_features(self.states, self.fields.shape[2]))
-        return energies - _log_sum(energies)[:, None]
+        return energies - log_sum_exp(energies)[:, None]
 
     def energies(self, features: Floats) -> Floats:
         """(C, S), the exponents above for states with these features."""
@@ -243,7 +244,7 @@ class _PottsLikelihood:
         """Both at x, a share of the items each."""
         law, counts = self.unpack(x), self._patterns.counts
         energies = law.energies(self._features)
-        log_pmf = energies - _log_sum(energies)[:, None]
+        log_pmf = energies - log_sum_exp(energies)[:, None]
         log_mass = _log_of(self.compatible, log_pmf)
         joint = log_mass + np.log(law.prior)
         weight = counts[:, None] * observe_classes(softmax(joint), self._patterns.labels)
@@ -277,11 +278,6 @@ class _PottsLikelihood:
         ) / 2
         # ``apart`` is a projection of the fields, so its gradient is itself.
         return float(value), p.skill * apart + p.level * law.fields, p.coupling * law.couplings
-
-
-def _log_sum(energies: Floats) -> Floats:
-    largest = energies.max(axis=1)
-    return np.asarray(largest + np.log(np.exp(energies - largest[:, None]).sum(axis=1)))
 
 
 def _log_of(compatible: sparse.csr_array, log_pmf: Floats) -> Floats:

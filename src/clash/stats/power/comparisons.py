@@ -169,7 +169,7 @@ class Comparison:
     middle: float = 0.5
     decisive: float = 1.0
 
-    def required(self) -> Demand:
+    def demand(self) -> Demand:
         """What it needs."""
         if self.question == "compare":
             return required_two_proportions(self.effect, self.middle, self.clustering, self.level)
