@@ -93,6 +93,7 @@ def test_what_compares_responses_refuses_the_run(lab):
     for words in ("review", "choose", "variance", "favouritism", "power --from"):
         done = lab(*words.split(), "one")
         assert (done.code, "judges each text by itself" in done.err) == (2, True), (words, done)
+        assert "fix: " in done.err
     assert lab("eval", "texts.yaml", "--until", "ci<0.1", "--run-id", "two").code == 2
     write(lab, LABELS, TEXTS, blinding={"show_names": True})
     assert "show_names" in lab("eval", "texts.yaml", "--run-id", "two").err
@@ -125,6 +126,31 @@ def test_a_decision_on_texts_is_explained_judge_by_judge_and_text_by_text(lab):
     assert len(screen.out.splitlines()) <= 22
     assert "Leaving out a single judge changes the verdict on" in screen.out
     assert "Without one judge" in lab("explain", "whole", "-v").out
+
+
+def test_a_persons_labels_of_several_texts_of_an_item_all_count(lab):
+    """As lines of labels.jsonl, one a text; the last of a person on a text counts."""
+    entries = [
+        {"id": f"q{n}", "prompt": f"{n}?", "responses": {"a": f"It is {n}.", "b": "Bananas."},
+         "labels": {"a": "irrelevant", "b": "relevant"}}
+        for n in range(4)
+    ]  # fmt: skip
+    write(lab, LABELS, entries)
+    assert lab("eval", "texts.yaml", "--run-id", "one").code == 0
+    votes = [("a", "irrelevant"), ("a", "relevant"), ("b", "irrelevant")]
+    lines = [
+        {"v": 1, "item_id": f"q{n}", "annotator": "ann", "candidate": name, "vote": vote}
+        for n in range(4)
+        for name, vote in votes
+    ]
+    path = lab.path / "runs" / "one" / "labels.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    explanation = json.loads(lab("explain", "one", "--json").out)
+    assert explanation["n_labelled"] == 8
+    people = {(t["candidate"], t["people"]) for t in explanation["texts"]}
+    assert people <= {("a", "relevant"), ("b", "irrelevant")}
+    unlabelled = json.loads(lab("explain", "one", "--no-labels", "--json").out)
+    assert unlabelled["n_labelled"] == 0
 
 
 def _verdicts(lab, run):

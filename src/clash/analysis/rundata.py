@@ -388,7 +388,9 @@ class RunData:
 
     def without_labels(self) -> RunData:
         """The same run as if nobody had labelled an item."""
-        items = tuple(item.model_copy(update={"label": None}) for item in self.items)
+        items = tuple(
+            item.model_copy(update={"label": None, "text_labels": None}) for item in self.items
+        )
         return replace(self.with_labels(()), items=items)
 
     def by_label_rule(self, *, use_labels: bool) -> tuple[RunData, LabelUse]:

@@ -106,7 +106,7 @@ def check_controls(config: Config) -> None:
         raise ConfigError(
             "--until watches win rates, and this run judges each text by itself",
             field="judging",
-            hint="leave one of the two out",
+            hint="leave --until out; a first run with --limit 100 shows how wide the intervals are",
         )
     if config.blinding.controls:
         raise ConfigError(

@@ -191,13 +191,13 @@ class RunFolder:
         return list(self.records(Verdict))
 
     def labels(self, first: int | None = None) -> list[Label]:
-        """People's decisions; the last one of an annotator on an item counts.
+        """People's decisions; the last one of an annotator on an item, or on a text of it, counts.
 
         Args:
             first: read only this many lines, the number that was sealed.
         """
         records = islice(journal.read(self.path / layout.LABELS, Label), first)
-        return list({(r.item_id, r.annotator): r for r in records}.values())
+        return list({(r.item_id, r.candidate, r.annotator): r for r in records}.values())
 
     def pool(self) -> list[Pooled]:
         """Every item that a run with a stopping rule may judge, in the order drawn."""

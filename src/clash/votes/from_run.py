@@ -250,6 +250,16 @@ def read_judging(manifest: Manifest) -> JudgingConfig | None:
     return judging if judging.is_single else None
 
 
+_INSTEAD = {
+    "clash review": "add people's labels to labels.jsonl of the run, one a line: "
+    '{"item_id": "q1", "annotator": "ann", "vote": "yes"}; then `clash report`',
+    "clash choose": "`clash report` compares the candidates by pass rate or score, and their cost",
+    "clash variance": "`clash rerun` says how often the panel repeats itself, `--both-orders` how "
+    "often the order of the labels changes a judge's answer",
+}
+"""What answers the question on single texts, by the command that does not."""
+
+
 def require_rankings(manifest: Manifest, purpose: str) -> None:
     """Refuse a run that judges each text by itself where rankings are needed.
 
@@ -263,7 +273,10 @@ def require_rankings(manifest: Manifest, purpose: str) -> None:
     if read_judging(manifest) is not None:
         raise InputError(
             f"{purpose} compares responses, and {manifest.run} judges each text by itself",
-            hint="`clash report`, `explain`, `aggregate`, `compare`, `rerun` and `gate` take such runs",
+            hint=_INSTEAD.get(
+                purpose,
+                "`clash report`, `explain`, `aggregate`, `compare`, `rerun` and `gate` take such runs",
+            ),
         )
 
 
