@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clash.cli.completion import complete_methods
-from clash.cli.option_groups import VoteFilter, grouped
+from clash.cli.option_groups import grouped
 from clash.cli.options import (
     AsJson,
     Decisive,
@@ -15,6 +15,7 @@ from clash.cli.options import (
     RunsFolder,
     Seed,
     SourcesArgument,
+    VoteFilter,
 )
 from clash.pipeline.options import AGGREGATE_METHODS
 

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.option_groups import Output, grouped
-from clash.cli.options import ReportFile
+from clash.cli.option_groups import grouped
+from clash.cli.options import Output, ReportFile
 
 
 @grouped

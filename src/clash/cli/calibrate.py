@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.option_groups import VoteFilter, grouped
+from clash.cli.option_groups import grouped
 from clash.cli.options import (
     AsJson,
     Decisive,
@@ -13,6 +13,7 @@ from clash.cli.options import (
     Ray,
     RunsFolder,
     Seed,
+    VoteFilter,
     VotesArgument,
     ray_cluster,
 )

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.option_groups import Output, grouped
-from clash.cli.options import Out, ReportFile, UseLabels
+from clash.cli.option_groups import grouped
+from clash.cli.options import Out, Output, ReportFile, UseLabels
 
 if TYPE_CHECKING:
     from clash.analysis.compare import RunComparison

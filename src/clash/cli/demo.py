@@ -5,8 +5,8 @@ from pathlib import Path
 
 import typer
 
-from clash.cli.option_groups import Output, grouped
-from clash.cli.options import Out, RunId
+from clash.cli.option_groups import grouped
+from clash.cli.options import Out, Output, RunId
 
 
 @grouped

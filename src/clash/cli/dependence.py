@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.option_groups import VoteFilter, grouped
+from clash.cli.option_groups import grouped
 from clash.cli.options import (
     AsJson,
     Decisive,
@@ -14,6 +14,7 @@ from clash.cli.options import (
     Seed,
     UseLabels,
     Verbose,
+    VoteFilter,
     VotesArgument,
 )
 

@@ -5,15 +5,8 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.option_groups import Access, VoteFilter, grouped
-from clash.cli.options import (
-    AsJson,
-    Quiet,
-    Seed,
-    UseLabels,
-    VotesArgument,
-    Yes,
-)
+from clash.cli.option_groups import grouped
+from clash.cli.options import Access, AsJson, Quiet, Seed, UseLabels, VoteFilter, VotesArgument, Yes
 
 _SEED = 42
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clash.cli.completion import complete_panels
-from clash.cli.option_groups import Access, grouped
-from clash.cli.options import AsJson, ConfigFile
+from clash.cli.option_groups import grouped
+from clash.cli.options import Access, AsJson, ConfigFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

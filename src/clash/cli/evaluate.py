@@ -5,13 +5,18 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.option_groups import Access, Monitoring, NewJudgments, NewRun, Output, grouped
+from clash.cli.option_groups import grouped
 from clash.cli.options import (
+    Access,
     ConfigFile,
     DryRun,
     ExcludeSelf,
     Looks,
     Models,
+    Monitoring,
+    NewJudgments,
+    NewRun,
+    Output,
     Prereg,
     RiskConfidence,
     Seed,

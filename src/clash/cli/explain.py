@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.option_groups import Output, grouped
-from clash.cli.options import Out, RunArgument, UseLabels
+from clash.cli.option_groups import grouped
+from clash.cli.options import Out, Output, RunArgument, UseLabels
 
 
 @grouped

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from clash.cli.option_groups import Access, Output, grouped
+from clash.cli.option_groups import grouped
 from clash.cli.options import (
+    Access,
     Batch,
     DryRun,
     MaxCost,
     OnlyReport,
     Out,
+    Output,
     ReportFile,
     RunArgument,
     RunConcurrency,

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import typer
 
-from clash.cli.option_groups import Output, grouped
-from clash.cli.options import EnvFile, Out, RunId, RunsArgument
+from clash.cli.option_groups import grouped
+from clash.cli.options import EnvFile, Out, Output, RunId, RunsArgument
 
 
 @grouped

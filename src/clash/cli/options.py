@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clash.cli.completion import complete_panels, complete_runs, complete_verdict_methods
+from clash.cli.option_groups import OptionGroup
 
 if TYPE_CHECKING:
+    from clash.cli.watch import RunObserver
     from clash.config import RayCluster
+    from clash.pipeline.sources import VoteSelection
+    from clash.secrets.destinations import Environ
+    from clash.store.folder import RunFolder
 
 
 def _check_run_id(run_id: str | None) -> str | None:
@@ -45,21 +51,8 @@ EnvFile = Annotated[
     Path | None,
     typer.Option("--env-file", help="File of NAME=value lines; .env is read automatically."),
 ]
-TrustHost = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--trust-host",
-        metavar="HOST",
-        help="Allow keys to be sent to this server in this command; `clash trust` allows it "
-        "permanently. Repeat for several servers, or list them in CLASH_TRUST_HOSTS.",
-    ),
-]
 Out = Annotated[
     Path, typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder for run folders.")
-]
-OutOrConfig = Annotated[
-    Path | None,
-    typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder for run folders."),
 ]
 RunId = Annotated[
     str | None, typer.Option("--run-id", callback=_check_run_id, help="Name of the run folder.")
@@ -81,26 +74,6 @@ Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Print the whole report on the terminal.")
 ]
 
-Watch = Annotated[
-    bool, typer.Option("--watch", help="Show the run in the browser while judgments arrive.")
-]
-
-Otel = Annotated[
-    bool,
-    typer.Option(
-        "--otel",
-        envvar="CLASH_OTEL",
-        help="Send spans to the OpenTelemetry collector that OTEL_EXPORTER_OTLP_ENDPOINT names.",
-    ),
-]
-Metrics = Annotated[
-    Path | None,
-    typer.Option(
-        "--metrics",
-        envvar="CLASH_METRICS",
-        help="Write Prometheus metrics to this file while the run goes on.",
-    ),
-]
 
 # -- who judges, and how -------------------------------------------------------------------------
 
@@ -134,34 +107,6 @@ MinConfidence = Annotated[
         help="Leave winners below this confidence, 0 to 1, for review: no verdict.",
     ),
 ]
-CriteriaMode = Annotated[str | None, typer.Option("--criteria", help="dynamic, fixed or none.")]
-CriteriaFrom = Annotated[
-    str | None, typer.Option("--criteria-from", help="Reuse the criteria of this run.")
-]
-BothOrders = Annotated[
-    bool | None, typer.Option("--both-orders", help="Each judge sees both orders.")
-]
-Labels = Annotated[
-    str | None,
-    typer.Option(
-        "--labels",
-        metavar="A,B,…",
-        help="Judge each text by itself: which of these labels fits?",
-    ),
-]
-Scale = Annotated[
-    str | None,
-    typer.Option(
-        "--scale", metavar="LOW-HIGH", help="Judge each text by itself: a score, such as 1-5."
-    ),
-]
-QuestionOption = Annotated[
-    str | None, typer.Option("--question", help="What is asked of each text.")
-]
-PerJudge = Annotated[
-    bool | None,
-    typer.Option("--per-judge", help="Shuffle the responses separately for each judge."),
-]
 ExcludeSelf = Annotated[
     bool | None,
     typer.Option(
@@ -193,16 +138,6 @@ MaxCost = Annotated[
 ]
 UnknownPrice = Annotated[
     bool, typer.Option("--allow-unknown-price", help="Call models even if their price is unknown.")
-]
-Concurrency = Annotated[
-    int | None,
-    typer.Option(
-        "--concurrency",
-        "-j",
-        envvar="CLASH_CONCURRENCY",
-        min=1,
-        help="Maximum number of concurrent calls.",
-    ),
 ]
 RunConcurrency = Annotated[
     int | None,
@@ -318,10 +253,6 @@ Judges = Annotated[
     str | None,
     typer.Option("--judges", help="Only these judges: names with wildcards, comma separated."),
 ]
-Subset = Annotated[str | None, typer.Option("--subset", help="Only these subsets, with wildcards.")]
-Presentation = Annotated[
-    str | None, typer.Option("--presentation", help="Only this presentation: orig or swap.")
-]
 Decisive = Annotated[
     bool, typer.Option("--decisive", help="Only items whose label names one side (no ties).")
 ]
@@ -348,3 +279,260 @@ def ray_cluster(address: str | None, *, send_keys: bool) -> RayCluster | None:
     if send_keys:
         raise ConfigError("there is no cluster", field="--ray-send-keys", hint="add --ray ADDRESS")
     return None
+
+
+# -- groups ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Output(OptionGroup):
+    """How much is printed, and in which form."""
+
+    as_json: AsJson = False
+    quiet: Quiet = False
+    verbose: Verbose = False
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether progress and details are left out."""
+        return self.quiet or self.as_json
+
+
+@dataclass(frozen=True)
+class Access(OptionGroup):
+    """Which keys there are, and which servers they may be sent to."""
+
+    env_file: EnvFile = None
+    trust_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trust-host",
+            metavar="HOST",
+            help="Allow keys to be sent to this server in this command; `clash trust` allows it "
+            "permanently. Repeat for several servers, or list them in CLASH_TRUST_HOSTS.",
+        ),
+    ] = None
+
+    def environ(self) -> Environ:
+        """The process's environment with the keys of ``.env``, and where keys may go."""
+        from clash.cli.common import environment
+
+        return environment(self.env_file, self.trust_host)
+
+
+@dataclass(frozen=True)
+class Monitoring(OptionGroup):
+    """Who else hears of a run while it goes on."""
+
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the run in the browser while judgments arrive.")
+    ] = False
+    otel: Annotated[
+        bool,
+        typer.Option(
+            "--otel",
+            envvar="CLASH_OTEL",
+            help="Send spans to the OpenTelemetry collector that OTEL_EXPORTER_OTLP_ENDPOINT names.",
+        ),
+    ] = False
+    metrics: Annotated[
+        Path | None,
+        typer.Option(
+            "--metrics",
+            envvar="CLASH_METRICS",
+            help="Write Prometheus metrics to this file while the run goes on.",
+        ),
+    ] = None
+
+    def observer(self, output: Output) -> RunObserver:
+        """The terminal as observer, and whoever else was asked for."""
+        from clash.cli.watch import RunObserver
+
+        return RunObserver(
+            quiet=output.is_silent, watch=self.watch, otel=self.otel, metrics=self.metrics
+        )
+
+
+@dataclass(frozen=True)
+class RepeatCalls(OptionGroup):
+    """How the calls of a command that repeats or resumes a run are made."""
+
+    concurrency: RunConcurrency = None
+    workers: Workers = None
+    ray: Ray = None
+    ray_send_keys: RaySendKeys = False
+    batch: Batch = None
+
+    def cluster(self) -> RayCluster | None:
+        """The Ray cluster that makes them; null for this machine."""
+        return ray_cluster(self.ray, send_keys=self.ray_send_keys)
+
+    def limits(self) -> dict[str, Any]:
+        """What changes of the run's ``limits``; null keeps the run's own."""
+        return {
+            "concurrency": self.concurrency,
+            "workers": self.workers,
+            "ray": self.cluster(),
+            "batch": self.batch,
+        }
+
+
+@dataclass(frozen=True)
+class NewRun(OptionGroup):
+    """Who decides a new run, and where it lands."""
+
+    panel: PanelName = None
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", envvar="CLASH_OUT", help="Folder for run folders."),
+    ] = None
+    run_id: RunId = None
+    method: Method = None
+    min_confidence: MinConfidence = None
+
+    def settings(self) -> dict[str, object]:
+        """By dotted name, as a configuration has them; null where the configuration decides."""
+        return {
+            "panel": self.panel,
+            "out": None if self.out is None else str(self.out),
+            "aggregate.method": self.method,
+            "aggregate.min_confidence": self.min_confidence,
+        }
+
+    def open_replay(self, replay: str | None, observer: RunObserver) -> RunFolder | None:
+        """The run whose recorded calls answer; null where none is named."""
+        from clash.pipeline.sources import open_run
+
+        return open_run(replay, self.out or Path("runs"), observer) if replay else None
+
+
+@dataclass(frozen=True)
+class NewJudgments(OptionGroup):
+    """What a new run may spend, how it calls models, and what it asks the judges."""
+
+    max_cost: MaxCost = None
+    allow_unknown_price: UnknownPrice = False
+    concurrency: Annotated[
+        int | None,
+        typer.Option(
+            "--concurrency",
+            "-j",
+            envvar="CLASH_CONCURRENCY",
+            min=1,
+            help="Maximum number of concurrent calls.",
+        ),
+    ] = None
+    workers: Workers = None
+    ray: Ray = None
+    ray_send_keys: RaySendKeys = False
+    compress: Compress = False
+    batch: Batch = None
+    criteria: Annotated[str | None, typer.Option("--criteria", help="dynamic, fixed or none.")] = (
+        None
+    )
+    criteria_from: Annotated[
+        str | None, typer.Option("--criteria-from", help="Reuse the criteria of this run.")
+    ] = None
+    text_labels: Annotated[
+        str | None,
+        typer.Option(
+            "--labels",
+            metavar="A,B,…",
+            help="Judge each text by itself: which of these labels fits?",
+        ),
+    ] = None
+    scale: Annotated[
+        str | None,
+        typer.Option(
+            "--scale", metavar="LOW-HIGH", help="Judge each text by itself: a score, such as 1-5."
+        ),
+    ] = None
+    question: Annotated[
+        str | None, typer.Option("--question", help="What is asked of each text.")
+    ] = None
+    both_orders: Annotated[
+        bool | None, typer.Option("--both-orders", help="Each judge sees both orders.")
+    ] = None
+    per_judge: Annotated[
+        bool | None,
+        typer.Option("--per-judge", help="Shuffle the responses separately for each judge."),
+    ] = None
+
+    def cluster(self) -> RayCluster | None:
+        """The Ray cluster that makes the calls; null for this machine."""
+        return ray_cluster(self.ray, send_keys=self.ray_send_keys)
+
+    def settings(self) -> dict[str, object]:
+        """By dotted name, as a configuration has them; null where the configuration decides."""
+        return {
+            "limits.max_cost": self.max_cost,
+            "limits.allow_unknown_price": self.allow_unknown_price or None,
+            "limits.concurrency": self.concurrency,
+            "limits.workers": self.workers,
+            "limits.ray": self.cluster(),
+            "compress": "zstd" if self.compress else None,
+            "limits.batch": self.batch,
+            "criteria.mode": self.criteria,
+            "criteria.reuse": self.criteria_from,
+            **self._question(),
+            "blinding.both_orders": self.both_orders,
+            "blinding.per_judge": self.per_judge,
+        }
+
+    def _question(self) -> dict[str, object]:
+        """What the judges are asked.
+
+        Raises:
+            ConfigError: labels and a scale.
+        """
+        if self.text_labels is not None and self.scale is not None:
+            from clash.errors import ConfigError
+
+            raise ConfigError(
+                "a text gets a label or a score", field="--scale", hint="leave one out"
+            )
+        labels, scale = self.text_labels, self.scale
+        mode = "label" if labels is not None else "score" if scale is not None else None
+        return {
+            "judging.mode": mode,
+            "judging.labels": None if labels is None else [n.strip() for n in labels.split(",")],
+            "judging.scale": scale,
+            "judging.question": self.question,
+        }
+
+
+@dataclass(frozen=True)
+class VoteFilter(OptionGroup):
+    """Which votes of a file or run are read."""
+
+    judges: Judges = None
+    subset: Annotated[
+        str | None, typer.Option("--subset", help="Only these subsets, with wildcards.")
+    ] = None
+    presentation: Annotated[
+        str | None, typer.Option("--presentation", help="Only this presentation: orig or swap.")
+    ] = None
+
+    def select(
+        self,
+        source: str,
+        runs: Path,
+        *more: str,
+        decisive: bool = False,
+        use_labels: bool = True,
+    ) -> VoteSelection:
+        """These votes of a source; of ``more`` runs too, which are read with the first as one."""
+        from clash.cli.observer import TerminalObserver
+        from clash.pipeline.sources import VoteSelection
+
+        return VoteSelection(
+            source,
+            runs,
+            self.judges,
+            self.subset,
+            self.presentation,
+            decisive,
+            use_labels,
+            TerminalObserver(quiet=False),
+            more,
+        )

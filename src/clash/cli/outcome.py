@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from clash.analysis.findings import Findings
-    from clash.cli.option_groups import Output
+    from clash.cli.options import Output
     from clash.pipeline.finish import RunResult
     from clash.report.tables import Table
     from clash.store.folder import RunFolder

@@ -5,15 +5,8 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.option_groups import VoteFilter, grouped
-from clash.cli.options import (
-    AsJson,
-    Ray,
-    RunsFolder,
-    Seed,
-    UseLabels,
-    ray_cluster,
-)
+from clash.cli.option_groups import grouped
+from clash.cli.options import AsJson, Ray, RunsFolder, Seed, UseLabels, VoteFilter, ray_cluster
 
 _PANELS = ("0.356", "0.49")
 _CORRELATIONS = "0.05,0.1,0.2,0.3,0.5"

@@ -5,16 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.option_groups import Access, Output, grouped
-from clash.cli.options import (
-    ConfigFile,
-    DryRun,
-    MaxCost,
-    Out,
-    RunId,
-    Seed,
-    Yes,
-)
+from clash.cli.option_groups import grouped
+from clash.cli.options import Access, ConfigFile, DryRun, MaxCost, Out, Output, RunId, Seed, Yes
 
 if TYPE_CHECKING:
     from clash.store.folder import RunFolder

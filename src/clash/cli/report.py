@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.option_groups import Output, grouped
-from clash.cli.options import Out, RunsArgument, UseLabels
+from clash.cli.option_groups import grouped
+from clash.cli.options import Out, Output, RunsArgument, UseLabels
 
 if TYPE_CHECKING:
     from clash.pages.tokens import Theme

@@ -6,11 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.option_groups import Access, Monitoring, Output, RepeatCalls, grouped
+from clash.cli.option_groups import grouped
 from clash.cli.options import (
+    Access,
     Compress,
+    Monitoring,
     Out,
+    Output,
     Prereg,
+    RepeatCalls,
     ReportFile,
     Yes,
 )

@@ -5,11 +5,8 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.option_groups import Access, Monitoring, Output, RepeatCalls, grouped
-from clash.cli.options import (
-    Out,
-    RunArgument,
-)
+from clash.cli.option_groups import grouped
+from clash.cli.options import Access, Monitoring, Out, Output, RepeatCalls, RunArgument
 
 
 @grouped

@@ -7,15 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.option_groups import VoteFilter, grouped
-from clash.cli.options import (
-    AsJson,
-    Decisive,
-    Quiet,
-    RunsFolder,
-    Seed,
-    VotesArgument,
-)
+from clash.cli.option_groups import grouped
+from clash.cli.options import AsJson, Decisive, Quiet, RunsFolder, Seed, VoteFilter, VotesArgument
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

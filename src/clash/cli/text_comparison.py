@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.analysis.rundata import RunData
-    from clash.cli.option_groups import Output
+    from clash.cli.options import Output
 
 
 def print_text_comparison(

@@ -8,11 +8,16 @@ import typer
 
 from clash.cli.completion import complete_datasets
 from clash.cli.datasets import Cache, RuleSet, Stratify
-from clash.cli.option_groups import Access, Monitoring, NewJudgments, NewRun, Output, grouped
+from clash.cli.option_groups import grouped
 from clash.cli.options import (
+    Access,
     ConfigFile,
     DryRun,
     ExcludeSelf,
+    Monitoring,
+    NewJudgments,
+    NewRun,
+    Output,
     Prereg,
     Seed,
     ShardOption,

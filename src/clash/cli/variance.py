@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.option_groups import Access, Output, RepeatCalls, grouped
+from clash.cli.option_groups import grouped
 from clash.cli.options import (
+    Access,
     Compress,
     OnlyReport,
     Out,
+    Output,
+    RepeatCalls,
     ReportFile,
     UnknownPrice,
     Yes,
