@@ -221,10 +221,13 @@ def _sample_pairs(
         record = {"dataset": NAME, "from": source, "seed": seed, "sources": used}
         print_json({**record, "counts": dict(counts), "written": {"prompts": str(path)}})
         return
-    rows = [[kind, str(count), _gaps(pairs, kind)] for kind, count in counts.items()]
+    rows = [
+        {"altered": kind, "pairs": count, "gaps": _gaps(pairs, kind)}
+        for kind, count in counts.items()
+    ]
     title = f"{len(pairs)} pairs with known gaps, from {used} responses (seed {seed})"
     note = "gap: share of a response's sentences that were altered; 0 is a control, where a tie is right"
-    print_tables([Table(title, ["altered", "pairs", "gaps"], rows, frozenset({1}), [note])])
+    print_tables([Table.of(title, rows, text=("gaps",), notes=[note])])
     print_written([path])
     next_step = f"clash eval {path} --panel …, then clash diagnose on the run"
     stdout().print(f"judge them: {next_step}", soft_wrap=True, markup=False)
@@ -349,8 +352,8 @@ def _print_sample(sample: DatasetSample, files: dict[str, str]) -> None:
     from clash.report.tables import Table
     from clash.report.terminal import print_table, print_text
 
-    rows = [[name, f"{count:,}"] for name, count in sample.counts.items()]
-    print_table(stdout(), Table(sample.dataset.name, ["items", "count"], rows, frozenset({1})))
+    rows = [{"items": name, "count": f"{count:,}"} for name, count in sample.counts.items()]
+    print_table(stdout(), Table.of(sample.dataset.name, rows))
     if sample.unanswered:
         unanswered = ", ".join(sample.unanswered)
         print_text(stdout(), f"the source does not say, so not applied: {unanswered}")

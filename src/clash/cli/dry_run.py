@@ -108,14 +108,14 @@ def _cost(usd: float | None) -> str:
 def _details(plan: Plan, forecast: Forecast) -> Table:
     """Tokens and the worst case of every line."""
     rows = [
-        [
-            _count(line.calls, line.purpose)
+        {
+            "calls": _count(line.calls, line.purpose)
             + (f" of {line.who}" if line.purpose != "criteria" else ""),
-            f"{line.tokens_in:,}",
-            f"{line.tokens_out:,}",
-            _cost(line.expected_usd),
-            _cost(line.worst_usd),
-        ]
+            "tokens in": f"{line.tokens_in:,}",
+            "out": f"{line.tokens_out:,}",
+            "expected": _cost(line.expected_usd),
+            "worst case": _cost(line.worst_usd),
+        }
         for line in forecast.lines
     ]
     notes = [
@@ -125,5 +125,5 @@ def _details(plan: Plan, forecast: Forecast) -> Table:
     if plan.config.limits.batch:
         by_batch = sorted({line.model for line in forecast.lines if line.batch})
         notes.append(f"at the price of a batch: {', '.join(by_batch) or 'no model here'}")
-    columns = ["calls", "tokens in", "out", "expected", "worst case"]
-    return Table("Tokens and worst case", columns, rows, frozenset({1, 2, 3, 4}), notes)
+
+    return Table.of("Tokens and worst case", rows, notes=notes)

@@ -240,29 +240,26 @@ def tables(choice: Choice) -> list[Table]:
 def _options(choice: Choice) -> Table:
     words = {True: "yes", False: "no", None: "unknown"}
     rows = [
-        [
-            line.candidate,
-            percent(line.win_rate),
-            _figure(line.cost_usd, line.cost_source, money),
-            _figure(line.latency_s, line.latency_source, seconds),
-            words[line.is_within],
-            number(line.p_cost, ".0%"),
-            number(line.p_latency, ".0%"),
-            number(line.p_front, ".0%"),
-            number(line.p_best, ".0%"),
-            DASH if line.regret is None else _loss(line.regret, choice),
-            DASH if line.regret_high is None else _loss(line.regret_high, choice),
-        ]
+        {
+            "candidate": line.candidate,
+            "win rate": percent(line.win_rate),
+            "cost": _figure(line.cost_usd, line.cost_source, money),
+            "time": _figure(line.latency_s, line.latency_source, seconds),
+            "within": words[line.is_within],
+            "p cost": number(line.p_cost, ".0%"),
+            "p time": number(line.p_latency, ".0%"),
+            "p front": number(line.p_front, ".0%"),
+            "p best": number(line.p_best, ".0%"),
+            "regret": DASH if line.regret is None else _loss(line.regret, choice),
+            "regret, 95%": DASH if line.regret_high is None else _loss(line.regret_high, choice),
+        }
         for line in choice.options
     ]
     unit = "US dollars a response" if choice.limits.worth_usd is not None else "win rate"
-    return Table(
+    return Table.of(
         f"Candidates {limits_text(choice.limits)}",
-        ["candidate", "win rate", "cost", "time", "within", "p cost", "p time", "p front",
-         "p best", "regret", "regret, 95%"],
         rows,
-        frozenset(range(1, 11)),
-        [
+        notes=[
             f"{choice.draws:,} draws of the Bayesian bootstrap over prompts, seed {choice.seed}",
             "p cost, p time: chance to keep the limit; p front: to be on the Pareto front; p best: to"
             " be the best within the limits",
@@ -270,8 +267,8 @@ def _options(choice: Choice) -> Table:
             " last column",
         ],
         brief=True,
-        optional=(10, 6, 5),
-    )  # fmt: skip
+        optional=("regret, 95%", "p time", "p cost"),
+    )
 
 
 def _figure(figure: Interval | None, source: str | None, form: object) -> str:
@@ -287,24 +284,24 @@ def _figure(figure: Interval | None, source: str | None, form: object) -> str:
 
 def _questions(choice: Choice) -> Table:
     rows = [
-        [
-            line.dearer,
-            line.cheaper,
-            _times(line) if line.ratio is not None else DASH,
-            money(line.extra_usd),
-            percent(line.preferred),
-            usd_range(line.usd_per_win),
-            number(line.p_worth, ".0%"),
-        ]
+        {
+            "dearer": line.dearer,
+            "cheaper": line.cheaper,
+            "price": _times(line) if line.ratio is not None else DASH,
+            "extra a call": money(line.extra_usd),
+            "preferred": percent(line.preferred),
+            "for one more better answer": usd_range(line.usd_per_win),
+            "p worth it": number(line.p_worth, ".0%"),
+        }
         for line in choice.questions
     ]
-    return Table(
+    return Table.of(
         "Is the dearer one worth its price?",
-        ["dearer", "cheaper", "price", "extra a call", "preferred", "for one more better answer",
-         "p worth it"],
         rows,
-        frozenset(range(2, 7)),
-        ["preferred: how often the dearer one is, ties half; one more better answer: extra cost over"
-         " (answers preferred less answers passed over)"],
+        text=("cheaper",),
+        notes=[
+            "preferred: how often the dearer one is, ties half; one more better answer: extra cost over"
+            " (answers preferred less answers passed over)"
+        ],
         brief=True,
-    )  # fmt: skip
+    )

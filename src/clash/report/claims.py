@@ -15,22 +15,21 @@ if TYPE_CHECKING:
 def claims_table(claims: Sequence[Claim]) -> Table:
     """A row for each figure: where it stands, what it says, what follows from the records."""
     rows = [
-        [
-            claim.table,
-            claim.says,
-            value(claim.published_value, claim.digits),
-            "cannot be told" if claim.own_value is None else value(claim.own_value, claim.digits),
-            "same" if claim.is_same else "differs",
-            claim.why,
-        ]
+        {
+            "where": claim.table,
+            "what": claim.says,
+            "published": value(claim.published_value, claim.digits),
+            "ours": "cannot be told"
+            if claim.own_value is None
+            else value(claim.own_value, claim.digits),
+            "": "same" if claim.is_same else "differs",
+            "why": claim.why,
+        }
         for claim in claims
     ]
     n_same = sum(claim.is_same for claim in claims)
-    return Table(
-        f"Published figures ({n_same} of {len(claims)} the same)",
-        ["where", "what", "published", "ours", "", "why"],
-        rows,
-        frozenset({2, 3}),
+    return Table.of(
+        f"Published figures ({n_same} of {len(claims)} the same)", rows, text=("what", "", "why")
     )
 
 

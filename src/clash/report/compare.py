@@ -61,43 +61,32 @@ def tables(comparison: RunComparison) -> list[Table]:
 
 def _runs(comparison: RunComparison) -> Table:
     rows = [
-        [
-            line.run,
-            line.kind,
-            f"{line.panel} ({line.judges})",
-            f"{line.items} on {line.questions}",
-            str(line.candidates),
-            str(line.n_decided),
-            share(line.concordance),
-            DASH if line.concordance is None else percent(line.concordance.interval, digits=1),
-            DASH if line.kappa is None else estimate(line.kappa.interval),
-            percent(line.unanimity),
-            money(line.cost_usd),
-            DASH if line.cost_usd is None or not line.items else money(line.cost_usd / line.items),
-            seconds(line.seconds / line.items) if line.items and line.seconds else DASH,
-        ]
+        {
+            "run": line.run,
+            "kind": line.kind,
+            "panel (judges)": f"{line.panel} ({line.judges})",
+            "items, questions": f"{line.items} on {line.questions}",
+            "candidates": line.candidates,
+            "decided": line.n_decided,
+            "right": share(line.concordance),
+            "concordance": DASH
+            if line.concordance is None
+            else percent(line.concordance.interval, digits=1),
+            "kappa, sides shuffled": DASH if line.kappa is None else estimate(line.kappa.interval),
+            "unanimous": percent(line.unanimity),
+            "cost": money(line.cost_usd),
+            "an item": DASH
+            if line.cost_usd is None or not line.items
+            else money(line.cost_usd / line.items),
+            "time": seconds(line.seconds / line.items) if line.items and line.seconds else DASH,
+        }
         for line in comparison.runs
     ]
-    return Table(
+    return Table.of(
         "Runs",
-        [
-            "run",
-            "kind",
-            "panel (judges)",
-            "items, questions",
-            "candidates",
-            "decided",
-            "right",
-            "concordance",
-            "kappa, sides shuffled",
-            "unanimous",
-            "cost",
-            "an item",
-            "time",
-        ],
         rows,
-        frozenset(range(3, 13)),
-        ["intervals at 95%, clustered by question"],
+        text=("kind", "panel (judges)"),
+        notes=["intervals at 95%, clustered by question"],
         brief=True,
     )
 
@@ -208,30 +197,27 @@ def _shared_row(pair: RunAgainstRun) -> list[str]:
 def _candidates(comparison: RunComparison) -> Table:
     if len(comparison.pairs) != 1 or not comparison.pairs[0].candidates:
         taus = [
-            [f"{pair.first} : {pair.second}", str(len(pair.candidates)), f"{pair.tau:.2f}"]
+            {
+                "runs": f"{pair.first} : {pair.second}",
+                "candidates of both": len(pair.candidates),
+                "Kendall's tau-b": f"{pair.tau:.2f}",
+            }
             for pair in comparison.pairs
             if pair.tau is not None and not math.isnan(pair.tau)
         ]
-        return Table(
-            "Leaderboards",
-            ["runs", "candidates of both", "Kendall's tau-b"],
-            taus,
-            frozenset({1, 2}),
-        )
+        return Table.of("Leaderboards", taus)
     pair = comparison.pairs[0]
     rows = [
-        [line.candidate, f"{line.first:.0%}", f"{line.second:.0%}",
-         f"{100 * (line.second - line.first):+.1f}"]
+        {
+            "candidate": line.candidate,
+            pair.first: f"{line.first:.0%}",
+            pair.second: f"{line.second:.0%}",
+            "change, points": f"{100 * (line.second - line.first):+.1f}",
+        }
         for line in sorted(pair.candidates, key=lambda line: -line.first)
-    ]  # fmt: skip
+    ]
     tau = [] if pair.tau is None or math.isnan(pair.tau) else [f"Kendall's tau-b: {pair.tau:.2f}"]
-    return Table(
-        "Leaderboards",
-        ["candidate", pair.first, pair.second, "change, points"],
-        rows,
-        frozenset({1, 2, 3}),
-        ["share of the Borda points", *tau],
-    )
+    return Table.of("Leaderboards", rows, notes=["share of the Borda points", *tau])
 
 
 def _across(across: AcrossDataSets | None) -> list[Table]:
@@ -239,12 +225,14 @@ def _across(across: AcrossDataSets | None) -> list[Table]:
     if across is None:
         return []
     rows = [
-        [
-            line.name,
-            f"{line.n_items} on {line.questions}",
-            percent(line.split),
-            DASH if line.concordance is None else percent(line.concordance.interval),
-        ]
+        {
+            "data set": line.name,
+            "items, questions": f"{line.n_items} on {line.questions}",
+            "split verdicts": percent(line.split),
+            "agreement with people": DASH
+            if line.concordance is None
+            else percent(line.concordance.interval),
+        }
         for line in across.sets
     ]
     pooled = across.concordance
@@ -258,55 +246,38 @@ def _across(across: AcrossDataSets | None) -> list[Table]:
         )
     if across.n_untagged:
         notes.append(f"{plural(across.n_untagged, 'item')} without such a tag left out")
-    sets = Table(
-        "Data sets",
-        ["data set", "items, questions", "split verdicts", "agreement with people"],
-        rows,
-        frozenset({1, 2, 3}),
-        notes,
-    )
+    sets = Table.of("Data sets", rows, notes=notes)
     return [sets, _pooled_duels(across)] if across.duels else [sets]
 
 
 def _pooled_duels(across: AcrossDataSets) -> Table:
     rows = [
-        [
-            f"{duel.first} : {duel.second}",
-            str(duel.pooled.k),
-            percent(duel.pooled.share),
-            DASH if duel.pooled.prediction is None else percent(duel.pooled.prediction),
-            number(duel.pooled.tau2.estimate, ".2f"),
-            percent(duel.pooled.i2),
-            f"{duel.pooled.heterogeneity.statistic:.1f}",
-            p_value(duel.pooled.heterogeneity),
-            p_cell(duel.pooled.test.p),
-            p_cell(duel.p_holm),
-        ]
+        {
+            "preferred : to": f"{duel.first} : {duel.second}",
+            "sets": duel.pooled.k,
+            "typical set": percent(duel.pooled.share),
+            "another set": DASH
+            if duel.pooled.prediction is None
+            else percent(duel.pooled.prediction),
+            "tau²": number(duel.pooled.tau2.estimate, ".2f"),
+            "I²": percent(duel.pooled.i2),
+            "Q": f"{duel.pooled.heterogeneity.statistic:.1f}",
+            "p of Q": p_value(duel.pooled.heterogeneity),
+            "p": p_cell(duel.pooled.test.p),
+            "p, Holm": p_cell(duel.p_holm),
+        }
         for duel in across.duels
     ]
-    return Table(
+    return Table.of(
         "Candidates over the data sets",
-        [
-            "preferred : to",
-            "sets",
-            "typical set",
-            "another set",
-            "tau²",
-            "I²",
-            "Q",
-            "p of Q",
-            "p",
-            "p, Holm",
-        ],
         rows,
-        frozenset(range(1, 10)),
-        [
+        notes=[
             f"data sets in which two met on fewer than {FEWEST} items are left out for them",
             "random effects on log-odds: REML, intervals by Hartung and Knapp, tau² and I² by the Q"
             " profile; another set: where the share of a further data set lies",
             "p: that neither is preferred; Holm corrects for all pairs of candidates",
         ],
-        optional=(4, 6, 3),
+        optional=("tau²", "Q", "another set"),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.formats import DASH, counts, money, seconds
+from clash.report.formats import counts, money, number, seconds
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -51,64 +51,40 @@ def trade_offs(findings: Findings) -> Table | None:
     if all(trade.cost_usd is None and trade.latency_s is None for trade in findings.trades):
         return None
     rows = [
-        [
-            trade.candidate,
-            DASH if trade.quality is None else f"{trade.quality:.0%}",
-            money(trade.cost_usd),
-            seconds(trade.latency_s),
-            seconds(trade.ttft_s),
-            ", ".join(trade.dominated_by) or "nobody: on the front",
-        ]
+        {
+            "candidate": trade.candidate,
+            "win rate": number(trade.quality, ".0%"),
+            "cost per response": money(trade.cost_usd),
+            "median time": seconds(trade.latency_s),
+            "first token": seconds(trade.ttft_s),
+            "dominated by": ", ".join(trade.dominated_by) or "nobody: on the front",
+        }
         for trade in findings.trades
     ]
-    return Table(
-        "Quality, cost and speed",
-        [
-            "candidate",
-            "win rate",
-            "cost per response",
-            "median time",
-            "first token",
-            "dominated by",
-        ],
-        rows,
-        frozenset({1, 2, 3, 4}),
-    )
+    return Table.of("Quality, cost and speed", rows, text=("dominated by",))
 
 
 def calls(findings: Findings) -> Table:
     """Calls, cost, tokens and latency by purpose and model."""
     rows = [
-        [
-            line.purpose,
-            line.name,
-            str(line.calls),
-            str(line.attempts),
-            ("" if line.exact else "≥ ") + money(line.cost_usd),
-            f"{line.tokens_in:,}",
-            f"{line.tokens_out:,}",
-            seconds(line.latency_median_s),
-            seconds(line.latency_p90_s),
-            counts(line.errors),
-        ]
+        {
+            "purpose": line.purpose,
+            "model or judge": line.name,
+            "answered": line.calls,
+            "attempts": line.attempts,
+            "cost": ("" if line.exact else "≥ ") + money(line.cost_usd),
+            "tokens in": f"{line.tokens_in:,}",
+            "out": f"{line.tokens_out:,}",
+            "median": seconds(line.latency_median_s),
+            "p90": seconds(line.latency_p90_s),
+            "errors": counts(line.errors),
+        }
         for line in findings.economies
     ]
     bound = " at least: some prices or counts are unknown" if findings.cost_is_lower_bound else ""
-    return Table(
+    return Table.of(
         f"Calls ({money(findings.cost_usd)}{bound})",
-        [
-            "purpose",
-            "model or judge",
-            "answered",
-            "attempts",
-            "cost",
-            "tokens in",
-            "out",
-            "median",
-            "p90",
-            "errors",
-        ],
         rows,
-        frozenset({2, 3, 4, 5, 6, 7, 8}),
-        optional=(3, 8, 6, 5),
+        text=("model or judge", "errors"),
+        optional=("attempts", "p90", "out", "tokens in"),
     )

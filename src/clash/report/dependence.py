@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clash.analysis.dependence.dependence_findings import Dependence, JudgeFinding, PairFinding
-    from clash.stats.dependence.model_comparison import ModelScore
 
 STRONGEST = 10
 
@@ -131,14 +130,14 @@ def _worth(dependence: Dependence) -> Table:
 
 def _blocs(dependence: Dependence) -> Table:
     rows = [
-        [
-            ", ".join(bloc.judges),
-            f"{bloc.within:.2f}",
-            f"{bloc.outside:.2f}",
-            f"{len(bloc.judges)}",
-            f"{bloc.worth:.1f}",
-            "near-copies" if bloc.near_copies else "",
-        ]
+        {
+            "err together": ", ".join(bloc.judges),
+            "within": f"{bloc.within:.2f}",
+            "with others": f"{bloc.outside:.2f}",
+            "judges": f"{len(bloc.judges)}",
+            "worth": f"{bloc.worth:.1f}",
+            "": "near-copies" if bloc.near_copies else "",
+        }
         for bloc in dependence.blocs
     ]
     notes = [
@@ -147,70 +146,72 @@ def _blocs(dependence: Dependence) -> Table:
         "the same rates and the same correlations with all other judges, and each beyond the "
         "first adds less than a quarter of a judge"
     ]
-    columns = ["err together", "within", "with others", "judges", "worth", ""]
-    return Table("Blocs", columns, rows, frozenset({1, 2, 3, 4}), notes)
+
+    return Table.of("Blocs", rows, text=("",), notes=notes)
 
 
 def _judges(dependence: Dependence) -> Table:
-    rows = [_judge(judge, with_labels=dependence.truth.from_labels) for judge in dependence.judges]
-    columns = ["judge", "family", "accuracy", "predicted", "bits", "flips"]
+    by_labels = dependence.truth.from_labels
+    rows = [
+        {
+            "judge": judge.judge,
+            "family": judge.family,
+            "accuracy": number(judge.accuracy, ".1%"),
+            "predicted": number(judge.redundancy, ".0%"),
+            "bits": estimate(judge.bits, 3),
+            "flips": number(judge.flips, ".1%"),
+            **(_label_losses(judge) if by_labels else {}),
+            "": "no measurable contribution" if judge.is_idle else "",
+        }
+        for judge in dependence.judges
+    ]
     notes = [
         "predicted: share of its votes' uncertainty that the others' votes remove, on held-out "
         "rows; bits: information of its vote about the truth beyond theirs; flips: verdicts that "
         "change without it",
     ]
-    if dependence.truth.from_labels:
-        columns += ["log-loss without", "AUC lost"]
+    if by_labels:
         notes.append(
             "log-loss without: rise of the held-out log-loss of a model of the labels when this "
             "judge is removed; AUC lost: the same for the area under the curve"
         )
-    numeric = frozenset(range(2, len(columns)))
-    return Table("What each judge adds", [*columns, ""], rows, numeric, notes)
+    return Table.of("What each judge adds", rows, text=("family", ""), notes=notes)
 
 
-def _judge(judge: JudgeFinding, *, with_labels: bool) -> list[str]:
-    cells = [
-        judge.judge,
-        judge.family,
-        DASH if judge.accuracy is None else f"{judge.accuracy:.1%}",
-        DASH if judge.redundancy is None else f"{judge.redundancy:.0%}",
-        estimate(judge.bits, 3),
-        DASH if judge.flips is None else f"{judge.flips:.1%}",
-    ]
-    if with_labels:
-        cells += [estimate(judge.log_loss, 4, sign="+"), number(judge.auc, "+.4f")]
-    return [*cells, "no measurable contribution" if judge.is_idle else ""]
+def _label_losses(judge: JudgeFinding) -> dict[str, str]:
+    return {
+        "log-loss without": estimate(judge.log_loss, 4, sign="+"),
+        "AUC lost": number(judge.auc, "+.4f"),
+    }
 
 
 def _families(dependence: Dependence) -> Table:
     rows = [
-        [row.name, str(row.pairs), estimate(row.correlation, 2), estimate(row.coupling, 2)]
+        {
+            "pairs": row.name,
+            "n": row.pairs,
+            "residual correlation": estimate(row.correlation, 2),
+            "coupling W": estimate(row.coupling, 2),
+        }
         for row in dependence.families
     ]
-    columns = ["pairs", "n", "residual correlation", "coupling W"]
-    return Table("By family", columns, rows, frozenset({1, 2, 3}))
+
+    return Table.of("By family", rows)
 
 
 def _tests(dependence: Dependence) -> Table:
     rows = [
-        [
-            test.says,
-            number(test.statistic, ".1f"),
-            DASH if test.df is None else str(test.df),
-            p_cell(test.p),
-            test.refusal,
-        ]
+        {
+            "hypothesis": test.says,
+            "χ²": number(test.statistic, ".1f"),
+            "df": DASH if test.df is None else str(test.df),
+            "p": p_cell(test.p),
+            "not tested because": test.refusal,
+        }
         for test in dependence.tests
     ]
     notes = ["score tests of the restricted fit; a small p is evidence against the hypothesis"]
-    return Table(
-        "Hypotheses",
-        ["hypothesis", "χ²", "df", "p", "not tested because"],
-        rows,
-        frozenset({1, 2, 3}),
-        notes,
-    )
+    return Table.of("Hypotheses", rows, text=("not tested because",), notes=notes)
 
 
 def _pairs(dependence: Dependence, *, verbose: bool) -> Table:
@@ -262,25 +263,20 @@ def _pair(pair: PairFinding, *, with_coupling: bool) -> list[str]:
 
 
 def _models(dependence: Dependence) -> Table:
-    scores = [model.bic for model in dependence.models if model.bic is not None]
-    best = min(scores, default=0.0)
-    rows = [_model(model, best) for model in dependence.models]
+    best = min((model.bic for model in dependence.models if model.bic is not None), default=0.0)
+    rows = [
+        {
+            "model of the votes": model.name,
+            "parameters": DASH if model.bic is None else model.n_params,
+            "BIC above best": DASH if model.bic is None else f"{model.bic - best:.0f}",
+            "held-out gain": DASH if model.bic is None else estimate(model.gain, 3),
+            "": "" if model.bic is not None else model.refusal,
+        }
+        for model in dependence.models
+    ]
     notes = [
         "held-out gain: log-likelihood of a held-out row's votes (and label) over that of"
         " independent judges, in nats",
         "fits use a prior, so BIC is approximate; compare it with the held-out column",
     ]
-    columns = ["model of the votes", "parameters", "BIC above best", "held-out gain", ""]
-    return Table("Models", columns, rows, frozenset({1, 2, 3}), notes)
-
-
-def _model(model: ModelScore, best: float) -> list[str]:
-    if model.bic is None:
-        return [model.name, DASH, DASH, DASH, model.refusal]
-    return [
-        model.name,
-        str(model.n_params),
-        f"{model.bic - best:.0f}",
-        estimate(model.gain, 3),
-        "",
-    ]
+    return Table.of("Models", rows, text=("",), notes=notes)

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from clash.analysis.diagnosis.panel_quality import ThresholdStanding
     from clash.analysis.diagnosis.recommendations import Recommendation
     from clash.analysis.diagnosis.run_judges import ScoreScale
-    from clash.analysis.judge_edges import JudgeEdge
+    from clash.stats.bias import BiasRate
     from clash.stats.effectiveness import Removal
+    from clash.stats.retest.repeats import FlipRate
 
 
 def tables(diagnosis: Diagnosis) -> list[Table]:
@@ -46,7 +47,13 @@ def _recommendations(diagnosis: Diagnosis) -> Table:
     sure = [r for r in diagnosis.recommendations if r.sure] or list(diagnosis.recommendations)
     order = {"replace": 0, "down-weight": 1, "keep": 2}
     rows = [
-        [r.judge, r.action, _weight(r), _saving(r), _why(r)]
+        {
+            "judge": r.judge,
+            "do": r.action,
+            "weight": _weight(r),
+            "saves": _saving(r),
+            "because": _why(r),
+        }
         for r in sorted(sure, key=lambda r: (order[r.action], r.judge))
     ]
     few = len(diagnosis.recommendations) - len(sure)
@@ -59,8 +66,8 @@ def _recommendations(diagnosis: Diagnosis) -> Table:
     ]
     if few:
         notes.append(f"{few} judge(s) have too few ballots to assess; --json has them all")
-    columns = ["judge", "do", "weight", "saves", "because"]
-    return Table("What to do", columns, rows, frozenset({2}), notes, brief=True)
+
+    return Table.of("What to do", rows, text=("do", "saves", "because"), notes=notes, brief=True)
 
 
 def _weight(recommendation: Recommendation) -> str:
@@ -88,39 +95,36 @@ def _why(recommendation: Recommendation) -> str:
 
 def _judges(diagnosis: Diagnosis) -> Table:
     rows = [
-        [
-            judge.judge,
-            str(judge.ballots),
-            str(judge.failed),
-            f"{judge.ties.estimate:.1%}" if judge.ballots else DASH,
-            percent(judge.discrimination, digits=1),
-            f"{judge.informative:.2f}",
-        ]
+        {
+            "judge": judge.judge,
+            "ballots": judge.ballots,
+            "failed": judge.failed,
+            "ties": f"{judge.ties.estimate:.1%}" if judge.ballots else DASH,
+            "decides": percent(judge.discrimination, digits=1),
+            "informative a prompt": f"{judge.informative:.2f}",
+        }
         for judge in _judges_with_enough_ballots(diagnosis)
     ]
-    columns = ["judge", "ballots", "failed", "ties", "decides", "informative a prompt"]
+
     notes = [
         "decides: the discrimination rate, ballots that are not ties; informative a prompt: such "
         "ballots for each prompt (or group, or run of a study) that it saw",
     ]
-    return Table("Judges", columns, rows, frozenset(range(1, 6)), notes, brief=True)
+    return Table.of("Judges", rows, notes=notes, brief=True)
 
 
 def _agreements(diagnosis: Diagnosis) -> Table:
     edges = {edge.judge: edge for edge in diagnosis.edges.judges}
     judges = _judges_with_enough_ballots(diagnosis)
-    measured_judges = [judge for judge in judges if edges[judge.judge].accuracy is not None]
     by_label = any(judge.label for judge in judges)
-    rows = [
-        [
-            judge.judge,
-            *_accuracy(edges[judge.judge]),
-            *(_agreement(judge.rest) if judge.rest else [DASH] * 2),
-            *((_agreement(judge.label) if judge.label else [DASH] * 2) if by_label else []),
-        ]
-        for judge in judges
-        if judge in measured_judges or judge.rest is not None
-    ]
+    rows = []
+    for judge in judges:
+        edge = edges[judge.judge]
+        if edge.accuracy is None and judge.rest is None:
+            continue
+        source = DASH if edge.accuracy is None else edge.source or DASH
+        cells = [judge.judge, percent(edge.accuracy), source, *_agreement(judge.rest)]
+        rows.append([*cells, *(_agreement(judge.label) if by_label else [])])
     columns = ["judge", "right", "by", "with the rest", "kappa"]
     columns += ["with labels", "kappa"] if by_label else []
     notes = [
@@ -134,13 +138,9 @@ def _agreements(diagnosis: Diagnosis) -> Table:
     return Table("Judges: how often right, and agreement", columns, rows, right, notes, brief=True)
 
 
-def _accuracy(edge: JudgeEdge) -> list[str]:
-    if edge.accuracy is None:
+def _agreement(agreement: Agreement | None) -> list[str]:
+    if agreement is None:
         return [DASH, DASH]
-    return [percent(edge.accuracy), edge.source or DASH]
-
-
-def _agreement(agreement: Agreement) -> list[str]:
     return [f"{percent(agreement.share)} of {agreement.n}", estimate(agreement.kappa, 2)]
 
 
@@ -149,18 +149,29 @@ def _orders(diagnosis: Diagnosis) -> Table:
     consistent = any(judge.consistency for judge in facts)
     flips = any(judge.slots.flips for judge in facts)
     rows = [
-        _order_row(judge, consistent=consistent, flips=flips)
+        {
+            "judge": judge.judge,
+            "first shown wins": _bias(judge.slots.first),
+            "pull": points(judge.slots.pull, digits=0),
+            **({"flips": _flips(judge.slots.flips)} if flips else {}),
+            **({"repeats itself": percent(judge.consistency)} if consistent else {}),
+        }
         for judge in facts
         if judge.slots.first is not None or judge.consistency is not None
     ]
-    columns = ["judge", "first shown wins", "pull"]
-    columns += (["flips"] if flips else []) + (["repeats itself"] if consistent else [])
     notes = [
         "pull: wins of the first response beyond those of the labels (or of the other judges) on "
         "the same ballots, in points",
     ]
-    right = frozenset(range(1, len(columns)))
-    return Table("Judges: order and repetition", columns, rows, right, notes, brief=True)
+    return Table.of("Judges: order and repetition", rows, notes=notes, brief=True)
+
+
+def _bias(rate: BiasRate | None) -> str:
+    return DASH if rate is None else percent(rate.interval)
+
+
+def _flips(rate: FlipRate | None) -> str:
+    return DASH if rate is None else percent(rate.rate)
 
 
 def _judges_with_enough_ballots(diagnosis: Diagnosis) -> list[JudgeFacts]:
@@ -172,31 +183,21 @@ def _judges_with_enough_ballots(diagnosis: Diagnosis) -> list[JudgeFacts]:
 def _lengths(diagnosis: Diagnosis) -> Table:
     judges = {judge.judge for judge in _judges_with_enough_ballots(diagnosis)}
     rows = [
-        [line.judge, f"{percent(line.longer.interval)} of {line.longer.interval.n:g}",
-         points(line.pull, digits=0), line.pull_by]
+        {
+            "judge": line.judge,
+            "longer wins": f"{percent(line.longer.interval)} of {line.longer.interval.n:g}",
+            "pull": points(line.pull, digits=0),
+            "against": line.pull_by,
+        }
         for line in diagnosis.lengths
         if line.judge in judges
-    ]  # fmt: skip
+    ]
     notes = [
         "of decisive ballots on responses of different length, in words; pull: wins of the "
         "longer response beyond those of the reference on the same ballots, in points"
     ]
-    columns = ["judge", "longer wins", "pull", "against"]
-    return Table("Judges: length", columns, rows, frozenset({1, 2}), notes, brief=True)
 
-
-def _order_row(judge: JudgeFacts, *, consistent: bool, flips: bool) -> list[str]:
-    slots = judge.slots
-    row = [
-        judge.judge,
-        DASH if slots.first is None else percent(slots.first.interval),
-        points(slots.pull, digits=0),
-    ]
-    if flips:
-        row.append(DASH if slots.flips is None else percent(slots.flips.rate))
-    if consistent:
-        row.append(percent(judge.consistency))
-    return row
+    return Table.of("Judges: length", rows, text=("against",), notes=notes, brief=True)
 
 
 def _panel(diagnosis: Diagnosis) -> Table:
@@ -225,25 +226,19 @@ def _thresholds(diagnosis: Diagnosis) -> Table:
     sure = {judge.judge for judge in _judges_with_enough_ballots(diagnosis)}
     simulation = any(judge.removals for judge in limits.judges)
     rows = [
-        [
-            judge.judge,
-            f"{judge.discrimination:.1%}",
-            estimate(judge.edge, 2),
-            f"{judge.signal:.2f}",
-            f"{judge.break_even:.2f}",
-            estimate(judge.margin, 2, sign="+"),
-            _contribution(judge),
-            *(
-                [_removal(judge.removals, "half"), _removal(judge.removals, "davidson")]
-                if simulation
-                else []
-            ),
-        ]
+        {
+            "judge": judge.judge,
+            "decides": f"{judge.discrimination:.1%}",
+            "edge": estimate(judge.edge, 2),
+            "signal": f"{judge.signal:.2f}",
+            "break-even": f"{judge.break_even:.2f}",
+            "margin": estimate(judge.margin, 2, sign="+"),
+            "with one vote it": _contribution(judge),
+            **(_removals(judge.removals) if simulation else {}),
+        }
         for judge in limits.judges
         if judge.judge in sure
     ]
-    columns = ["judge", "decides", "edge", "signal", "break-even", "margin", "with one vote it"]
-    columns += ["without it, ties half", "without it, ties modelled"] if simulation else []
     notes = [
         "edge: rates of being right on either side, less 1; 0 tosses a coin, -1 inverts the truth",
         "signal: decides times edge; break-even: S (sqrt(J/(J-1)) - 1), where S is the sum of the"
@@ -257,8 +252,7 @@ def _thresholds(diagnosis: Diagnosis) -> Table:
             "without it: simulated change of power when the judge is removed, in points, each judge"
             " with its own edge"
         )
-    numbers = frozenset({*range(1, 6), *range(7, len(columns))})
-    return Table("What each judge contributes", columns, rows, numbers, notes)
+    return Table.of("What each judge contributes", rows, text=("with one vote it",), notes=notes)
 
 
 def _contribution(judge: ThresholdStanding) -> str:
@@ -269,9 +263,12 @@ def _contribution(judge: ThresholdStanding) -> str:
     return "adds" if judge.margin.low > 0 else "may add or take away"
 
 
-def _removal(removals: Sequence[Removal], analysis: str) -> str:
-    removal = next((r for r in removals if r.analysis == analysis), None)
-    return DASH if removal is None else points(removal.change, digits=0)
+def _removals(removals: Sequence[Removal]) -> dict[str, str]:
+    changes = {removal.analysis: points(removal.change, digits=0) for removal in removals}
+    return {
+        "without it, ties half": changes.get("half", DASH),
+        "without it, ties modelled": changes.get("davidson", DASH),
+    }
 
 
 _READING = {
@@ -320,42 +317,47 @@ def _run_judges(diagnosis: Diagnosis) -> Table | None:
     if diagnosis.run is None:
         return None
     rows = [
-        [
-            judge.judge,
-            money(judge.cost_usd),
-            money(judge.cost_per_informative),
-            DASH if judge.longer is None else percent(judge.longer.interval),
-            *_scale(judge.scale),
-        ]
+        {
+            "judge": judge.judge,
+            "cost": money(judge.cost_usd),
+            "a decided pair": money(judge.cost_per_informative),
+            "longer wins": _bias(judge.longer),
+            **_scale(judge.scale),
+        }
         for judge in diagnosis.run.judges
     ]
-    columns = ["judge", "cost", "a decided pair", "longer wins", "scores 1-5", "mean", "sd"]
-    columns += ["two neighbours", "against the others"]
     notes = [
         "two neighbours: share of its two most common neighbouring scores; at 80% or more "
         "it does not use a scale"
     ]
-    return Table("Judges: cost, length, scale", columns, rows, frozenset(range(1, 9)), notes)
+    return Table.of("Judges: cost, length, scale", rows, notes=notes)
 
 
-def _scale(scale: ScoreScale | None) -> list[str]:
+def _scale(scale: ScoreScale | None) -> dict[str, str]:
+    names = ("scores 1-5", "mean", "sd", "two neighbours", "against the others")
     if scale is None:
-        return [DASH] * 5
+        return dict.fromkeys(names, DASH)
     spread = f"{scale.two:.0%}{' restricted' if scale.restricted else ''}"
     counts = " ".join(str(count) for count in scale.counts)
-    return [counts, f"{scale.mean:.2f}", f"{scale.sd:.2f}", spread, estimate(scale.anchor, 2)]
+    cells = [counts, f"{scale.mean:.2f}", f"{scale.sd:.2f}", spread, estimate(scale.anchor, 2)]
+    return dict(zip(names, cells, strict=True))
 
 
 def _effects(diagnosis: Diagnosis) -> Table | None:
     if diagnosis.run is None:
         return None
     rows = [
-        [e.candidate, estimate(e.half, 2), estimate(e.corrected, 2), estimate(e.weighted, 2)]
+        {
+            "candidate": e.candidate,
+            "ties half": estimate(e.half, 2),
+            "ties modelled": estimate(e.corrected, 2),
+            "ties half, by discrimination": estimate(e.weighted, 2),
+        }
         for e in sorted(diagnosis.run.effects, key=lambda e: -e.corrected.estimate)
     ]
-    columns = ["candidate", "ties half", "ties modelled", "ties half, by discrimination"]
+
     notes = [
         "log strengths against the mean (Bradley-Terry, Davidson); by discrimination: each judge's"
         " ballots count by how often it decides"
     ]
-    return Table("Effects and their attenuation", columns, rows, frozenset({1, 2, 3}), notes)
+    return Table.of("Effects and their attenuation", rows, notes=notes)

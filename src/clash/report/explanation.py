@@ -342,21 +342,21 @@ def _flips(explanation: Explanation) -> Table:
     }
     verbs = {"change": "verdicts change", "drop": "best items are left out"}
     rows = [
-        [
-            words[flip.conclusion] + (f" (over {names[flip.rival]})" if flip.rival else ""),
-            verbs[flip.by],
-            DASH if flip.items is None else str(flip.items),
-            "exact" if flip.exact else "at most (greedy)",
-            first_names(flip.item_ids, _FEW_NAMES),
-        ]
+        {
+            "conclusion": words[flip.conclusion]
+            + (f" (over {names[flip.rival]})" if flip.rival else ""),
+            "if so many": verbs[flip.by],
+            "items": DASH if flip.items is None else str(flip.items),
+            "count": "exact" if flip.exact else "at most (greedy)",
+            "such as": first_names(flip.item_ids, _FEW_NAMES),
+        }
         for flip in explanation.flips
     ]
-    return Table(
+    return Table.of(
         "What would change the decision",
-        ["conclusion", "if so many", "items", "count", "such as"],
         rows,
-        frozenset({2}),
-        [
+        text=("if so many", "count", "such as"),
+        notes=[
             "a verdict changes: the leader goes to the last place of the item (to the first, to"
             " become significant); the others keep their order"
         ],
@@ -367,21 +367,20 @@ def _pivotal(explanation: Explanation) -> Table:
     names = _ShortNames.of(explanation)
     leader, rival = names[explanation.leader or DASH], names[explanation.rival or DASH]
     rows = [
-        [
-            item.item_id,
-            item.outcome,
-            number(item.lead, "+.2f"),
-            item.split or "",
-            ", ".join(names[judge] for judge in item.judges),
-        ]
+        {
+            "item": item.item_id,
+            leader: item.outcome,
+            "lead": number(item.lead, "+.2f"),
+            "split": item.split or "",
+            "any one of": ", ".join(names[judge] for judge in item.judges),
+        }
         for item in explanation.pivotal[:MOST_ROWS]
     ]
-    return Table(
+    return Table.of(
         "Items that one judge decides",
-        ["item", leader, "lead", "split", "any one of"],
         rows,
-        frozenset({2}),
-        [
+        text=(leader, "split", "any one of"),
+        notes=[
             f"lead: share of the points of {leader} minus {rival}'s, the"
             " narrowest first; any one of these judges, ranking the other way round, changes it",
             *cut_note(len(explanation.pivotal), file=_ITEMS_FILE),
@@ -426,21 +425,20 @@ def _reason(opinion: Opinion, names: Mapping[str, str], most: int | None = None)
 def _disagreements(explanation: Explanation) -> Table:
     lines, names = explanation.disagreements, _ShortNames.of(explanation)
     rows = [
-        [
-            "" if index else line.item_id,
-            "" if index else _sides(line, names),
-            f"{names[opinion.judge]}: {names[opinion.first or 'failed']}",
-            _reason(opinion, names),
-        ]
+        {
+            "item": "" if index else line.item_id,
+            "": "" if index else _sides(line, names),
+            "judge: first place": f"{names[opinion.judge]}: {names[opinion.first or 'failed']}",
+            "reason against": _reason(opinion, names),
+        }
         for line in lines[:_MOST_DISAGREEMENTS]
         for index, opinion in enumerate(line.opinions)
     ]
-    return Table(
+    return Table.of(
         f"Most telling disagreements ({min(len(lines), _MOST_DISAGREEMENTS)} of {len(lines)})",
-        ["item", "", "judge: first place", "reason against"],
         rows,
-        frozenset(),
-        [
+        text=("", "judge: first place", "reason against"),
+        notes=[
             f"order: {explanation.disagreement_order}",
             *cut_note(len(lines), _MOST_DISAGREEMENTS, _ITEMS_FILE),
         ],

@@ -51,14 +51,16 @@ def table(run: str, checks: Sequence[GateCheck], labels: LabelUse | None = None)
 
 def listing(figures: Mapping[str, Figure]) -> Table:
     """Every figure that a rule may name."""
-    return Table(
+    return Table.of(
         f"Figures ({len(figures)})",
-        ["figure", "value", "95% interval"],
         [
-            [name, number(figure.value, _DIGITS), _interval(figure.low, figure.high)]
+            {
+                "figure": name,
+                "value": number(figure.value, _DIGITS),
+                "95% interval": _interval(figure.low, figure.high),
+            }
             for name, figure in figures.items()
         ],
-        frozenset({1, 2}),
     )
 
 

@@ -58,14 +58,20 @@ def headline(walk: Walk) -> str:
 def walk_tables(walk: Walk) -> list[Table]:
     """The verdict, what each judge scored and why, and the calls, as tables."""
     rows = [
-        [judgment.judge, judgment.labels.get(label, label), criterion, str(score), reason]
+        {
+            "judge": judgment.judge,
+            "response": judgment.labels.get(label, label),
+            "criterion": criterion,
+            "score": score,
+            "reason": reason,
+        }
         for judgment in walk.judgments
         for label, scores in judgment.scores.items()
         for criterion, score in scores.items()
         for reason in [judgment.reasons.get(label, {}).get(criterion, "")]
     ]
-    columns = ["judge", "response", "criterion", "score", "reason"]
-    scores = Table("Scores and reasons", columns, rows, frozenset({3}))
+
+    scores = Table.of("Scores and reasons", rows, text=("response", "criterion", "reason"))
     return with_rows([_contributions(walk), scores, _calls(walk)])
 
 
@@ -200,24 +206,24 @@ def _contributions(walk: Walk) -> Table:
 def _calls(walk: Walk) -> Table:
     """Every attempt of every call for the item, and what it cost."""
     rows = [
-        [
-            call.purpose,
-            call.actor,
-            call.model,
-            str(call.attempt),
-            call.error or "answered",
-            number(call.tokens_in, ",d"),
-            number(call.tokens_out, ",d"),
-            money(call.cost_usd),
-            seconds(call.latency_s),
-        ]
+        {
+            "purpose": call.purpose,
+            "who": call.actor,
+            "model": call.model,
+            "try": call.attempt,
+            "outcome": call.error or "answered",
+            "tokens in": number(call.tokens_in, ",d"),
+            "out": number(call.tokens_out, ",d"),
+            "cost": money(call.cost_usd),
+            "time": seconds(call.latency_s),
+        }
         for call in walk.calls
     ]
     usd = math.fsum(call.cost_usd or 0.0 for call in walk.calls)
     unknown = sum(call.cost_usd is None for call in walk.calls)
     notes = [f"together {money(usd)}" + (f", {unknown} of unknown cost" if unknown else "")]
-    columns = ["purpose", "who", "model", "try", "outcome", "tokens in", "out", "cost", "time"]
-    return Table("Calls", columns, rows, frozenset({3, 5, 6, 7, 8}), notes)
+
+    return Table.of("Calls", rows, text=("who", "model", "outcome"), notes=notes)
 
 
 def _verdict(console: Console, walk: Walk) -> None:

@@ -78,7 +78,12 @@ def _styles(ranking: JudgeAwareRanking) -> Iterator[Table]:
 
 def _judges(ranking: JudgeAwareRanking) -> Table:
     rows = [
-        [row.judge, _number(row.reliability, ""), f"{row.tie_odds:.2f}", f"{row.n:,}"]
+        {
+            "judge": row.judge,
+            "reliability": _number(row.reliability, ""),
+            "tie odds": f"{row.tie_odds:.2f}",
+            "comparisons": f"{row.n:,}",
+        }
         for row in ranking.judges
     ]
     notes = [
@@ -86,8 +91,8 @@ def _judges(ranking: JudgeAwareRanking) -> Table:
         "the opposite of the others. It is agreement with the panel, not with people",
         "tie odds: a tie against a decision, between equals",
     ]
-    columns = ["judge", "reliability", "tie odds", "comparisons"]
-    return Table(RELIABILITY, columns, rows, frozenset({1, 2, 3}), notes)
+
+    return Table.of(RELIABILITY, rows, notes=notes)
 
 
 def _number(interval: Interval, sign: str = "+") -> str:

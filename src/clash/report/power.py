@@ -115,35 +115,37 @@ def _title(ask: PowerQuestion, unit: str) -> str:
 def published_tables(paper_tables: PublishedTables) -> list[Table]:
     """The paper's tables and claims beside ours."""
     rows = [
-        [
-            cell.table,
-            f"{cell.icc:g}",
-            str(cell.published),
-            str(cell.as_printed),
-            "same" if cell.is_same else "differs",
-            f"{cell.exact:.2f}",
-            str(cell.needed),
-        ]
+        {
+            "table": cell.table,
+            "ICC": f"{cell.icc:g}",
+            "published": cell.published,
+            "its own steps": cell.as_printed,
+            "": "same" if cell.is_same else "differs",
+            "exact": f"{cell.exact:.2f}",
+            "needed": cell.needed,
+        }
         for cell in paper_tables.cells
     ]
-    columns = ["table", "ICC", "published", "its own steps", "", "exact", "needed"]
+
     notes = [
         "paper's steps: 388 ballots, the design effect to two digits, the nearest integer; "
         "needed: rounded up, since the nearest integer can give too little power",
     ]
     claims = [
-        [claim.where, claim.published, claim.ours, "" if claim.agrees else "differs", claim.why]
+        {
+            "where": claim.where,
+            "published": claim.published,
+            "ours": claim.ours,
+            "": "" if claim.agrees else "differs",
+            "why": claim.why,
+        }
         for claim in paper_tables.claims
     ]
     return [
-        Table(
-            "Published sample sizes (10 points, m = 7.1 and 9.8)",
-            columns,
-            rows,
-            frozenset({1, 2, 3, 5, 6}),
-            notes,
+        Table.of(
+            "Published sample sizes (10 points, m = 7.1 and 9.8)", rows, text=("",), notes=notes
         ),
-        Table("Published figures around them", ["where", "published", "ours", "", "why"], claims),
+        Table.of("Published figures around them", claims, text=("published", "ours", "", "why")),
     ]
 
 
@@ -170,14 +172,14 @@ def pilot_tables(pilot: Pilot) -> list[Table]:
         ["prompts needed", need],
     ]
     adds = [
-        [
-            rate.judge,
-            percent(rate.discrimination),
-            f"{rate.ballots:.2f}",
-            estimate(extra.edge, 2),
-            DASH if extra.needed is None else str(extra.needed),
-            _saves(extra),
-        ]
+        {
+            "judge": rate.judge,
+            "discrimination": percent(rate.discrimination),
+            "ballots a prompt": f"{rate.ballots:.2f}",
+            "edge": estimate(extra.edge, 2),
+            "prompts needed with it": DASH if extra.needed is None else str(extra.needed),
+            "saves": _saves(extra),
+        }
         for rate, extra in zip(pilot.judges, pilot.additions, strict=True)
     ]
     question = "two conditions" if pilot.question == "compare" else "two candidates, same prompts"
@@ -186,19 +188,7 @@ def pilot_tables(pilot: Pilot) -> list[Table]:
         Table(
             f"Pilot: {question}, {pilot.outcome}{of}", ["", ""], rows, notes=pilot.notes, brief=True
         ),
-        Table(
-            "Another judge like …",
-            [
-                "judge",
-                "discrimination",
-                "ballots a prompt",
-                "edge",
-                "prompts needed with it",
-                "saves",
-            ],
-            adds,
-            frozenset({1, 2, 3, 4, 5}),
-        ),
+        Table.of("Another judge like …", adds),
     ]
 
 

@@ -40,12 +40,14 @@ def tables(audit: PublishedAudit, *, verbose: bool) -> list[Table]:
 
 def _flaws(audit: PublishedAudit) -> Table:
     lines = [
-        [
-            NAMES[flaw.name],
-            {"present": "yes", "absent": "no", "unknown": "cannot tell"}[flaw.status],
-            percent(flaw.headline, digits=1) if flaw.status != "absent" else DASH,
-            flaw.sentence,
-        ]
+        {
+            "flaw": NAMES[flaw.name],
+            "there": {"present": "yes", "absent": "no", "unknown": "cannot tell"}[flaw.status],
+            "put right alone": percent(flaw.headline, digits=1)
+            if flaw.status != "absent"
+            else DASH,
+            "what": flaw.sentence,
+        }
         for flaw in audit.flaws
     ]
     notes = [
@@ -55,27 +57,23 @@ def _flaws(audit: PublishedAudit) -> Table:
         f"kappa of the corrected verdicts {estimate(audit.kappa.interval)}"
         + ("" if audit.published_kappa is None else f", published {audit.published_kappa:.3f}"),
     ]
-    return Table(
-        "Flaws", ["flaw", "there", "put right alone", "what"], lines, frozenset({2}), notes
-    )
+    return Table.of("Flaws", lines, text=("there", "what"), notes=notes)
 
 
 def _baselines(audit: PublishedAudit) -> Table:
     rows = [
-        [
-            line.name,
-            percent(line.rate, digits=1),
-            points(line.difference.difference),
-            p_value(line.difference.test),
-        ]
+        {
+            "rule": line.name,
+            "agreement": percent(line.rate, digits=1),
+            "evaluation less this": points(line.difference.difference),
+            "p": p_value(line.difference.test),
+        }
         for line in audit.baselines
     ]
-    return Table(
+    return Table.of(
         "Baselines",
-        ["rule", "agreement", "evaluation less this", "p"],
         rows,
-        frozenset({1, 2, 3}),
-        ["on the corrected pairs, where the best judge was chosen too; paired t, clustered"],
+        notes=["on the corrected pairs, where the best judge was chosen too; paired t, clustered"],
     )
 
 

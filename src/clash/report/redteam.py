@@ -47,35 +47,29 @@ def tables(result: Redteam) -> list[Table]:
 def judges(result: Redteam) -> Table:
     """A line for each judge, the panel first."""
     rows = [
-        [
-            line.name,
-            f"{line.clean} of {line.controls}",
-            f"{line.n_turned} of {line.n_attacked}",
-            percent(line.rate),
-            DASH if line.noise is None else percent(line.noise),
-            str(line.n_wavered),
-            str(line.n_failed),
-        ]
+        {
+            "judge": line.name,
+            "clean right": f"{line.clean} of {line.controls}",
+            "turned": f"{line.n_turned} of {line.n_attacked}",
+            "rate": percent(line.rate),
+            "without injection": DASH if line.noise is None else percent(line.noise),
+            "ties": line.n_wavered,
+            "failed": line.n_failed,
+        }
         for line in (result.panel, *result.judges)
     ]
-    return Table(
-        "Injections",
-        ["judge", "clean right", "turned", "rate", "without injection", "ties", "failed"],
-        rows,
-        frozenset(range(1, 7)),
-        [_NOTE],
-    )
+    return Table.of("Injections", rows, notes=[_NOTE])
 
 
 def _kinds(title: str, column: str, lines: Sequence[Resistance]) -> Table:
     rows = [
-        [
-            line.name,
-            f"{line.n_turned} of {line.n_attacked}",
-            percent(line.rate),
-            str(line.n_wavered),
-            str(line.n_failed),
-        ]
+        {
+            column: line.name,
+            "turned": f"{line.n_turned} of {line.n_attacked}",
+            "rate": percent(line.rate),
+            "ties": line.n_wavered,
+            "failed": line.n_failed,
+        }
         for line in lines
     ]
-    return Table(title, [column, "turned", "rate", "ties", "failed"], rows, frozenset(range(1, 5)))
+    return Table.of(title, rows)

@@ -140,21 +140,22 @@ def _agreement(retest: Retest) -> Table:
 
 def _matches(retest: Retest) -> Table:
     rows = [
-        [
-            f"{pair.first} : {pair.second}",
-            *map(str, (t.both, t.first, t.second, t.neither)),
-            p_value(t.change),
-            f"{t.corrected.statistic:.2f}",
-        ]
+        {
+            "runs": f"{pair.first} : {pair.second}",
+            "both right": t.both,
+            "first only": t.first,
+            "second only": t.second,
+            "neither": t.neither,
+            "McNemar p": p_value(t.change),
+            "chi-square": f"{t.corrected.statistic:.2f}",
+        }
         for pair in retest.pairs
         if (t := pair.matches) is not None
     ]
-    return Table(
+    return Table.of(
         "Right and wrong, run against run",
-        ["runs", "both right", "first only", "second only", "neither", "McNemar p", "chi-square"],
         rows,
-        frozenset({1, 2, 3, 4, 5, 6}),
-        ["McNemar, exact: whether one run is better; chi-square with continuity correction"],
+        notes=["McNemar, exact: whether one run is better; chi-square with continuity correction"],
         brief=True,
     )
 
@@ -196,13 +197,13 @@ def _stability(retest: Retest) -> Table:
 
 def _targeted_run(part: TargetedRun) -> Table:
     rows = [
-        [
-            group.name,
-            str(group.n),
-            f"{round(group.right.estimate * group.n)}/{group.n}",
-            percent(group.right, digits=1),
-            str(group.n_changed),
-        ]
+        {
+            "items that were": group.name,
+            "n": group.n,
+            "right now": f"{round(group.right.estimate * group.n)}/{group.n}",
+            "95%, Wilson": percent(group.right, digits=1),
+            "different verdict from run 1": group.n_changed,
+        }
         for group in part.groups
     ]
     notes = []
@@ -216,57 +217,44 @@ def _targeted_run(part: TargetedRun) -> Table:
             f" ({again.coin.method})",
             f"{part.caveat}: {by_chance} of them",
         ]
-    return Table(
-        f"Targeted run {part.run}",
-        ["items that were", "n", "right now", "95%, Wilson", "different verdict from run 1"],
-        rows,
-        frozenset({1, 2, 3, 4}),
-        notes,
-        brief=True,
-    )
+    return Table.of(f"Targeted run {part.run}", rows, notes=notes, brief=True)
 
 
 def _judges(retest: Retest) -> Table:
     rows = [
-        [line.judge, line.role, percent(line.consistency, digits=1), str(line.items)]
+        {
+            "judge": line.judge,
+            "role": line.role,
+            "same first place": percent(line.consistency, digits=1),
+            "items": line.items,
+        }
         for line in retest.judges
     ]
-    return Table(
+    return Table.of(
         "Each judge against itself",
-        ["judge", "role", "same first place", "items"],
         rows,
-        frozenset({2, 3}),
-        ["two runs at a time, on the same responses in another shuffle"],
+        text=("role",),
+        notes=["two runs at a time, on the same responses in another shuffle"],
     )
 
 
 def _flips(retest: Retest) -> Table:
     rows = [
-        [
-            line.judge,
-            percent(line.flips.rate, digits=1),
-            f"{line.flips.rate.n:g}",
-            str(line.flips.to_first),
-            str(line.flips.to_second),
-            str(line.flips.softened),
-            p_value(line.flips.lean),
-        ]
+        {
+            "judge": line.judge,
+            "flips": percent(line.flips.rate, digits=1),
+            "n": f"{line.flips.rate.n:g}",
+            "to the first": line.flips.to_first,
+            "to the second": line.flips.to_second,
+            "to or from a tie": line.flips.softened,
+            "p of a position preference": p_value(line.flips.lean),
+        }
         for line in retest.flips
     ]
-    return Table(
+    return Table.of(
         "Both orders, over all runs",
-        [
-            "judge",
-            "flips",
-            "n",
-            "to the first",
-            "to the second",
-            "to or from a tie",
-            "p of a position preference",
-        ],
         rows,
-        frozenset({1, 2, 3, 4, 5, 6}),
-        [
+        notes=[
             "flips: another winner when the responses swap positions; p: whether the flips prefer "
             "one position"
         ],
@@ -315,15 +303,13 @@ def _variance(retest: Retest) -> Table:
 
 def _missed_pairs(retest: Retest) -> Table:
     rows = [
-        [line.pair, str(line.missed_always), str(line.items)]
+        {"pair": line.pair, "wrong in every run": line.missed_always, "items": line.items}
         for line in retest.missed_pairs[:_MOST_ITEMS]
     ]
-    return Table(
+    return Table.of(
         "Pairs that are wrong in every run",
-        ["pair", "wrong in every run", "items"],
         rows,
-        frozenset({1, 2}),
-        ["the worst of many pairs, picked by looking: part of it is luck"],
+        notes=["the worst of many pairs, picked by looking: part of it is luck"],
     )
 
 
@@ -340,18 +326,17 @@ def _least_confident(retest: Retest) -> Table:
 def _items(title: str, retest: Retest, ids: Sequence[str]) -> Table:
     lines = {line.item_id: line for line in (*retest.least_sure, *retest.unstable)}
     rows = [
-        [
-            name,
-            DASH if lines[name].confidence is None else f"{lines[name].confidence:.2f}",
-            lines[name].category,
-            ", ".join(lines[name].verdicts),
-        ]
+        {
+            "item": name,
+            "confidence": number(lines[name].confidence, ".2f"),
+            "": lines[name].category,
+            "said, run by run": ", ".join(lines[name].verdicts),
+        }
         for name in ids[:_MOST_ITEMS]
     ]
-    return Table(
+    return Table.of(
         title,
-        ["item", "confidence", "", "said, run by run"],
         rows,
-        frozenset({1}),
-        cut_note(len(ids), _MOST_ITEMS, "retest.json"),
+        text=("", "said, run by run"),
+        notes=cut_note(len(ids), _MOST_ITEMS, "retest.json"),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.formats import DASH, counts, p_cell, percent
+from clash.report.formats import DASH, counts, number, p_cell, percent
 from clash.report.tables import Table
 from clash.wording import plural
 
@@ -19,18 +19,22 @@ def leaderboard(findings: Findings) -> Table:
     """Win rates and wins of each candidate; the people's choice where labels allow it."""
     people = any(row.people_win_rate is not None for row in findings.leaderboard)
     first = any(row.corrected_rate is not None for row in findings.leaderboard)
+    by_borda = findings.aggregation is None or findings.aggregation.fallback is not None
+    share = "Borda share" if by_borda else "share beaten"
     rows = [
-        [
-            row.candidate,
-            percent(row.win_rate_ties_half),
-            *([percent(row.people_win_rate)] if people else []),
-            *([percent(row.corrected_rate)] if first else []),
-            *map(str, (row.wins, row.ties, row.losses)),
-            f"{row.n_judged}/{row.items}",
-            percent(row.win_rate) if row.n_judged else DASH,
-            percent(row.points),
-            DASH if row.best is None else f"{row.best:.0%}",
-        ]
+        {
+            "candidate": row.candidate,
+            "win rate": percent(row.win_rate_ties_half),
+            **({"people's win rate": percent(row.people_win_rate)} if people else {}),
+            **({"people put it first": percent(row.corrected_rate)} if first else {}),
+            "first": row.wins,
+            "tied": row.ties,
+            "not first": row.losses,
+            "judged": f"{row.n_judged}/{row.items}",
+            "first alone": percent(row.win_rate) if row.n_judged else DASH,
+            share: percent(row.points),
+            "best": number(row.best, ".0%"),
+        }
         for row in findings.leaderboard
     ]
     notes = [
@@ -43,28 +47,14 @@ def leaderboard(findings: Findings) -> Table:
             "the candidates answered different items, so win rates are those that Bradley-Terry"
             " strengths expect against all the others"
         )
-    by_borda = findings.aggregation is None or findings.aggregation.fallback is not None
-    share = "Borda share" if by_borda else "share beaten"
     measure = "of the points that judges can give" if by_borda else "of the others, by the verdicts"
     notes.append(
         "first alone: of all items it was to answer, those without a verdict included;"
         f" {share}: {measure}; best: share of bootstrap replicates in which that is the highest"
     )
     notes += _correction_notes(findings)
-    extra = ["people's win rate"] if people else []
-    extra += ["people put it first"] if first else []
-    columns = ["candidate", "win rate", *extra, "first", "tied", "not first", "judged"]
-    columns += ["first alone", share, "best"]
-    n = len(columns)
-    return Table(
-        "Leaderboard",
-        columns,
-        rows,
-        frozenset(range(1, n)),
-        notes,
-        brief=True,
-        optional=(n - 1, n - 2, n - 3, n - 6, n - 5),
-    )
+    optional = ("best", share, "first alone", "tied", "not first")
+    return Table.of("Leaderboard", rows, notes=notes, brief=True, optional=optional)
 
 
 def _correction_notes(findings: Findings) -> list[str]:
@@ -97,18 +87,16 @@ def method(findings: Findings) -> Table:
     by = findings.aggregation
     if by is None or by.fallback is not None:
         return Table("", [], [])
+    name = by.method if by.model is None else f"{by.method}: {by.model}"
     rows = [
-        [row.candidate, percent(row.win_rate_ties_half), percent(by.borda_rates.get(row.candidate))]
+        {
+            "candidate": row.candidate,
+            f"win rate by {name}": percent(row.win_rate_ties_half),
+            "by Borda": percent(by.borda_rates.get(row.candidate)),
+        }
         for row in findings.leaderboard
     ]
-    name = by.method if by.model is None else f"{by.method}: {by.model}"
-    return Table(
-        "Method beside Borda",
-        ["candidate", f"win rate by {name}", "by Borda"],
-        rows,
-        frozenset({1, 2}),
-        list(_method_notes(by)),
-    )
+    return Table.of("Method beside Borda", rows, notes=list(_method_notes(by)))
 
 
 def _method_notes(by: MethodFindings) -> Iterator[str]:
@@ -126,42 +114,40 @@ def method_disagreements(findings: Findings) -> Table:
     by = findings.aggregation
     items = [] if by is None else by.disagreements
     rows = [
-        [
-            line.item,
-            line.winner,
-            line.borda,
-            DASH if line.confidence is None else f"{line.confidence:.2f}",
-        ]
+        {
+            "item": line.item,
+            "winner": line.winner,
+            "by Borda": line.borda,
+            "confidence": number(line.confidence, ".2f"),
+        }
         for line in items[:_MOST_ITEMS]
     ]
     more = len(items) - len(rows)
     notes = [f"and {more} more: `aggregation.disagreements` of report.json"] if more else []
-    columns = ["item", "winner", "by Borda", "confidence"]
-    return Table("Where method and Borda differ", columns, rows, frozenset({3}), notes)
+
+    return Table.of("Where method and Borda differ", rows, text=("winner", "by Borda"), notes=notes)
 
 
 def duels(findings: Findings) -> Table:
     """Each pair of candidates, with a test."""
     rows = [
-        [
-            f"{duel.first} : {duel.second}",
-            str(duel.wins),
-            str(duel.ties),
-            str(duel.losses),
-            percent(duel.share),
-            p_cell(duel.p),
-            p_cell(duel.p_holm),
-        ]
+        {
+            "pair": f"{duel.first} : {duel.second}",
+            "won": duel.wins,
+            "tied": duel.ties,
+            "lost": duel.losses,
+            "win rate": percent(duel.share),
+            "p": p_cell(duel.p),
+            "p (Holm)": p_cell(duel.p_holm),
+        }
         for duel in findings.duels
     ]
     kinds = " or ".join(sorted({duel.test for duel in findings.duels}))
-    return Table(
+    return Table.of(
         "Pair by pair",
-        ["pair", "won", "tied", "lost", "win rate", "p", "p (Holm)"],
         rows,
-        frozenset({1, 2, 3, 4, 5, 6}),
-        [f"p: {kinds}; Holm's correction over all pairs"] if kinds else [],
-        optional=(5,),
+        notes=[f"p: {kinds}; Holm's correction over all pairs"] if kinds else [],
+        optional=("p",),
     )
 
 
@@ -244,76 +230,63 @@ def _label_rows(findings: Findings) -> Iterator[list[str]]:
 def baselines(findings: Findings) -> Table:
     """How far non-LLM baselines agree with the verdicts and the labels."""
     rows = [
-        [line.baseline, percent(line.agreement), percent(line.concordance)]
+        {
+            "baseline": line.baseline,
+            "agrees with the verdict": percent(line.agreement),
+            "with the labels": percent(line.concordance),
+        }
         for line in findings.baselines
     ]
-    return Table(
+    return Table.of(
         "Control group: non-LLM baselines",
-        ["baseline", "agrees with the verdict", "with the labels"],
         rows,
-        frozenset({1, 2}),
-        [f"{line.baseline}: {line.statement}" for line in findings.baselines],
+        notes=[f"{line.baseline}: {line.statement}" for line in findings.baselines],
         brief=True,
     )
 
 
 def judges(findings: Findings) -> Table:
     """Failures, ties, agreement and order effects of each judge."""
-    rows = []
-    for judge in findings.judges:
-        even = "" if judge.first_expected is None else f" (even: {judge.first_expected:.0%})"
-        rows.append(
-            [
-                judge.judge,
-                judge.role if judge.weight in (0, 1) else f"{judge.role} x{judge.weight:g}",
-                str(judge.n_judged),
-                counts(judge.failures) or "0",
-                percent(judge.ties),
-                percent(judge.agreement),
-                percent(judge.first_shown) + even,
-                *([percent(judge.flips)] if _has_flips(findings) else []),
-            ]
-        )
-    last = ["flips"] if _has_flips(findings) else []
-    return Table(
-        "Judges",
-        [
-            "judge",
-            "role",
-            "judged",
-            "failed",
-            "ties",
-            "agrees with the verdict",
-            "first shown wins",
-            *last,
-        ],
-        rows,
-        frozenset({2, 3, 4, 5, 6, 7}),
-        ["a judge is part of the verdict, so agreement with it is not accuracy"],
-        optional=(1, 4),
-    )
-
-
-def _has_flips(findings: Findings) -> bool:
-    return any(judge.flips is not None for judge in findings.judges)
+    has_flips = any(judge.flips is not None for judge in findings.judges)
+    rows = [
+        {
+            "judge": judge.judge,
+            "role": judge.role if judge.weight in (0, 1) else f"{judge.role} x{judge.weight:g}",
+            "judged": judge.n_judged,
+            "failed": counts(judge.failures) or "0",
+            "ties": percent(judge.ties),
+            "agrees with the verdict": percent(judge.agreement),
+            "first shown wins": percent(judge.first_shown)
+            + ("" if judge.first_expected is None else f" (even: {judge.first_expected:.0%})"),
+            **({"flips": percent(judge.flips)} if has_flips else {}),
+        }
+        for judge in findings.judges
+    ]
+    notes = ["a judge is part of the verdict, so agreement with it is not accuracy"]
+    return Table.of("Judges", rows, text=("role",), notes=notes, optional=("role", "ties"))
 
 
 def judge_pairs(findings: Findings) -> Table:
     """How often two judges put the same response first."""
-    rows = [[f"{pair.first} : {pair.second}", percent(pair.agreement)] for pair in findings.pairs]
-    return Table("Judges among themselves", ["pair", "same first place"], rows, frozenset({1}))
+    rows = [
+        {"pair": f"{pair.first} : {pair.second}", "same first place": percent(pair.agreement)}
+        for pair in findings.pairs
+    ]
+    return Table.of("Judges among themselves", rows)
 
 
 def self_evaluation(findings: Findings) -> Table:
     """How often a candidate puts its own response first, and the panel does."""
     rows = [
-        [line.candidate, percent(line.own_first), percent(line.panel_first)]
+        {
+            "candidate": line.candidate,
+            "puts itself first": percent(line.own_first),
+            "the panel puts it first": percent(line.panel_first),
+        }
         for line in findings.self_evaluation
     ]
-    return Table(
+    return Table.of(
         "Self-evaluation, blind",
-        ["candidate", "puts itself first", "the panel puts it first"],
         rows,
-        frozenset({1, 2}),
-        ["shown, not counted, unless observers vote by configuration"],
+        notes=["shown, not counted, unless observers vote by configuration"],
     )

@@ -130,10 +130,15 @@ def _number(value: float) -> str:
 def listing(experiments: Mapping[str, Experiment | VotesExperiment]) -> Table:
     """What can be rerun."""
     rows = [
-        [name, experiment.shows, experiment.source, str(experiment.replications)]
+        {
+            "name": name,
+            "shows": experiment.shows,
+            "source": experiment.source,
+            "replications": experiment.replications,
+        }
         for name, experiment in experiments.items()
     ]
-    return Table("Simulations", ["name", "shows", "source", "replications"], rows, frozenset({3}))
+    return Table.of("Simulations", rows, text=("shows", "source"))
 
 
 def write_plots(simulation: Simulation, folder: Path) -> list[Path]:

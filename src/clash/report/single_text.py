@@ -213,19 +213,23 @@ def _by_people(group: TextGroup) -> str:
 
 
 def _contrasts(texts: TextFindings) -> Table:
-    rows = [
-        [f"{c.first} : {c.second}", str(c.n), _gap(c), p_cell(c.p), p_cell(c.p_holm)]
-        for c in texts.contrasts
-    ]
     names = {"passes": "share that passes", "score": "mean score"}
     measure = texts.contrasts[0].measure if texts.contrasts else "label"
     measure_words = names.get(measure, f'share of "{texts.labels[0]}"' if texts.labels else "")
-    return Table(
+    rows = [
+        {
+            "pair": f"{c.first} : {c.second}",
+            "items": c.n,
+            f"difference in {measure_words}": _gap(c),
+            "p": p_cell(c.p),
+            "p (Holm)": p_cell(c.p_holm),
+        }
+        for c in texts.contrasts
+    ]
+    return Table.of(
         "Pair by pair",
-        ["pair", "items", f"difference in {measure_words}", "p", "p (Holm)"],
         rows,
-        frozenset({1, 2, 3, 4}),
-        ["paired by item, clustered by prompt; Holm's correction over all pairs"],
+        notes=["paired by item, clustered by prompt; Holm's correction over all pairs"],
     )
 
 
@@ -261,26 +265,33 @@ def _judges(texts: TextFindings) -> Table:
 
 
 def _judge_pairs(texts: TextFindings) -> Table:
+    heading = "same label" if texts.mode == "label" else "same score"
     rows = [
-        [f"{p.first} : {p.second}", str(p.n), percent(p.agreement), estimate(p.kappa, 2)]
+        {
+            "pair": f"{p.first} : {p.second}",
+            "texts": p.n,
+            heading: percent(p.agreement),
+            "kappa": estimate(p.kappa, 2),
+        }
         for p in texts.pairs
     ]
-    heading = "same label" if texts.mode == "label" else "same score"
     notes = [f"Krippendorff's alpha of the voting judges: {estimate(texts.alpha, 2)}"]
     if texts.mode == "score":
         notes.append("kappa with quadratic weights, over scores as whole numbers")
-    return Table(
-        "Judges among themselves",
-        ["pair", "texts", heading, "kappa"],
-        rows,
-        frozenset({1, 2, 3}),
-        notes,
-    )
+    return Table.of("Judges among themselves", rows, notes=notes)
 
 
 def _people(texts: TextFindings, people: TextPeople) -> list[Table]:
     raters = sorted(people.raters, key=lambda rater: _RATER_ORDER.index(rater.kind))
-    rows = [[r.name, percent(r.rate), points(r.against), p_cell(r.p)] for r in raters]
+    rows = [
+        {
+            "rater": r.name,
+            "agrees with people": percent(r.rate),
+            "panel less this": points(r.against),
+            "p": p_cell(r.p),
+        }
+        for r in raters
+    ]
     notes = [
         f"over {plural(people.n, 'labelled text')}; a missing vote or verdict is a miss",
         "always: the commonest label, chosen with these labels in view",
@@ -291,14 +302,7 @@ def _people(texts: TextFindings, people: TextPeople) -> list[Table]:
             f"within one point {percent(people.within_one)}; mean distance"
             f" {estimate(people.error, 2)}; panel less people {estimate(people.bias, 2, sign='+')}"
         )
-    agreement = Table(
-        "Who says what people say",
-        ["rater", "agrees with people", "panel less this", "p"],
-        rows,
-        frozenset({1, 2, 3}),
-        notes,
-        brief=True,
-    )
+    agreement = Table.of("Who says what people say", rows, notes=notes, brief=True)
     return [agreement, _confusion(texts, people)]
 
 

@@ -79,29 +79,20 @@ def ising_setting(study: IsingStudy) -> str:
 
 def _table_1(study: IsingStudy) -> Table:
     rows = [
-        [
-            cell.method,
-            _mean(cell.by_trial, 1, 100),
-            percent(cell.accuracy, digits=1),
-            points(cell.against_weighted),
-            points(cell.against_uniform),
-            number(100 * cell.balanced_accuracy.mean, ".1f"),
-            number(cell.log_loss.mean, ".3f"),
-            _fit_counts(cell),
-        ]
+        {
+            "": cell.method,
+            "accuracy %": _mean(cell.by_trial, 1, 100),
+            "95% interval": percent(cell.accuracy, digits=1),
+            "- weighted": points(cell.against_weighted),
+            "- uniform": points(cell.against_uniform),
+            "balanced": number(100 * cell.balanced_accuracy.mean, ".1f"),
+            "log-loss": number(cell.log_loss.mean, ".3f"),
+            "fitted": _fit_counts(cell),
+        }
         for cell in study.table
     ]
     first = study.table[0]
-    columns = [
-        "",
-        "accuracy %",
-        "95% interval",
-        "- weighted",
-        "- uniform",
-        "balanced",
-        "log-loss",
-        "fitted",
-    ]
+
     notes = [
         "accuracy: mean ± standard error over trials, as in the paper; 95%: over items and trials",
         "weighted: dawid-skene (CI-WMV); uniform: majority (CI-UMV); differences are paired by item",
@@ -109,7 +100,9 @@ def _table_1(study: IsingStudy) -> Table:
         *_refusals(study.table),
     ]
     title = f"Test accuracy, {first.n_judges} judges, {first.n_train} training items (table 1)"
-    return Table(title, columns, rows, frozenset(range(1, 8)), notes, optional=(6, 5, 7, 4))
+    return Table.of(
+        title, rows, notes=notes, optional=("log-loss", "balanced", "fitted", "- uniform")
+    )
 
 
 def _fit_counts(cell: SweepCell) -> str:
@@ -271,12 +264,18 @@ def fcps_answer(study: FcpsStudy) -> str:
 
 def _risks(lines: Sequence[MethodRisk], title: str) -> Table:
     rows = [
-        [line.name, _mean(line.by_split), estimate(line.risk), f"{line.k:.2f}"] for line in lines
+        {
+            "": line.name,
+            "test MSE": _mean(line.by_split),
+            "95%": estimate(line.risk),
+            "K": f"{line.k:.2f}",
+        }
+        for line in lines
     ]
     note = (
         "test MSE: mean ± standard error over splits, as in the paper; 95%: over items and splits"
     )
-    return Table(title, ["", "test MSE", "95%", "K"], rows, frozenset({1, 2, 3}), [note])
+    return Table.of(title, rows, notes=[note])
 
 
 def _contests(study: FcpsStudy) -> Table:

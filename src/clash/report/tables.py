@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 CLUSTERED_LABEL = "95%, clustered"
 """Heading of a column of intervals that are clustered by question."""
@@ -34,6 +34,40 @@ class Table:
     notes: Sequence[str] = field(default_factory=tuple)
     brief: bool = False
     optional: Sequence[int] = ()
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        rows: Iterable[Mapping[str, object]],
+        *,
+        text: Sequence[str] = (),
+        notes: Sequence[str] = (),
+        brief: bool = False,
+        optional: Sequence[str] = (),
+    ) -> Table:
+        """A table of rows whose cells are named by their headings.
+
+        Args:
+            title: of the table.
+            rows: all with the same headings, in one order; the first column names the row.
+            text: further columns of words; the others are figures, aligned to the right.
+            notes: how to read the table.
+            brief: whether a notebook shows it.
+            optional: columns that a narrow terminal may leave out, the first ones first.
+        """
+        lines = list(rows)
+        columns = list(lines[0]) if lines else []
+        words = {*columns[:1], *text}
+        return cls(
+            title,
+            columns,
+            [[str(cell) for cell in line.values()] for line in lines],
+            frozenset(index for index, name in enumerate(columns) if name not in words),
+            notes,
+            brief,
+            tuple(columns.index(name) for name in optional if name in columns),
+        )
 
 
 def with_rows(tables: Iterable[Table | None]) -> list[Table]:

@@ -141,19 +141,20 @@ def _change(split: VarianceSplit, source: str) -> str:
 
 def _authors(study: VarianceStudy) -> Table:
     rows = [
-        [
-            effect.author,
-            effect.candidate,
-            points(effect.difference.difference),
-            p_value(effect.difference.test),
-            str(effect.n),
-        ]
+        {
+            "author": effect.author,
+            "candidate": effect.candidate,
+            "change of win rate": points(effect.difference.difference),
+            "p": p_value(effect.difference.test),
+            "prompts": effect.n,
+        }
         for effect in study.authors
     ]
-    return Table(
+    return Table.of(
         "Who writes the criteria",
-        ["author", "candidate", "change of win rate", "p", "prompts"],
         rows,
-        frozenset({2, 3, 4}),
-        ["against criteria by the run's own author, on the same prompts; paired t, clustered"],
+        text=("candidate",),
+        notes=[
+            "against criteria by the run's own author, on the same prompts; paired t, clustered"
+        ],
     )

@@ -113,18 +113,18 @@ def _interval_text(interval: Interval) -> str:
 def methods(methods: Sequence[Method]) -> Table:
     """Panel, judges, baselines and published judges beside each other."""
     rows = [
-        [
-            line.name,
-            line.kind,
-            share(line.rate),
-            f"{line.estimate:.1%}",
-            DASH if line.interval is None else bounds(line.interval),
-            DASH
+        {
+            "": line.name,
+            "kind": line.kind,
+            "right": share(line.rate),
+            "of all": f"{line.estimate:.1%}",
+            CLUSTERED_LABEL: DASH if line.interval is None else bounds(line.interval),
+            "of judged": DASH
             if line.rate is None
             else f"{line.rate.of_judged.estimate:.1%} of {line.rate.n_judged}",
-            points(line.against),
-            p_value(line.test),
-        ]
+            "panel ahead by": points(line.against),
+            "p": p_value(line.test),
+        }
         for line in methods
     ]
     notes = [
@@ -140,40 +140,28 @@ def methods(methods: Sequence[Method]) -> Table:
         notes.append(
             "published figures are for other items of this data set, so there is no paired test"
         )
-    return Table(
-        "Agreement with human labels by judge",
-        ["", "kind", "right", "of all", CLUSTERED_LABEL, "of judged", "panel ahead by", "p"],
-        rows,
-        frozenset({2, 3, 4, 5, 6, 7}),
-        notes,
-        brief=True,
+    return Table.of(
+        "Agreement with human labels by judge", rows, text=("kind",), notes=notes, brief=True
     )
 
 
 def rows(title: str, name: str, groups: Sequence[ConcordanceRow], *, brief: bool = False) -> Table:
     """Concordance by some property of the items."""
     rows = [
-        [
-            row.name,
-            str(row.rate.n),
-            str(row.rate.n - row.rate.n_judged),
-            f"{row.rate.right:g}",
-            f"{row.rate.estimate:.1%}",
-            bounds(row.rate.interval),
-            f"{row.rate.of_judged.estimate:.1%} {bounds(row.rate.of_judged)}"
+        {
+            name: row.name,
+            "n": row.rate.n,
+            "no verdict": row.rate.n - row.rate.n_judged,
+            "right": f"{row.rate.right:g}",
+            "of all": f"{row.rate.estimate:.1%}",
+            CLUSTERED_LABEL: bounds(row.rate.interval),
+            "of judged, Wilson": f"{row.rate.of_judged.estimate:.1%} {bounds(row.rate.of_judged)}"
             if row.rate.n_judged
             else DASH,
-        ]
+        }
         for row in groups[:MOST_ROWS]
     ]
-    return Table(
-        title,
-        [name, "n", "no verdict", "right", "of all", CLUSTERED_LABEL, "of judged, Wilson"],
-        rows,
-        frozenset({1, 2, 3, 4, 5, 6}),
-        cut_note(len(groups)),
-        brief=brief,
-    )
+    return Table.of(title, rows, notes=cut_note(len(groups)), brief=brief)
 
 
 def contrast_row(line: Contrast) -> list[str]:
@@ -294,20 +282,14 @@ def subpanels(subpanels: SubPanels | None) -> Table:
     panels = list(subpanels.panels) if subpanels else []
     ranking = sorted(panels, key=lambda p: (-p.concordance.estimate, len(p.judges), p.judges))
     rows = [
-        [
-            ", ".join(panel.judges),
-            str(len(panel.judges)),
-            f"{panel.concordance.estimate:.1%}",
-            bounds(panel.concordance),
-            str(panel.tied),
-            str(panel.undecided),
-        ]
+        {
+            "judges": ", ".join(panel.judges),
+            "size": len(panel.judges),
+            "concordance": f"{panel.concordance.estimate:.1%}",
+            CLUSTERED_LABEL: bounds(panel.concordance),
+            "tied": panel.tied,
+            "no verdict": panel.undecided,
+        }
         for panel in ranking[:MOST_ROWS]
     ]
-    return Table(
-        "Every sub-panel",
-        ["judges", "size", "concordance", CLUSTERED_LABEL, "tied", "no verdict"],
-        rows,
-        frozenset({1, 2, 3, 4, 5}),
-        cut_note(len(panels)),
-    )
+    return Table.of("Every sub-panel", rows, notes=cut_note(len(panels)))

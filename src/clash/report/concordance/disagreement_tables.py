@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.report.formats import DASH, p_value, percent, share, unanimity
+from clash.report.formats import DASH, number, p_value, percent, share, unanimity
 from clash.report.tables import CLUSTERED_LABEL, MOST_ROWS, Table, cut_note
 
 if TYPE_CHECKING:
@@ -16,47 +16,44 @@ def disagreements(concordance: Concordance) -> Table:
     """Every miss with a verdict."""
     lines = concordance.disagreements
     rows = [
-        [
-            line.item_id,
-            " : ".join(line.candidates),
-            line.label,
-            line.outcome,
-            f"{line.split or ''} {unanimity(line)}".strip(),
-            DASH if line.confidence is None else f"{line.confidence:.2f}",
-            DASH if line.elo_gap is None else f"{line.elo_gap:+.0f}",
-        ]
+        {
+            "item": line.item_id,
+            "candidates": " : ".join(line.candidates),
+            "people": line.label,
+            "panel": line.outcome,
+            "split": f"{line.split or ''} {unanimity(line)}".strip(),
+            "confidence": number(line.confidence, ".2f"),
+            "rating gap": number(line.elo_gap, "+.0f"),
+        }
         for line in lines[:MOST_ROWS]
     ]
-    return Table(
+    return Table.of(
         f"Disagreements ({len(lines)})",
-        ["item", "candidates", "people", "panel", "split", "confidence", "rating gap"],
         rows,
-        frozenset({5, 6}),
-        cut_note(len(lines)),
+        text=("candidates", "people", "panel", "split"),
+        notes=cut_note(len(lines)),
     )
 
 
 def directions(concordance: Concordance) -> Table:
     """Whether misses favour the stronger candidate, by several scales."""
     rows = [
-        [
-            line.scale,
-            str(line.stronger),
-            str(line.weaker),
-            str(line.level),
-            str(line.unknown),
-            percent(line.share),
-            DASH if math.isnan(line.mean_gap) else f"{line.mean_gap:+.3g}",
-            p_value(line.test),
-        ]
+        {
+            "stronger by": line.scale,
+            "to stronger": line.stronger,
+            "to weaker": line.weaker,
+            "level": line.level,
+            "unknown": line.unknown,
+            "share": percent(line.share),
+            "mean gap": DASH if math.isnan(line.mean_gap) else f"{line.mean_gap:+.3g}",
+            "p": p_value(line.test),
+        }
         for line in concordance.directions
     ]
-    return Table(
+    return Table.of(
         "Direction of the disagreements",
-        ["stronger by", "to stronger", "to weaker", "level", "unknown", "share", "mean gap", "p"],
         rows,
-        frozenset({1, 2, 3, 4, 5, 6, 7}),
-        [
+        notes=[
             "to stronger: the panel chose the stronger candidate where people did not; p: exact "
             "sign test"
         ],
@@ -66,33 +63,35 @@ def directions(concordance: Concordance) -> Table:
 def gaps(concordance: Concordance) -> Table:
     """Concordance by how far apart two candidates are rated."""
     rows = [
-        [
-            f"{line.low:g} to {line.high:g}" if math.isfinite(line.high) else f"{line.low:g} on",
-            share(line.rate),
-            percent(line.rate.interval, digits=1),
-            str(line.stronger),
-            str(line.weaker),
-        ]
+        {
+            "gap (Elo)": f"{line.low:g} to {line.high:g}"
+            if math.isfinite(line.high)
+            else f"{line.low:g} on",
+            "right": share(line.rate),
+            CLUSTERED_LABEL: percent(line.rate.interval, digits=1),
+            "misses to stronger": line.stronger,
+            "to weaker": line.weaker,
+        }
         for line in concordance.gaps
     ]
-    return Table(
-        "Concordance by rating gap",
-        ["gap (Elo)", "right", CLUSTERED_LABEL, "misses to stronger", "to weaker"],
-        rows,
-        frozenset({1, 2, 3, 4}),
-    )
+    return Table.of("Concordance by rating gap", rows)
 
 
 def chronic(concordance: Concordance) -> Table:
     """Pairs of candidates that are missed more than once."""
     rows = [
-        [line.pair, str(line.misses), str(line.n), percent(line.share), ", ".join(line.items)]
+        {
+            "pair": line.pair,
+            "missed": line.misses,
+            "of": line.n,
+            "share": percent(line.share),
+            "items": ", ".join(line.items),
+        }
         for line in concordance.chronic[:MOST_ROWS]
     ]
-    return Table(
+    return Table.of(
         "Pairs missed more than once",
-        ["pair", "missed", "of", "share", "items"],
         rows,
-        frozenset({1, 2, 3}),
-        ["selected after the fact: among many pairs, some are missed often by chance"],
+        text=("items",),
+        notes=["selected after the fact: among many pairs, some are missed often by chance"],
     )
