@@ -182,16 +182,14 @@ def calibrate(
         path = None if out is None else str(out)
         shares = {"answered": report.answered_json(answered_shares)} if answered_shares else {}
         print_json({"source": source, **findings.as_json(), "written": path, **shares, **drawing})
-        return
-    if quiet:
+    elif quiet:
         print_line(stdout(), findings.headlines()[-1])
-        return
-    print_tables(
-        [*findings.tables(), *(report.answered_tables(answered_shares) if answered_shares else [])]
-    )
-    for line in findings.headlines():
-        stdout().print(f"\n{line}", soft_wrap=True, markup=False)
-    print_written([*([] if out is None else [out]), *drawing.get("plots", [])])
+    else:
+        answers = report.answered_tables(answered_shares) if answered_shares else []
+        print_tables([*findings.tables(), *answers])
+        for line in findings.headlines():
+            stdout().print(f"\n{line}", soft_wrap=True, markup=False)
+        print_written([*([] if out is None else [out]), *drawing.get("plots", [])])
 
 
 def _draw(findings: CalibrateFindings, folder: Path, *, quiet: bool) -> dict[str, Any]:

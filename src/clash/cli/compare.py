@@ -10,6 +10,7 @@ from clash.cli.options import Out, Output, ReportFile, UseLabels
 
 if TYPE_CHECKING:
     from clash.analysis.compare import RunComparison
+    from clash.votes.matrix import LabelUse
 
 
 @grouped
@@ -68,7 +69,7 @@ def compare(
     from clash.analysis.compare.data_sets import DataSetRule
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables, print_written, stdout
+    from clash.cli.common import print_json, stdout
     from clash.cli.sources import open_run
     from clash.cli.text_comparison import print_text_comparison
     from clash.errors import ConfigError
@@ -76,8 +77,7 @@ def compare(
     from clash.report.compare import tables
     from clash.report.headline import comparison_headline
     from clash.report.report_file import write_report
-    from clash.report.screens import comparison_screen
-    from clash.report.terminal import print_line, print_screen, print_text, text_width
+    from clash.report.terminal import print_line
 
     rule = DataSetRule(
         tuple(word for word in (by_tag or "").split(",") if word),
@@ -87,27 +87,17 @@ def compare(
         hint = "name a second one, or take it apart: --by-tag '*'"
         raise ConfigError("a comparison needs two runs", field="RUN", hint=hint)
     folders = [open_run(run, out) for run in runs]
-    paths = [str(folder.path) for folder in folders]
+    paths, names = [str(folder.path) for folder in folders], run_names(folders)
     read = [RunData.load(folder).by_label_rule(use_labels=use_labels) for folder in folders]
     runs_data, label_uses = [run for run, _ in read], [labels for _, labels in read]
     if any(run.text_votes is not None for run in runs_data):
-        names = run_names(folders)
         _refuse_rankings_only(html, plots, browse=browse, tags=bool(rule.tags))
-        print_text_comparison(
-            list(zip(names, runs_data, strict=True)),
-            paths,
-            output,
-            to,
-        )
+        print_text_comparison(list(zip(names, runs_data, strict=True)), paths, output, to)
         return
-    findings = compare_runs(
-        runs_data, names=run_names(folders), every_record=every_record, rule=rule
-    )
-    report, record = tables(findings), to_dict(findings)
-    files: list[Path] = []
+    findings = compare_runs(runs_data, names=names, every_record=every_record, rule=rule)
+    record, files = to_dict(findings), [] if to is None else [to]
     if to is not None:
-        write_report(to, "Comparison of runs", record, report, paths)
-        files.append(to)
+        write_report(to, "Comparison of runs", record, tables(findings), paths)
     if html is not None or browse:
         files.append(_write_page(findings, html, browse=browse))
     if plots is not None:
@@ -115,25 +105,39 @@ def compare(
     if output.as_json:
         record["labels"] = [to_dict(labels) for labels in label_uses]
         print_json({"folders": paths, **record, "written": [str(file) for file in files]})
-        return
-    console = stdout()
-    if output.quiet:
-        print_line(console, comparison_headline(findings).text)
-        return
-    print_screen(console, comparison_screen(findings, text_width(console)))
+    elif output.quiet:
+        print_line(stdout(), comparison_headline(findings).text)
+    else:
+        _print(findings, _label_line(names, label_uses, is_used=use_labels), files, output)
+
+
+def _label_line(names: list[str], uses: list[LabelUse], *, is_used: bool) -> str:
+    """How many rows of which run have labels, and what became of them; empty without labels."""
     counts = [
         f"{labels.labelled} of {labels.rows} in {name}"
-        for name, labels in zip(run_names(folders), label_uses, strict=True)
+        for name, labels in zip(names, uses, strict=True)
         if labels.labelled
     ]
-    if counts:
-        text = ", ".join(counts)
-        if use_labels:
-            print_text(console, f"labels used: {text} (--no-labels leaves them out)")
-        else:
-            print_text(console, f"labels: {text}; --no-labels leaves the labels out")
+    if not counts:
+        return ""
+    text = ", ".join(counts)
+    if is_used:
+        return f"labels used: {text} (--no-labels leaves them out)"
+    return f"labels: {text}; --no-labels leaves the labels out"
+
+
+def _print(findings: RunComparison, labels: str, files: list[Path], output: Output) -> None:
+    from clash.cli.common import print_tables, print_written, stdout
+    from clash.report.compare import tables
+    from clash.report.screens import comparison_screen
+    from clash.report.terminal import print_line, print_screen, print_text, text_width
+
+    console = stdout()
+    print_screen(console, comparison_screen(findings, text_width(console)))
+    if labels:
+        print_text(console, labels)
     if output.verbose:
-        print_tables(report)
+        print_tables(tables(findings))
     if files:
         print_line(console)
         print_written(files)

@@ -23,12 +23,11 @@ def explain(
     """Explain a decision: which items and judges it rests on, and what would change it."""
     from clash.analysis.serialize import to_dict
     from clash.cli.common import print_json, stdout
-    from clash.cli.outcome import reference
+    from clash.cli.outcome import print_item, reference
     from clash.cli.sources import open_run
     from clash.pipeline.explain import explain_item, explain_run
     from clash.report import explanation as report
     from clash.report.headline import run_headline
-    from clash.report.item_walk import print_walk
     from clash.report.terminal import (
         print_line,
         print_screen,
@@ -39,11 +38,7 @@ def explain(
 
     folder = open_run(run, out)
     if item is not None:
-        steps = explain_item(folder, item)
-        if output.as_json:
-            print_json({"run": str(folder.path), "item": to_dict(steps)})
-        else:
-            print_walk(stdout(), steps)
+        print_item(folder.path, explain_item(folder, item), output)
         return
     result = explain_run(folder, use_labels=use_labels)
     if output.as_json:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from clash.analysis.findings import Findings
+    from clash.analysis.walk import Walk
     from clash.cli.options import Output
     from clash.pipeline.finish import RunResult
     from clash.report.tables import Table
@@ -138,6 +139,17 @@ def print_answer(
         for line in evidence:
             print_text(stdout(), line)
         print_tables(tables if output.verbose else tables[:1])
+
+
+def print_item(path: Path, steps: Walk, output: Output) -> None:
+    """Print how the run in ``path`` came to the verdict on one item, step by step."""
+    from clash.analysis.serialize import to_dict
+    from clash.report.item_walk import print_walk
+
+    if output.as_json:
+        print_json({"run": str(path), "item": to_dict(steps)})
+    else:
+        print_walk(stdout(), steps)
 
 
 def print_closing(path: Path, steps: Sequence[NextStep]) -> None:

@@ -8,9 +8,11 @@ import typer
 
 from clash.cli.option_groups import grouped
 from clash.cli.options import Out, Output, RunsArgument, UseLabels
+from clash.wording import plural
 
 if TYPE_CHECKING:
-    from clash.pages.tokens import Theme
+    from clash.analysis.findings import Findings
+    from clash.analysis.rundata import RunData
     from clash.report.headline import NextStep
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
@@ -68,81 +70,47 @@ def report(
     from clash.analysis.walk import walk
     from clash.cli.common import print_json, stdout
     from clash.cli.observer import TerminalObserver
-    from clash.cli.outcome import print_findings
+    from clash.cli.outcome import print_findings, print_item
     from clash.cli.sources import open_runs
-    from clash.datasets.dataset import exact_repeats, texts_by_item
-    from clash.errors import ConfigError
     from clash.extras import require
     from clash.pipeline.finish import rewrite_report
     from clash.report.card import check_card_path, verdict_card, write_card
     from clash.report.headline import run_headline
-    from clash.report.item_walk import print_walk
     from clash.report.terminal import print_line
-    from clash.wording import plural
 
     if plots is not None:
         require("matplotlib", field="--plots")
     for path in card or ():
         check_card_path(path)
+    if write or browse:
+        _check_whole(runs, "--write" if write else "--open", use_labels, drop_repeats)
+    is_whole = len(runs) == 1 and use_labels and not drop_repeats
     folder = open_runs(runs, out)
-    if len(runs) > 1:
-        _check_reading(write=write, browse=browse)
-        write = False
     data, labels = RunData.load(folder).by_label_rule(use_labels=use_labels)
     if item is not None:
-        steps = walk(data, item)
-        if output.as_json:
-            print_json({"run": str(folder.path), "item": to_dict(steps)})
-        else:
-            print_walk(stdout(), steps)
+        print_item(folder.path, walk(data, item), output)
         return
-    if not use_labels:
-        if write or browse:
-            raise ConfigError(
-                "the written report has the labels that are there",
-                field="--no-labels",
-                hint="leave --write and --open out",
-            )
-        write = False
-    if drop_repeats and (write or browse):
-        raise ConfigError(
-            "the written report is of all items, repeats included",
-            field="--drop-repeats",
-            hint="leave --write and --open out",
-        )
-    if drop_repeats:
-        repeats = exact_repeats(data.items, texts_by_item(data.items, data.responses))
-        data = data.only({i.item_id for i in data.items if i.item_id not in repeats})
-        write = False
+    data = _without_repeats(data) if drop_repeats else data
     findings = compute_findings(data)
-    if _is_rewritten(folder, data.manifest, write):
+    if _is_rewritten(folder, data.manifest, write if is_whole else False):
         rewrite_report(folder, findings, data, TerminalObserver(quiet=False))
-    paths = []
-    if plots is not None:
-        from clash.report import drawing
-        from clash.report.html.report_page import pictures
-
-        paths = drawing.save(pictures(findings, data, folder.path), plots)
-    theme: Theme = "dark" if dark else "light"
+    paths = [] if plots is None else _save_pictures(findings, data, folder, plots)
     for path in card or ():
-        write_card(verdict_card(findings, data.manifest.prompts), path, theme)
+        write_card(verdict_card(findings, data.manifest.prompts), path, "dark" if dark else "light")
     page = _browse(folder) if browse else None
     if output.as_json:
-        plot_paths = {} if plots is None else {"plots": [str(path) for path in paths]}
-        if card:
-            plot_paths["card"] = [str(path) for path in card]
-        runs_read = {"runs": runs} if len(runs) > 1 else {}
         record = {**to_dict(findings), "headline": run_headline(findings).as_json()}
-        record["labels"] = to_dict(labels)
-        print_json({**record, "run": str(folder.path), **runs_read, **plot_paths})
+        record |= {"labels": to_dict(labels), "run": str(folder.path)}
+        record |= {"runs": runs} if len(runs) > 1 else {}
+        record |= {} if plots is None else {"plots": [str(path) for path in paths]}
+        record |= {"card": [str(path) for path in card]} if card else {}
+        print_json(record)
         return
     if len(runs) > 1:
-        first = open_runs(runs[:1], out)
-        joining = _towards_one_run(folder, runs)
-        print_findings(findings, first.path, None, output, steps=joining, has_page=False)
+        first, steps = open_runs(runs[:1], out), _towards_one_run(folder, runs)
+        print_findings(findings, first.path, None, output, steps=steps, has_page=False)
     else:
-        wall_s = data.manifest.wall_s
-        print_findings(findings, folder.path, wall_s, output)
+        print_findings(findings, folder.path, data.manifest.wall_s, output)
     if labels.labelled and not use_labels and not output.quiet:
         print_line(stdout(), f"labels: {labels.sentence}")
     if paths:
@@ -153,20 +121,39 @@ def report(
         print_line(stdout(), f"opened {page}")
 
 
-def _check_reading(*, write: bool | None, browse: bool) -> None:
-    """Refuse to write or open the page of several runs: they have none.
+def _check_whole(runs: list[str], field: str, use_labels: bool, drop_repeats: bool) -> None:
+    """Refuse to write or open a report that is not of one whole run as it is.
 
     Raises:
-        ConfigError: that was asked for.
+        ConfigError: it is of several runs, or leaves out labels or items.
     """
     from clash.errors import ConfigError
 
-    if write or browse:
-        raise ConfigError(
-            "several runs have no report of their own",
-            field="--write" if write else "--open",
-            hint="`clash merge` joins the shards of a run into one folder",
-        )
+    hint = "leave --write and --open out"
+    if len(runs) > 1:
+        merge = "`clash merge` joins the shards of a run into one folder"
+        raise ConfigError("several runs have no report of their own", field=field, hint=merge)
+    if not use_labels:
+        text = "the written report has the labels that are there"
+        raise ConfigError(text, field="--no-labels", hint=hint)
+    if drop_repeats:
+        text = "the written report is of all items, repeats included"
+        raise ConfigError(text, field="--drop-repeats", hint=hint)
+
+
+def _without_repeats(data: RunData) -> RunData:
+    """The run without the items that repeat another one."""
+    from clash.datasets.dataset import exact_repeats, texts_by_item
+
+    repeats = exact_repeats(data.items, texts_by_item(data.items, data.responses))
+    return data.only({i.item_id for i in data.items if i.item_id not in repeats})
+
+
+def _save_pictures(findings: Findings, data: RunData, folder: RunFolder, to: Path) -> list[Path]:
+    from clash.report.drawing import save
+    from clash.report.html.report_page import pictures
+
+    return save(pictures(findings, data, folder.path), to)
 
 
 def _towards_one_run(group: RunFolder, runs: list[str]) -> list[NextStep]:

@@ -112,19 +112,14 @@ def review(
     if back is not None:
         decisions = import_decisions(folder, data, back)
     else:
-        page = live(folder.path.name, annotator)
-        stop = partial(why_decision_stands, data, names=reveal)
         is_endless = order == "drawn" and sample is None and items is None
-        with Session(
-            folder, data, tasks, reveal=reveal, stop=stop if is_endless else None
-        ) as session:
+        stop = partial(why_decision_stands, data, names=reveal) if is_endless else None
+        with Session(folder, data, tasks, reveal=reveal, stop=stop) as session:
             if tasks:
-                summary = partial(_effect_tables, effects, session)
-                start = f"{len(tasks)} items to decide"
-                if is_endless:
-                    start = f"{len(tasks)} items, drawn until the decision stands"
-                server = ReviewServer(session, page, port, summary)
-                _serve(server, start, browse=browse, quiet=quiet)
+                page, summary = live(folder.path.name, annotator), partial(_effect_tables, effects)
+                server = ReviewServer(session, page, port, partial(summary, session))
+                ending = ", drawn until the decision stands" if is_endless else " to decide"
+                _serve(server, f"{len(tasks)} items{ending}", browse=browse, quiet=quiet)
             else:
                 say(
                     "the panel was unanimous and confident on every item; without --unsure, items "
