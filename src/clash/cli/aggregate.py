@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import print_json, print_tables, stdout
 from clash.cli.completion import complete_methods
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
@@ -144,7 +145,6 @@ def aggregate(
 
     Some methods decide every item; others rank the candidates.
     """
-    from clash.cli.common import print_json
     from clash.pipeline.aggregate import AggregateOptions, aggregate_votes
 
     selection = votes.select(sources[0], runs, *sources[1:], decisive=decisive)
@@ -178,7 +178,6 @@ def aggregate(
 
 def _print(findings: AggregateFindings, path: str | None, *, quiet: bool) -> None:
     """Tables, what they say, and what to beware of; or one line."""
-    from clash.cli.common import print_tables, stdout
     from clash.report.terminal import print_line, print_text
 
     if quiet:

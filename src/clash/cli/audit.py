@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.common import print_json, print_tables, print_written, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import Output, ReportFile
 
@@ -35,7 +36,6 @@ def audit(
     Repeats, retries, ties by slot, pseudo-replication, kappa = 2p-1, dropped failures, no baselines:
     `clash audit votes.jsonl --published concordance=0.88 --published kappa=0.76 -v`
     """
-    from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.pipeline.published import audit_published, audits_json, parse_figures
     from clash.report import published as report
     from clash.report.report_file import write_report

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+from clash.cli.common import say
+
 if TYPE_CHECKING:
     from clash.serving.server import LocalServer
 
@@ -12,8 +14,6 @@ if TYPE_CHECKING:
 def serve(server: LocalServer, url: str, *, browse: bool) -> None:
     """Serve until a person ends it here, which is how it should end."""
     import webbrowser
-
-    from clash.cli.common import say
 
     with server:
         try:

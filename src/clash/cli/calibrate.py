@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.common import print_json, print_tables, print_written, progress_bar, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     AsJson,
@@ -17,6 +18,8 @@ from clash.cli.options import (
     VotesArgument,
     ray_cluster,
 )
+from clash.errors import ConfigError
+from clash.extras import require
 
 if TYPE_CHECKING:
     from clash.analysis.calibration.risk import AnsweredShare
@@ -132,9 +135,6 @@ def calibrate(
 
     `clash calibrate votes.jsonl --out calibrator.json`
     """
-    from clash.cli.common import print_json, print_tables, print_written, progress_bar, stdout
-    from clash.errors import ConfigError
-    from clash.extras import require
     from clash.integrations.ray_tasks import tasks_on
     from clash.pipeline.calibrate import CalibrateOptions, calibrate_votes, write_calibrator
     from clash.pipeline.calibrate import plan_labels as plan_next
@@ -194,7 +194,6 @@ def calibrate(
 
 def _draw(findings: CalibrateFindings, folder: Path, *, quiet: bool) -> dict[str, Any]:
     """Draw the regime map, the stopping plot and the risk curve: the map's cells and the files written."""
-    from clash.cli.common import progress_bar
     from clash.report.regime_figures import map_json, write_plots
 
     with progress_bar("regime map", quiet=quiet) as progress:

@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.common import print_json, print_tables, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import Out, Output, RunArgument, Seed, UseLabels
+from clash.cli.sources import open_run
 
 
 @grouped
@@ -70,9 +72,7 @@ def choose(
     from clash.analysis.choice import choose as choose_candidate
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables, stdout
     from clash.cli.outcome import reference
-    from clash.cli.sources import open_run
     from clash.pipeline.amounts import assignments, seconds_of
     from clash.report.choice import choice_headline, choice_screen, tables
     from clash.report.terminal import print_line, print_screen, text_width

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import print_json, print_tables, print_written, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import Out, Output, ReportFile, UseLabels
+from clash.cli.sources import open_run
+from clash.errors import ConfigError
 
 if TYPE_CHECKING:
     from clash.analysis.compare import RunComparison
@@ -69,10 +72,7 @@ def compare(
     from clash.analysis.compare.data_sets import DataSetRule
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, stdout
-    from clash.cli.sources import open_run
     from clash.cli.text_comparison import print_text_comparison
-    from clash.errors import ConfigError
     from clash.pipeline.amounts import assignments
     from clash.report.compare import tables
     from clash.report.headline import comparison_headline
@@ -127,7 +127,6 @@ def _label_line(names: list[str], uses: list[LabelUse], *, is_used: bool) -> str
 
 
 def _print(findings: RunComparison, labels: str, files: list[Path], output: Output) -> None:
-    from clash.cli.common import print_tables, print_written, stdout
     from clash.report.compare import tables
     from clash.report.screens import comparison_screen
     from clash.report.terminal import print_line, print_screen, print_text, text_width
@@ -151,8 +150,6 @@ def _refuse_rankings_only(
     Raises:
         ConfigError: one of these was asked for.
     """
-    from clash.errors import ConfigError
-
     options = {"--html": html, "--plots": plots, "--open": browse, "--by-tag": tags}
     for name, value in options.items():
         if value:
@@ -169,7 +166,6 @@ def _save_gradient(findings: RunComparison, folder: Path) -> list[Path]:
     Raises:
         ConfigError: no two labelled data sets differ in difficulty.
     """
-    from clash.errors import ConfigError
     from clash.report.compare import gradient_picture
     from clash.report.drawing import save
 

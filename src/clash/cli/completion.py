@@ -9,12 +9,13 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from clash.escape import for_terminal
+
 _MOST = 200
 
 
 def complete_runs(incomplete: str) -> list[str]:
     """Ids of the runs in the folder of runs, newest first, and ``latest``."""
-    from clash.escape import for_terminal
     from clash.store import layout
 
     folder = Path(os.environ.get("CLASH_OUT") or "runs")

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.common import print_json, print_tables, print_written, stderr, stdout
 from clash.cli.options import AsJson, Quiet, Seed
+from clash.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,7 +55,6 @@ class Stratify(StrEnum):
 @app.command("list")
 def list_(cache: Cache = None, as_json: AsJson = False) -> None:
     """List the data sets that clash loads by name, and the votes that ship with it."""
-    from clash.cli.common import print_json, stdout
     from clash.datasets import catalogue, pull
     from clash.datasets.votes_files import votes_files
     from clash.report.tables import Table
@@ -183,7 +184,6 @@ def sample_(
         number = _SEED if seed is None else seed
         _sample_pairs(own_source, runs, to, sources=n, seed=number, as_json=as_json)
         return
-    from clash.cli.common import print_json
     from clash.datasets import loaders
     from clash.datasets.sampling import sample
     from clash.pipeline.validation import write_sample
@@ -210,7 +210,6 @@ def _sample_pairs(
     source: str, runs: Path, to: Path | None, *, sources: int | None, seed: int, as_json: bool
 ) -> None:
     """Write calibration pairs made from the responses of ``source``, and print their gaps."""
-    from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.pipeline.pair_judging import NAME, sample_pairs
     from clash.report.tables import Table
 
@@ -241,7 +240,6 @@ def _gaps(pairs: Sequence[CalibrationPair], kind: str) -> str:
 
 def _own_responses(data: str, source: str | None, of_labels: dict[str, object]) -> str:
     """Where calibration pairs are made from; what is said of labelled items has no place there."""
-    from clash.errors import ConfigError
     from clash.pipeline.pair_judging import NAME
 
     if data != NAME or source is None:
@@ -290,7 +288,6 @@ def convert_(
     wikiqa --out relevance`, then `clash validate relevance/wikiqa.jsonl -c relevance/wikiqa.yaml`.
     """
     from clash.datasets.paper_sets import PAPER_SETS, prepare_set
-    from clash.errors import ConfigError, one_of
     from clash.pipeline.foreign_runs import write_conversion, write_paper_set
     from clash.reproduction.conversion import FORMATS, convert
 
@@ -311,7 +308,6 @@ def convert_(
 
 
 def _print_written(form: str, lines: Sequence[dict[str, str]], *, as_json: bool) -> None:
-    from clash.cli.common import print_json, stdout
 
     if as_json:
         print_json({"from": form, "written": list(lines)})
@@ -348,7 +344,6 @@ def _rules(
 
 
 def _print_sample(sample: DatasetSample, files: dict[str, str]) -> None:
-    from clash.cli.common import stdout
     from clash.report.tables import Table
     from clash.report.terminal import print_table, print_text
 
@@ -365,7 +360,6 @@ def _print_sample(sample: DatasetSample, files: dict[str, str]) -> None:
 def _print_pull(dataset: PulledDataset, citation: str, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from clash.cli.common import print_json, stdout
     from clash.report.terminal import print_text
 
     if as_json:
@@ -392,8 +386,6 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[DownloadProgress], None] | N
         return
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
     from rich.progress import Progress as Bars
-
-    from clash.cli.common import stderr
 
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
     with Bars(*columns, console=stderr(), transient=True) as bars:

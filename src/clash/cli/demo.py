@@ -5,8 +5,10 @@ from pathlib import Path
 
 import typer
 
+from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import grouped
 from clash.cli.options import Out, Output, RunId
+from clash.pipeline.options import RunOptions
 
 
 @grouped
@@ -20,11 +22,9 @@ def demo(
     from clash import assets
     from clash.analysis.explanation.disagreements import longer_choices
     from clash.analysis.rundata import RunData
-    from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_result
     from clash.collect.resolve import KEYLESS_PANEL, read_config
     from clash.pipeline.execute import execute
-    from clash.pipeline.options import RunOptions
     from clash.pipeline.prepare import prepare
     from clash.report.explanation import demo_lesson
     from clash.report.headline import NextStep

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import print_json, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     AsJson,
@@ -17,6 +18,7 @@ from clash.cli.options import (
     VoteFilter,
     VotesArgument,
 )
+from clash.extras import require
 
 if TYPE_CHECKING:
     from clash.analysis.dependence.dependence_findings import Dependence
@@ -55,8 +57,6 @@ def dependence(
     """Do the judges make the same errors, and how many independent judges is the panel worth?"""
     from clash.analysis.dependence import DependenceOptions, diagnose
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, stdout
-    from clash.extras import require
     from clash.report import dependence as report
     from clash.report.terminal import print_text
 
@@ -76,7 +76,6 @@ def dependence(
 
 
 def _print(findings: Dependence, paths: list[str], *, verbose: bool) -> None:
-    from clash.cli.common import stdout
     from clash.report import dependence as report
     from clash.report.terminal import print_line, print_table, print_text
 

@@ -5,8 +5,12 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.common import print_json, print_tables, print_written, say, stdout
+from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import grouped
 from clash.cli.options import Access, AsJson, Quiet, Seed, UseLabels, VoteFilter, VotesArgument, Yes
+from clash.extras import require
+from clash.pipeline.options import RunOptions
 
 _SEED = 42
 
@@ -88,12 +92,8 @@ def diagnose(
 ) -> None:
     """Is each judge worth keeping? Ties, agreement, biases; keep, down-weight or replace."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables, print_written, say, stdout
     from clash.cli.dry_run import print_dry_run
-    from clash.cli.observer import TerminalObserver
-    from clash.extras import require
     from clash.pipeline.diagnose import DiagnoseOptions, diagnose_votes
-    from clash.pipeline.options import RunOptions
     from clash.pipeline.pair_judging import PairsOptions, judge_pairs, prepare_pairs
     from clash.report import diagnosis as report
     from clash.report.plots import save

@@ -4,9 +4,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import print_json, stdout
 from clash.cli.completion import complete_panels
+from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import grouped
 from clash.cli.options import Access, AsJson, ConfigFile
+from clash.cli.streams import learn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,8 +53,6 @@ def doctor(
 ) -> None:
     """Check keys, addresses, models, prices and disk; never prints a key."""
     from clash.analysis.serialize import to_plain
-    from clash.cli.common import print_json
-    from clash.cli.streams import learn
     from clash.collect import checkup
     from clash.secrets.redaction import Redactor
 
@@ -73,7 +74,6 @@ def doctor(
 
 def _print(title: str, findings: Sequence[CheckupFinding]) -> None:
     """What was checked, in a line each where the width allows it, and how to mend it below."""
-    from clash.cli.common import stdout
     from clash.report.screens import blank_screen
     from clash.report.terminal import print_screen, text_width
 
@@ -96,7 +96,6 @@ def _torture(
     """Every probe of every model, one model after the other: they may share a rate limit."""
     import anyio
 
-    from clash.cli.observer import TerminalObserver
     from clash.collect import torture
     from clash.pipeline import keys
 

@@ -25,6 +25,7 @@ from clash.cli.options import (
     Until,
     Yes,
 )
+from clash.pipeline.options import Origin, RunOptions
 
 
 @grouped
@@ -93,7 +94,6 @@ def evaluate(
     from clash.cli.outcome import print_result
     from clash.collect.resolve import read_config
     from clash.pipeline.execute import execute
-    from clash.pipeline.options import Origin, RunOptions
     from clash.pipeline.prepare import prepare
     from clash.pipeline.prereg import read_plan
     from clash.pipeline.sequential_run import execute_until

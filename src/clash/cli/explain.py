@@ -5,8 +5,10 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.common import print_json, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import Out, Output, RunArgument, UseLabels
+from clash.cli.sources import open_run
 
 
 @grouped
@@ -22,9 +24,7 @@ def explain(
 ) -> None:
     """Explain a decision: which items and judges it rests on, and what would change it."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, stdout
     from clash.cli.outcome import print_item, reference
-    from clash.cli.sources import open_run
     from clash.pipeline.explain import explain_item, explain_run
     from clash.report import explanation as report
     from clash.report.headline import run_headline

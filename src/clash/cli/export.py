@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.common import print_json, stdout
 from clash.cli.options import AsJson, Out, RunsArgument, UseLabels
+from clash.cli.sources import open_runs
+from clash.errors import ConfigError
 
 
 def export(
@@ -31,9 +34,6 @@ def export(
     Several runs with the same settings, such as the shards of one, are exported as one.
     """
     from clash.analysis import exports
-    from clash.cli.common import print_json, stdout
-    from clash.cli.sources import open_runs
-    from clash.errors import ConfigError
 
     on: dict[exports.Format, bool] = {"votes": votes, "csv": csv, "parquet": parquet}
     formats = [name for name, flag in on.items() if flag]

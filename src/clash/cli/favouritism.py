@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from clash.cli.common import print_json, print_written, say, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     Access,
@@ -19,6 +20,7 @@ from clash.cli.options import (
     RunConcurrency,
     Yes,
 )
+from clash.pipeline.options import RunOptions
 
 if TYPE_CHECKING:
     from clash.pipeline.favouritism import ComparedArms
@@ -52,7 +54,6 @@ def favouritism(
         run_unblinded,
         unblinded_arm,
     )
-    from clash.pipeline.options import RunOptions
     from clash.pipeline.sources import open_run
 
     observer = RunObserver(quiet=output.is_silent, watch=False)
@@ -76,7 +77,6 @@ def favouritism(
 def _report(arms: ComparedArms, output: Output, to: Path | None) -> None:
     """Print how the two arms compare."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_written, say, stdout
     from clash.cli.outcome import print_answer
     from clash.report import favouritism as report
     from clash.report.report_file import write_report

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import print_json, print_tables
 from clash.cli.options import AsJson, Out, RunArgument, UseLabels
+from clash.cli.sources import open_run
 from clash.pipeline.options import DEFAULT_DROP
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from clash.pipeline.gate import GateChecks
@@ -83,8 +86,6 @@ def gate(
     from clash.analysis.findings import compute_findings, figures
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables
-    from clash.cli.sources import open_run
     from clash.pipeline.gate import check_run, parse_rules
     from clash.report import gate as report
 
@@ -122,7 +123,6 @@ def gate(
 
 def _write_junit(path: Path, result: GateChecks, baseline: str | None) -> None:
     from clash.report import gate as report
-    from clash.version import __version__
 
     manifest = result.run.manifest
     properties = {

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import environment, print_json, print_written, say, stdout
 from clash.cli.completion import complete_panels
 from clash.cli.options import AsJson, EnvFile
+from clash.errors import ConfigError, InputError
+from clash.files import run_files
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,7 +48,6 @@ def init(
 
     `clash init --models openai/gpt-6-luna,anthropic/claude-haiku-5-5`
     """
-    from clash.cli.common import environment, print_json, print_written, say, stdout
     from clash.pipeline.starter import (
         default_models,
         files,
@@ -98,8 +100,6 @@ def _names(models: str) -> list[str]:
 
 def _say_keys(report: Mapping[str, bool]) -> None:
     """Which keys exist, by the names of their variables; never a key."""
-    from clash.cli.common import say
-
     groups = {
         "Keys that are set": [name for name, is_set in report.items() if is_set],
         "Not set": [name for name, is_set in report.items() if not is_set],
@@ -113,8 +113,6 @@ def _ask_for_models(
     defaults: Iterable[str], panel: str | None, environ: Mapping[str, str]
 ) -> Starter:
     """Ask which models to compare, until the answer can be used."""
-    from clash.cli.common import say
-    from clash.errors import ConfigError
     from clash.pipeline.starter import make_starter
 
     while True:
@@ -137,9 +135,6 @@ def _write(folder: Path, texts: Mapping[str, str], *, force: bool) -> list[str]:
     Raises:
         InputError: one is there already, or a folder is a link that leads elsewhere.
     """
-    from clash.errors import InputError
-    from clash.files import run_files
-
     targets = {folder / name: text for name, text in texts.items()}
     # A link that leads nowhere yet is there too: writing would follow it.
     existing = [str(target) for target in targets if os.path.lexists(target)]

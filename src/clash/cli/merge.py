@@ -4,8 +4,10 @@ from pathlib import Path
 
 import typer
 
+from clash.cli.common import environment
 from clash.cli.option_groups import grouped
 from clash.cli.options import EnvFile, Out, Output, RunId, RunsArgument
+from clash.cli.sources import open_run
 
 
 @grouped
@@ -24,9 +26,7 @@ def merge(
     No call is made. A shard that is missing, given twice, of another run, unfinished or changed
     after its seal is refused.
     """
-    from clash.cli.common import environment
     from clash.cli.outcome import print_result
-    from clash.cli.sources import open_run
     from clash.cli.watch import RunObserver
     from clash.pipeline import merge as shard_merge
 

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.common import environment
 from clash.cli.completion import complete_panels, complete_runs, complete_verdict_methods
+from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import OptionGroup
+from clash.errors import ConfigError
 
 if TYPE_CHECKING:
     from clash.cli.watch import RunObserver
@@ -272,7 +275,6 @@ def ray_cluster(address: str | None, *, send_keys: bool) -> RayCluster | None:
         ConfigError: keys are to be sent nowhere.
     """
     from clash.config import RayCluster
-    from clash.errors import ConfigError
 
     if address is not None:
         return RayCluster(address, send_keys)
@@ -315,8 +317,6 @@ class Access(OptionGroup):
 
     def environ(self) -> Environ:
         """The process's environment with the keys of ``.env``, and where keys may go."""
-        from clash.cli.common import environment
-
         return environment(self.env_file, self.trust_host)
 
 
@@ -522,7 +522,6 @@ class VoteFilter(OptionGroup):
         use_labels: bool = True,
     ) -> VoteSelection:
         """These votes of a source; of ``more`` runs too, which are read with the first as one."""
-        from clash.cli.observer import TerminalObserver
         from clash.pipeline.sources import VoteSelection
 
         return VoteSelection(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clash.cli.common import print_json, print_tables, say, stdout
+from clash.errors import ClashError
 from clash.escape import clip
 from clash.pipeline.finish import summary
 from clash.report.costs import usage_warning
@@ -181,7 +182,6 @@ def print_next(steps: Sequence[NextStep]) -> None:
 
 def reference(path: Path) -> str:
     """How the commands shown to a person name a run: ``latest``, its id, or its path."""
-    from clash.errors import ClashError
     from clash.store.folder import RunFolder
 
     if path.parent != Path("runs"):

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.common import print_json, print_tables, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import AsJson, Ray, RunsFolder, Seed, UseLabels, VoteFilter, ray_cluster
 
@@ -112,7 +113,6 @@ def power(
     `clash power --for paired --effect 0.1 --panel 0.9,0.8,0.6 --icc 0.3`
     """
     from clash.analysis.power.scenarios import PowerQuestion
-    from clash.cli.common import print_json, print_tables, stdout
     from clash.integrations.ray_tasks import tasks_on
     from clash.pipeline import power as pipeline
     from clash.stats.power.design import ErrorRates

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import environment, print_json, stdout
+from clash.cli.observer import TerminalObserver
 from clash.cli.options import (
     AsJson,
     ConfigFile,
@@ -67,8 +69,6 @@ def prereg(
     `clash prereg prompts.yaml --panel supreme-court` · `clash eval … --prereg prereg.json`
     """
     from clash.analysis.prereg import read
-    from clash.cli.common import environment
-    from clash.cli.observer import TerminalObserver
     from clash.collect.resolve import read_config
     from clash.pipeline.prereg import StudyPlan, register
 
@@ -107,7 +107,6 @@ def prereg(
 
 def _print_plan(registration: FrozenRegistration, path: Path, *, as_json: bool) -> None:
     from clash.analysis.prereg import stopping
-    from clash.cli.common import print_json, stdout
 
     if as_json:
         print_json({**registration.as_json(), "path": str(path)})

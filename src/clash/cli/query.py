@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.common import print_json, stdout
 from clash.cli.options import AsJson, Out, RunArgument
+from clash.cli.sources import open_run
+from clash.errors import ConfigError
+from clash.escape import clip, for_csv, for_terminal
+from clash.extras import require
 
 if TYPE_CHECKING:
     from clash.integrations.sql import QueryResult
@@ -30,11 +35,6 @@ def query(
 
     `clash query latest "select judge, count(*) n, sum(tokens.output) t from calls group by judge"`
     """
-    from clash.cli.common import print_json
-    from clash.cli.sources import open_run
-    from clash.errors import ConfigError
-    from clash.extras import require
-
     require("duckdb")
     if as_csv and as_json:
         raise ConfigError("choose one", field="--csv", hint="--csv or --json")
@@ -55,7 +55,6 @@ def query(
 
 def _print(result: QueryResult) -> None:
     """The first rows, long values cut."""
-    from clash.cli.common import stdout
     from clash.report.tables import Table
     from clash.report.terminal import print_table
 
@@ -69,7 +68,6 @@ def _print(result: QueryResult) -> None:
 
 
 def _cell(value: Any) -> str:  # noqa: ANN401 - any value of SQL
-    from clash.escape import clip
 
     text = f"{value:.6g}" if isinstance(value, float) else "–" if value is None else str(value)
     return clip(text, _MOST_CHARS)
@@ -87,7 +85,6 @@ def _as_json(value: Any) -> Any:  # noqa: ANN401 - any value of SQL
 
 
 def _as_csv(value: Any) -> str:  # noqa: ANN401 - any value of SQL
-    from clash.escape import for_csv, for_terminal
 
     if isinstance(value, dict | list):
         value = json.dumps(_as_json(value), ensure_ascii=False)

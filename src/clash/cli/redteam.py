@@ -5,8 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import print_json, say, stdout
+from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import grouped
 from clash.cli.options import Access, ConfigFile, DryRun, MaxCost, Out, Output, RunId, Seed, Yes
+from clash.cli.sources import open_run
+from clash.errors import RunFolderError
+from clash.pipeline.options import RunOptions
 
 if TYPE_CHECKING:
     from clash.store.folder import RunFolder
@@ -69,12 +74,8 @@ def redteam(
     injection in the worse one: `clash redteam supreme-court --dry-run`
     """
     from clash.cli.dry_run import print_dry_run
-    from clash.cli.observer import TerminalObserver
-    from clash.cli.sources import open_run
     from clash.collect.resolve import read_config
-    from clash.errors import RunFolderError
     from clash.pipeline.execute import execute
-    from clash.pipeline.options import RunOptions
     from clash.pipeline.prepare import assemble, injected_only
     from clash.pipeline.redteam import control_prompts
 
@@ -109,7 +110,6 @@ def _report(
 ) -> int:
     """Print the result; the exit code is the run's, or 1 where the panel's rate may be too high."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, say, stdout
     from clash.pipeline.redteam import resistance_of, worst_rate
     from clash.report import redteam as report
     from clash.report.terminal import print_line, print_tables, print_text

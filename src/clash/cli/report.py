@@ -6,8 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import print_json, say, stdout
+from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import grouped
 from clash.cli.options import Out, Output, RunsArgument, UseLabels
+from clash.cli.sources import open_runs
+from clash.errors import ConfigError, RunFolderError
+from clash.extras import require
+from clash.files import run_files
 from clash.wording import plural
 
 if TYPE_CHECKING:
@@ -68,11 +74,7 @@ def report(
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
     from clash.analysis.walk import walk
-    from clash.cli.common import print_json, stdout
-    from clash.cli.observer import TerminalObserver
     from clash.cli.outcome import print_findings, print_item
-    from clash.cli.sources import open_runs
-    from clash.extras import require
     from clash.pipeline.finish import rewrite_report
     from clash.report.card import check_card_path, verdict_card, write_card
     from clash.report.headline import run_headline
@@ -127,8 +129,6 @@ def _check_whole(runs: list[str], field: str, use_labels: bool, drop_repeats: bo
     Raises:
         ConfigError: it is of several runs, or leaves out labels or items.
     """
-    from clash.errors import ConfigError
-
     hint = "leave --write and --open out"
     if len(runs) > 1:
         merge = "`clash merge` joins the shards of a run into one folder"
@@ -183,8 +183,6 @@ def _browse(folder: RunFolder) -> Path:
     """
     import webbrowser
 
-    from clash.errors import RunFolderError
-    from clash.files import run_files
     from clash.store import layout
 
     path = folder.path.resolve() / layout.REPORT_HTML
@@ -202,8 +200,6 @@ def _is_rewritten(folder: RunFolder, manifest: Manifest, write: bool | None) -> 
     Unless told to, not where a signature holds for what is there, nor where the records are no
     longer those that were sealed: a new seal would hide it.
     """
-    from clash.cli.common import say
-    from clash.files import run_files
     from clash.store import layout
     from clash.store.audit import changes_since_seal
     from clash.store.group import RunGroup

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import print_json, print_tables, print_written, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     Access,
@@ -18,6 +19,8 @@ from clash.cli.options import (
     ReportFile,
     Yes,
 )
+from clash.errors import ConfigError
+from clash.pipeline.options import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,8 +101,6 @@ def rerun(
     `clash rerun RUN --keep criteria,shuffle` (only the judges' own noise is left)
     """
     from clash.cli.dry_run import print_dry_run
-    from clash.errors import ConfigError
-    from clash.pipeline.options import RunOptions
     from clash.pipeline.prereg import read_plan
     from clash.pipeline.rerun import (
         RerunOptions,
@@ -159,7 +160,6 @@ def _report(
     from clash.analysis.retest import retest
     from clash.analysis.rundata import RunData
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.cli.outcome import print_next, reference
     from clash.cli.text_comparison import print_text_comparison
     from clash.pipeline.rerun import write_retest

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.common import say
 from clash.cli.option_groups import grouped
 from clash.cli.options import Access, Monitoring, Out, Output, RepeatCalls, RunArgument
 
@@ -35,7 +36,6 @@ def resume(
     Waits for batches that a provider still has. A run with a stopping rule (`eval --until`)
     continues under it.
     """
-    from clash.cli.common import say
     from clash.cli.outcome import print_result
     from clash.pipeline.sequential_run import resume_run
     from clash.pipeline.sources import open_run

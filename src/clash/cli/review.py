@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.common import print_json, print_tables, say, stdout
+from clash.cli.observer import TerminalObserver
 from clash.cli.options import AsJson, Out, Quiet, RunArgument, Seed
+from clash.cli.sources import open_run
+from clash.errors import ConfigError, InputError, RunFolderError
 
 if TYPE_CHECKING:
     from clash.pipeline.review import Review
@@ -75,9 +79,6 @@ def review(
     afterwards. Decisions land in labels.jsonl at once; the report is rebuilt when the session ends.
     """
     from clash.analysis.rundata import RunData
-    from clash.cli.common import say
-    from clash.cli.sources import open_run
-    from clash.errors import ConfigError, RunFolderError
     from clash.pipeline.review import (
         Review,
         import_decisions,
@@ -132,8 +133,6 @@ def review(
 def _export(
     folder: RunFolder, tasks: list[ReviewTask], to: Path, annotator: str, *, as_json: bool
 ) -> None:
-    from clash.cli.common import print_json, stdout
-    from clash.errors import InputError
     from clash.pipeline.review import page_secret
     from clash.review.page import static
 
@@ -153,8 +152,6 @@ def _export(
 def _serve(server: ReviewServer, start: str, *, browse: bool, quiet: bool) -> None:
     """Serve the page until someone finishes, here or there."""
     import webbrowser
-
-    from clash.cli.common import say
 
     with server:
         say(f"{start}: {server.url}", style="bold")
@@ -182,8 +179,6 @@ def _effect_tables(review: Review, session: Session) -> list[dict[str, Any]]:
 def _conclude(review: Review, decisions: int, *, as_json: bool) -> None:
     """Write the report on the new labels, and print what they changed."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables, stdout
-    from clash.cli.observer import TerminalObserver
     from clash.pipeline.finish import rewrite_report
     from clash.report.review_effect import tables
 

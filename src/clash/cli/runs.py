@@ -4,7 +4,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clash.cli.common import left_out, print_json, stdout
 from clash.cli.options import AsJson, Out
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from clash.report.screens import Screen
@@ -15,7 +17,6 @@ _INDENT = "  "
 
 def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
     """List the runs with their headlines, newest last."""
-    from clash.cli.common import left_out, print_json, stdout
     from clash.report.screens import blank_screen
     from clash.report.terminal import print_screen, text_width
     from clash.store.folder import manifests
@@ -61,8 +62,6 @@ def _add_runs(screen: Screen, lines: list[dict[str, Any]], out: Path) -> None:
 
     The id of a run stands whole, for people copy it.
     """
-    from clash.wording import plural
-
     screen.sentence(f"{plural(len(lines), 'run')} in {out}; times in UTC", "bold")
     widest = max(len(line["run"]) for line in lines)
     for line in lines:

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.common import print_json, stdout
 from clash.cli.options import AsJson
+from clash.errors import ConfigError, one_of
 
 _NAMES = ("config", "panel", "prompts", "votes")
 
@@ -47,8 +49,6 @@ def schema(
     `clash schema config` · `clash schema --check clash.yaml prompts.yaml`
     """
     from clash import assets
-    from clash.cli.common import print_json, stdout
-    from clash.errors import ConfigError
     from clash.pipeline.check_files import check_file
 
     if kind is not None:
@@ -69,7 +69,6 @@ def schema(
 
 
 def _check_name(name: str, field: str) -> None:
-    from clash.errors import ConfigError, one_of
 
     if name not in _NAMES:
         raise ConfigError(f"no schema {name!r}", field=field, hint=one_of(name, _NAMES))

@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.common import print_json, stdout
+from clash.cli.observer import TerminalObserver
 from clash.cli.options import AsJson, Out, RunArgument
+from clash.cli.sources import open_run
 
 
 def seal(
@@ -28,9 +31,6 @@ def seal(
     With --sign, the seal also names who vouches for the run; `clash verify RUN --signers FILE`
     checks it.
     """
-    from clash.cli.common import print_json, stdout
-    from clash.cli.observer import TerminalObserver
-    from clash.cli.sources import open_run
     from clash.pipeline.verify import seal_run
     from clash.store import layout, signature
 

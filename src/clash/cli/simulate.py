@@ -5,7 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.common import print_json, stdout
 from clash.cli.options import AsJson, Judges, Ray, Seed, ray_cluster
+from clash.errors import ConfigError, one_of
+from clash.extras import require
 
 if TYPE_CHECKING:
     from clash.reproduction.simulations import Experiment, VotesExperiment
@@ -46,9 +49,6 @@ def simulate(
 
     `clash simulate semi-real --votes votes.jsonl`
     """
-    from clash.cli.common import print_json, stdout
-    from clash.errors import ConfigError
-    from clash.extras import require
     from clash.integrations.ray_tasks import tasks_on
     from clash.report import simulations as report
     from clash.report.terminal import print_table
@@ -98,7 +98,6 @@ def _panels(files: list[Path], judges: str | None) -> list[Votes]:
 
 def _choose(name: str | None, names: list[str], votes: list[Path] | None) -> list[str]:
     """What to run: of ``all``, those on votes only where there are votes."""
-    from clash.errors import ConfigError, one_of
     from clash.reproduction.simulations import ON_VOTES
 
     if name == "all":
@@ -133,7 +132,6 @@ def _write(out: Path, record: dict[str, Any], results: list[Simulation]) -> list
 
 
 def _print(results: list[Simulation], paths: list[str]) -> None:
-    from clash.cli.common import stdout
     from clash.report import simulations as report
     from clash.report.terminal import print_line, print_table, print_text
 

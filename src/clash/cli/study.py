@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.common import print_json, print_tables, print_written, progress_bar, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import AsJson, Decisive, Quiet, RunsFolder, Seed, VoteFilter, VotesArgument
+from clash.errors import ConfigError, one_of
+from clash.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,8 +85,6 @@ def ising_(
 
     `clash study ising votes.jsonl --out study`
     """
-    from clash.cli.common import progress_bar
-    from clash.extras import require
     from clash.report import studies as report
     from clash.reproduction.studies.ising_study import IsingPlan, ising_study
     from clash.reproduction.studies.sweep import MODELS, USUAL
@@ -144,8 +145,6 @@ def fcps_(
 
     `clash study fcps votes.jsonl --out study`
     """
-    from clash.cli.common import progress_bar
-    from clash.extras import require
     from clash.report import studies as report
     from clash.reproduction.studies.fcps_study import FEWEST_BUDGET, FcpsPlan, fcps_study
 
@@ -174,8 +173,6 @@ def _numbers(
     Raises:
         ConfigError: something else, or a number out of range.
     """
-    from clash.errors import ConfigError
-
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
@@ -191,7 +188,6 @@ def _numbers(
 
 
 def _names(text: str, choices: Sequence[str]) -> tuple[str, ...]:
-    from clash.errors import ConfigError, one_of
 
     names = [part.strip() for part in text.split(",")]
     for name in names:
@@ -214,7 +210,6 @@ def _show(
 ) -> None:
     """Print the study, the first sentence as its answer; write its record and figures to ``out``."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.report.terminal import print_text
 
     record = to_dict(study)

@@ -3,6 +3,8 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from clash.cli.common import print_json, print_tables, print_written, stdout
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -27,7 +29,6 @@ def print_text_comparison(
     """
     from clash.analysis.serialize import to_plain
     from clash.analysis.single_text.comparison import compare_texts
-    from clash.cli.common import print_json, print_tables, print_written, stdout
     from clash.report.report_file import write_report
     from clash.report.terminal import print_line, print_text
     from clash.report.text_comparison import evidence, headline, tables

@@ -4,7 +4,9 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.common import print_json, stdout
 from clash.cli.options import AsJson
+from clash.errors import ConfigError
 
 
 def trust(
@@ -21,8 +23,6 @@ def trust(
 
     `clash trust GATEWAY_KEY gateway.example`
     """
-    from clash.cli.common import print_json, stdout
-    from clash.errors import ConfigError
     from clash.secrets.destinations import destination_named, read_confirmed, write_confirmed
 
     destinations = set(read_confirmed())

@@ -23,6 +23,7 @@ from clash.cli.options import (
     ShardOption,
     Yes,
 )
+from clash.pipeline.options import RunOptions
 
 _SAMPLE_SEED = 42
 
@@ -96,7 +97,6 @@ def validate(
     from clash.cli.outcome import print_result
     from clash.collect.resolve import read_config
     from clash.pipeline.execute import execute
-    from clash.pipeline.options import RunOptions
     from clash.pipeline.prepare import assemble, injected_only
     from clash.pipeline.prereg import read_plan
     from clash.pipeline.validation import Draw, draw_labelled, sample_origin, sample_prompts

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from clash.cli.common import print_json, print_tables, print_written, say, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     Access,
@@ -17,9 +18,10 @@ from clash.cli.options import (
     UnknownPrice,
     Yes,
 )
+from clash.pipeline.options import RunOptions
+from clash.wording import plural
 
 if TYPE_CHECKING:
-    from clash.pipeline.options import RunOptions
     from clash.pipeline.variance import Study, StudyResult
 
 
@@ -88,7 +90,6 @@ def variance(
     `clash variance latest --author openai/gpt-6-luna --max-cost 5`. Repeat the command to go on.
     """
     from clash.cli.watch import RunObserver
-    from clash.pipeline.options import RunOptions
     from clash.pipeline.variance import open_study, report_study, run_study
     from clash.providers.ray_cluster import cluster_connection
 
@@ -120,13 +121,11 @@ def _print_plan(
     study: Study, limits: dict[str, Any], options: RunOptions, *, as_json: bool
 ) -> None:
     """Print the arms, and what they cost one by one and together."""
-    from clash.cli.common import print_json, print_tables, stdout
     from clash.pipeline.price import headline
     from clash.pipeline.variance import price_study, total_forecast
     from clash.report.formats import DASH, money
     from clash.report.tables import Table
     from clash.report.terminal import print_line
-    from clash.wording import plural
 
     prices = price_study(study, limits, options)
     total = total_forecast(prices)
@@ -175,7 +174,6 @@ def _print_plan(
 def _print_result(result: StudyResult, output: Output, to: Path | None) -> None:
     """Print what the study says, and what is missing in it."""
     from clash.analysis.serialize import to_dict
-    from clash.cli.common import print_json, print_written, say, stdout
     from clash.cli.outcome import print_answer
     from clash.pipeline.variance import require_findings
     from clash.report import variance as report

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clash.cli.common import left_out, print_json, say, stdout
 from clash.cli.options import AsJson, Out, RunArgument
+from clash.errors import AuditFailed
 from clash.escape import for_terminal
+from clash.files import run_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,9 +45,6 @@ def verify(
     Exit code 5 if a check fails, or if one could not be made and --allow-unchecked is not given.
     Hashes show that nothing changed since the seal; only a signature shows who sealed it.
     """
-    from clash.cli.common import left_out, print_json, say, stdout
-    from clash.errors import AuditFailed
-    from clash.files import run_files
     from clash.pipeline.verify import audit_run
     from clash.store import layout
     from clash.store.folder import RunFolder
@@ -67,7 +67,6 @@ def verify(
 
 def _print_findings(findings: Sequence[AuditFinding]) -> None:
     """Print a line for each check."""
-    from clash.cli.common import stdout
     from clash.report.screens import blank_screen
     from clash.report.terminal import print_screen, text_width
 

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from clash.errors import InputError
+
 
 def view(
     folder: Annotated[
@@ -19,7 +21,6 @@ def view(
     The page is served to this machine alone, until Ctrl-C.
     """
     from clash.cli.browser import serve
-    from clash.errors import InputError
     from clash.store import layout
     from clash.view.server import ViewServer
 

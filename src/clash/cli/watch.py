@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from clash.cli.common import say
 from clash.cli.observer import TerminalObserver
+from clash.extras import require
 from clash.pipeline.options import CostCounter
 from clash.secrets.redaction import Redactor
 
@@ -41,7 +42,6 @@ class RunObserver(TerminalObserver):
     def __init__(
         self, *, quiet: bool, watch: bool, otel: bool = False, metrics: Path | None = None
     ) -> None:
-        from clash.extras import require
 
         super().__init__(quiet=quiet)
         if otel:
