@@ -342,21 +342,19 @@ def _error(error: Interval) -> str:
 
 def _families(study: CalibrationStudy) -> Table:
     rows = [
-        [
-            line.family,
-            f"{line.k:.1f}",
-            *(_mean_and_error(line.figures[name]) for name in ("accuracy", "mse", "nll")),
-            f"{line.share:.0%}",
-        ]
+        {
+            "family": line.family,
+            "K": f"{line.k:.1f}",
+            "accuracy": _mean_and_error(line.figures["accuracy"]),
+            "MSE": _mean_and_error(line.figures["mse"]),
+            "NLL": _mean_and_error(line.figures["nll"]),
+            "deployed": f"{line.share:.0%}",
+        }
         for line in sorted(study.families, key=lambda line: line.figures["mse"].mean)
     ]
-    return Table(
-        "Families, each with the path and prefix that validation chose",
-        ["family", "K", "accuracy", "MSE", "NLL", "deployed"],
-        rows,
-        frozenset(range(1, 6)),
-        ["deployed: mean weight in the methods that the splits chose"],
-    )
+    notes = ["deployed: mean weight in the methods that the splits chose"]
+    title = "Families, each with the path and prefix that validation chose"
+    return Table.of(title, rows, notes=notes)
 
 
 def _mean_and_error(figure: SplitMean) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from clash.analysis.compare.data_sets import FEWEST
 from clash.escape import clip
 from clash.report.claims import claims_table
-from clash.report.concordance.agreement_tables import contrast_row
+from clash.report.concordance.agreement_tables import chi_square
 from clash.report.concordance.bias_tables import selves
 from clash.report.drawing import Dot, Picture, StraightLine, Word
 from clash.report.formats import (
@@ -26,13 +26,13 @@ from clash.report.formats import (
     seconds,
     share,
 )
-from clash.report.tables import Table, with_rows
+from clash.report.tables import CLUSTERED_LABEL, Table, with_rows
 
 if TYPE_CHECKING:
     from clash.analysis.compare import RunComparison
     from clash.analysis.compare.data_sets import AcrossDataSets, Gradient, PooledShare
     from clash.analysis.compare.pairs import RunAgainstRun
-    from clash.analysis.compare.pooled import JudgeAblation, PooledRuns
+    from clash.analysis.compare.pooled import PooledRuns
     from clash.analysis.concordance.cases import CaseRate
     from clash.report.drawing import Shape
 
@@ -208,16 +208,18 @@ def _candidates(comparison: RunComparison) -> Table:
         return Table.of("Leaderboards", taus)
     pair = comparison.pairs[0]
     rows = [
-        {
-            "candidate": line.candidate,
-            pair.first: f"{line.first:.0%}",
-            pair.second: f"{line.second:.0%}",
-            "change, points": f"{100 * (line.second - line.first):+.1f}",
-        }
+        [
+            line.candidate,
+            f"{line.first:.0%}",
+            f"{line.second:.0%}",
+            f"{100 * (line.second - line.first):+.1f}",
+        ]
         for line in sorted(pair.candidates, key=lambda line: -line.first)
     ]
     tau = [] if pair.tau is None or math.isnan(pair.tau) else [f"Kendall's tau-b: {pair.tau:.2f}"]
-    return Table.of("Leaderboards", rows, notes=["share of the Borda points", *tau])
+    columns = ["candidate", pair.first, pair.second, "change, points"]
+    notes = ["share of the Borda points", *tau]
+    return Table("Leaderboards", columns, rows, frozenset({1, 2, 3}), notes)
 
 
 def _across(across: AcrossDataSets | None) -> list[Table]:
@@ -343,7 +345,17 @@ def gradient_picture(gradient: Gradient) -> Picture:
 
 def _ablation(comparison: RunComparison, pooled_runs: PooledRuns) -> Table:
     names = [line.run for line in comparison.runs]
-    rows = [_ablation_row(line) for line in (*pooled_runs.judges, pooled_runs.panel)]
+    rows = [
+        [
+            line.name,
+            *map(_of_judged, line.runs),
+            _of_judged(line.overall),
+            bounds(line.overall.interval),
+            points(line.ahead),
+            p_value(line.test),
+        ]
+        for line in (*pooled_runs.judges, pooled_runs.panel)
+    ]
     notes = ["of items judged; panel ahead by: on all pooled items, paired and clustered"]
     if pooled_runs.over_mean is not None and pooled_runs.over_worst is not None:
         notes.append(
@@ -355,25 +367,9 @@ def _ablation(comparison: RunComparison, pooled_runs: PooledRuns) -> Table:
         notes.append(
             f"{pooled_runs.n_repeated} records are of items that another run has: {counting}"
         )
-    return Table(
-        "Judges and panel, pooled",
-        ["judge", *names, "pooled", "95%, clustered", "panel ahead by", "p"],
-        rows,
-        frozenset(range(1, len(names) + 5)),
-        notes,
-        brief=True,
-    )
-
-
-def _ablation_row(line: JudgeAblation) -> list[str]:
-    return [
-        line.name,
-        *map(_of_judged, line.runs),
-        _of_judged(line.overall),
-        bounds(line.overall.interval),
-        points(line.ahead),
-        p_value(line.test),
-    ]
+    columns = ["judge", *names, "pooled", CLUSTERED_LABEL, "panel ahead by", "p"]
+    numbers = frozenset(range(1, len(columns)))
+    return Table("Judges and panel, pooled", columns, rows, numbers, notes, brief=True)
 
 
 def _of_judged(rate: CaseRate) -> str:
@@ -394,8 +390,11 @@ def _unanimity(pooled_runs: PooledRuns) -> Table:
     ]
     notes = []
     if split.contrast is not None:
-        cells = contrast_row(split.contrast)
-        notes.append(f"difference {cells[3]} points; chi-square {cells[4]}; Fisher p {cells[6]}")
+        line = split.contrast
+        notes.append(
+            f"difference {points(line.difference)} points; chi-square {chi_square(line.chi_square)};"
+            f" Fisher p {p_value(line.fisher)}"
+        )
     if split.incomplete:
         notes.append(f"{split.incomplete} verdicts of an incomplete panel count as neither")
     return Table(

@@ -367,25 +367,22 @@ def _pivotal(explanation: Explanation) -> Table:
     names = _ShortNames.of(explanation)
     leader, rival = names[explanation.leader or DASH], names[explanation.rival or DASH]
     rows = [
-        {
-            "item": item.item_id,
-            leader: item.outcome,
-            "lead": number(item.lead, "+.2f"),
-            "split": item.split or "",
-            "any one of": ", ".join(names[judge] for judge in item.judges),
-        }
+        [
+            item.item_id,
+            item.outcome,
+            number(item.lead, "+.2f"),
+            item.split or "",
+            ", ".join(names[judge] for judge in item.judges),
+        ]
         for item in explanation.pivotal[:MOST_ROWS]
     ]
-    return Table.of(
-        "Items that one judge decides",
-        rows,
-        text=(leader, "split", "any one of"),
-        notes=[
-            f"lead: share of the points of {leader} minus {rival}'s, the"
-            " narrowest first; any one of these judges, ranking the other way round, changes it",
-            *cut_note(len(explanation.pivotal), file=_ITEMS_FILE),
-        ],
-    )
+    columns = ["item", leader, "lead", "split", "any one of"]
+    notes = [
+        f"lead: share of the points of {leader} minus {rival}'s, the"
+        " narrowest first; any one of these judges, ranking the other way round, changes it",
+        *cut_note(len(explanation.pivotal), file=_ITEMS_FILE),
+    ]
+    return Table("Items that one judge decides", columns, rows, frozenset({2}), notes)
 
 
 def _sides(line: TellingDisagreement, names: Mapping[str, str]) -> str:

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import to_dict
 from clash.report.formats import DASH, JSON_DIGITS
-from clash.report.tables import Table
+from clash.report.tables import Table, with_rows
 from clash.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from clash.analysis.rankings.judge_aware import JudgeAwareRanking, Strength
     from clash.stats.intervals import Interval
 
@@ -39,17 +37,16 @@ def candidates(ranking: JudgeAwareRanking) -> Table:
     """Ranks and strengths of the candidates, as they are and at equal style."""
     at_equal_style = bool(ranking.adjusted_for)
     rows = [
-        [
-            row.candidate,
-            *(_places(row.at_equal_style) if at_equal_style else []),
-            *_places(row.plain),
-        ]
+        {
+            "candidate": row.candidate,
+            **(_places(row.at_equal_style, "\nequal style") if at_equal_style else {}),
+            **_places(row.plain),
+        }
         for row in ranking.rows
     ]
-    at_equal = ["rank at\nequal style", "strength at\nequal style"] if at_equal_style else []
-    title = STRENGTHS
-    if at_equal_style:
-        title += f", at equal {', '.join(ranking.adjusted_for)}"
+    title = (
+        f"{STRENGTHS}, at equal {', '.join(ranking.adjusted_for)}" if at_equal_style else STRENGTHS
+    )
     notes = [
         "log strength against the mean, on the scale of the average judge; in brackets "
         f"{ranking.level:.0%} intervals, those of ranks for all candidates together",
@@ -60,20 +57,24 @@ def candidates(ranking: JudgeAwareRanking) -> Table:
     ]
     if len(rows) > _MOST_ROWS:
         notes.append(f"and {len(rows) - _MOST_ROWS} more: --json has them all")
-    columns = ["candidate", *at_equal, "rank", "strength"]
-    return Table(title, columns, rows[:_MOST_ROWS], frozenset(range(1, len(columns))), notes)
+    return Table.of(title, rows[:_MOST_ROWS], notes=notes)
 
 
-def _styles(ranking: JudgeAwareRanking) -> Iterator[Table]:
+def _styles(ranking: JudgeAwareRanking) -> list[Table]:
     rows = [
-        [row.style, row.unit, _factor(row.odds), _verdict(row.effect)] for row in ranking.styles
+        {
+            "style": row.style,
+            "for": row.unit,
+            "odds times": _factor(row.odds),
+            "": _verdict(row.effect),
+        }
+        for row in ranking.styles
     ]
-    if rows:
-        notes = [
-            "odds of winning are multiplied by this for the response that has it, between equals",
-            "longer or better laid out may also be better: equal style then takes some merit away",
-        ]
-        yield Table(STYLE, ["style", "for", "odds times", ""], rows, frozenset({2}), notes)
+    notes = [
+        "odds of winning are multiplied by this for the response that has it, between equals",
+        "longer or better laid out may also be better: equal style then takes some merit away",
+    ]
+    return with_rows([Table.of(STYLE, rows, text=("for", ""), notes=notes)])
 
 
 def _judges(ranking: JudgeAwareRanking) -> Table:
@@ -116,8 +117,9 @@ def _verdict(effect: Interval) -> str:
     return "favoured" if effect.estimate > 0 else "disfavoured"
 
 
-def _places(strength: Strength) -> list[str]:
-    return [
-        f"{strength.rank} [{strength.rank_low}, {strength.rank_high}]",
-        _number(strength.strength),
-    ]
+def _places(strength: Strength, condition: str = "") -> dict[str, str]:
+    at = f" at{condition}" if condition else ""
+    return {
+        f"rank{at}": f"{strength.rank} [{strength.rank_low}, {strength.rank_high}]",
+        f"strength{at}": _number(strength.strength),
+    }

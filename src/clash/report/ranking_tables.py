@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import pick, to_dict
-from clash.report.formats import DASH, JSON_DIGITS, first_names
+from clash.report.formats import DASH, JSON_DIGITS, first_names, number
 from clash.report.tables import Table
 
 if TYPE_CHECKING:
@@ -135,23 +135,23 @@ def _order(rankings: CandidateRankings) -> list[str]:
 
 def _scores(method: MethodRanking, rankings: CandidateRankings) -> Table:
     rows = [
-        [
-            row.candidate,
-            _rank(row),
-            f"{row.score:.3f}",
-            DASH if row.low is None else f"[{row.low:.3f}, {row.high:.3f}]",
-            DASH if row.first is None else f"{row.first:.0%}",
-            first_names(row.close, _MOST_NAMES) if row.first is not None else DASH,
-        ]
+        {
+            "candidate": row.candidate,
+            "place": _rank(row),
+            "score": f"{row.score:.3f}",
+            f"{rankings.level:.0%}": DASH
+            if row.low is None
+            else f"[{row.low:.3f}, {row.high:.3f}]",
+            "first": number(row.first, ".0%"),
+            "not apart from": DASH if row.first is None else first_names(row.close, _MOST_NAMES),
+        }
         for row in method.places
     ]
-    columns = ["candidate", "place", "score", f"{rankings.level:.0%}", "first", "not apart from"]
-    return Table(
+    return Table.of(
         f"{method.method}: {SCORES[method.method]}",
-        columns,
         rows[:_MOST_ROWS],
-        frozenset(range(1, 5)),
-        [*_fit(method), *method.notes, *_cut(rows)],
+        text=("not apart from",),
+        notes=[*_fit(method), *method.notes, *_cut(rows)],
     )
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from clash.reproduction.simulations import Experiment, VotesExperiment
     from clash.reproduction.simulations.experiment import (
         CurvePlot,
-        DesignCell,
         PaperComparison,
         RiskCurve,
         Simulation,
@@ -50,40 +49,28 @@ def table(simulation: Simulation) -> Table:
 
 
 def _design_table(simulation: Simulation) -> Table:
-    columns = [
-        "design",
-        "items",
-        "majority",
-        "Dawid-Skene",
-        "auto",
-        "best member",
-        "oracle",
-        "auto - majority",
-        "auto - best member",
-        "log-loss - share's",
-        "below / above",
+    rows = [
+        {
+            "design": cell.design,
+            "items": cell.n_items,
+            "majority": f"{100 * cell.majority:.1f}",
+            "Dawid-Skene": f"{100 * cell.dawid_skene:.1f}",
+            "auto": f"{100 * cell.auto:.1f}",
+            "best member": f"{100 * cell.best_member_accuracy:.1f} {cell.best_member}",
+            "oracle": f"{100 * cell.oracle:.1f}",
+            "auto - majority": _points(cell.against_majority),
+            "auto - best member": _points(cell.against_member),
+            "log-loss - share's": _signed_interval(cell.log_loss_against_share, 3, 1.0),
+            "below / above": f"{cell.panels_below} / {cell.panels_above}",
+        }
+        for cell in simulation.cells
     ]
-    rows = [_design_cells(cell) for cell in simulation.cells]
     notes = (
         "best member: the model of auto's menu, or majority, that is right most often here, known "
         "only in hindsight; oracle: Bayes' rule under the law that drew the votes; below / above: "
         "panels on which auto differs from majority by 1.96 standard errors over their items",
     )
-    return Table(simulation.title, columns, rows, frozenset(range(1, 11)), notes, brief=True)
-
-
-def _design_cells(cell: DesignCell) -> list[str]:
-    return [
-        cell.design,
-        str(cell.n_items),
-        *(f"{100 * x:.1f}" for x in (cell.majority, cell.dawid_skene, cell.auto)),
-        f"{100 * cell.best_member_accuracy:.1f} {cell.best_member}",
-        f"{100 * cell.oracle:.1f}",
-        _points(cell.against_majority),
-        _points(cell.against_member),
-        _signed_interval(cell.log_loss_against_share, 3, 1.0),
-        f"{cell.panels_below} / {cell.panels_above}",
-    ]
+    return Table.of(simulation.title, rows, notes=notes, brief=True)
 
 
 def _points(interval: Interval) -> str:

@@ -12,7 +12,7 @@ from clash.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.analysis.variance import VarianceSource, VarianceSplit, VarianceStudy
+    from clash.analysis.variance import VarianceSplit, VarianceStudy
 
 TITLE = "Where the variance comes from"
 _NAMES = {
@@ -89,6 +89,16 @@ def tables(study: VarianceStudy) -> list[Table]:
 
 def components(split: VarianceSplit) -> Table:
     """A line for each source of variance."""
+    rows = [
+        {
+            "source": source_name(part.source),
+            "share": percent(part.share),
+            "variance": f"{part.variance.estimate:.3f} [{part.variance.low:.3f}, {part.variance.high:.3f}]",
+            "error": number(100 * part.error, ".1f"),
+            "verdicts changed": percent(part.change),
+        }
+        for part in split.sources
+    ]
     notes = [
         "share: of the variance of one verdict on one prompt; error: standard error that this"
         " source adds to the win rate of one run, in points; verdicts changed: two runs that differ"
@@ -99,24 +109,7 @@ def components(split: VarianceSplit) -> Table:
         notes.append(f"the judges' own noise holds what the design cannot tell from it: {names}")
     if split.missing:
         notes.append(f"{plural(split.missing, 'verdict')} missing, left out")
-    return Table(
-        f"{TITLE}: {split.candidate}",
-        ["source", "share", "variance", "error", "verdicts changed"],
-        [_row(part) for part in split.sources],
-        frozenset({1, 2, 3, 4}),
-        notes,
-    )
-
-
-def _row(part: VarianceSource) -> list[str]:
-    variance = part.variance
-    return [
-        source_name(part.source),
-        percent(part.share),
-        f"{variance.estimate:.3f} [{variance.low:.3f}, {variance.high:.3f}]",
-        number(100 * part.error, ".1f"),
-        DASH if part.change is None else percent(part.change),
-    ]
+    return Table.of(f"{TITLE}: {split.candidate}", rows, notes=notes)
 
 
 def _judges(splits: Sequence[VarianceSplit]) -> Table | None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from clash.analysis.concordance.label_noise import Ceiling
     from clash.analysis.concordance.method_table import Method
     from clash.analysis.subpanels import SubPanels
+    from clash.stats.hypothesis_tests import Significance
     from clash.stats.intervals import Interval
 
 _WILSON = "95%, Wilson"
@@ -164,60 +165,42 @@ def rows(title: str, name: str, groups: Sequence[ConcordanceRow], *, brief: bool
     return Table.of(title, rows, notes=cut_note(len(groups)), brief=brief)
 
 
-def contrast_row(line: Contrast) -> list[str]:
-    """One line of :func:`contrasts`."""
-    (a, b), (c, d) = line.table
-    return [
-        f"{line.first} : {line.second}",
-        line.over,
-        f"{a}/{a + b} : {c}/{c + d}",
-        points(line.difference),
-        f"{line.chi_square.statistic:.2f}, {p_value(line.chi_square)}",
-        f"{line.corrected_test.statistic:.2f}, {p_value(line.corrected_test)}",
-        p_value(line.fisher),
-        estimate(line.odds_ratio, 2),
-    ]
+def chi_square(test: Significance) -> str:
+    """A chi-square statistic and its p value, as ``5.23, 0.022``."""
+    return f"{test.statistic:.2f}, {p_value(test)}"
 
 
 def contrasts(title: str, contrasts: Sequence[Contrast]) -> Table:
     """Two groups of items against each other."""
     small = any(line.smallest_expected < 5 for line in contrasts)
-    return Table(
-        title,
-        [
-            "",
-            "items",
-            "right",
-            "difference",
-            "chi-square, p",
-            "with correction, p",
-            "Fisher p",
-            "odds ratio",
-        ],
-        [contrast_row(line) for line in contrasts],
-        frozenset({2, 3, 4, 5, 6, 7}),
-        ["an expected count is below 5: use Fisher's exact test instead of chi-square"]
-        if small
-        else [],
-    )
+    notes = ["an expected count is below 5: use Fisher's exact test instead of chi-square"]
+    rows = [
+        {
+            "": f"{line.first} : {line.second}",
+            "items": line.over,
+            "right": " : ".join(f"{right}/{right + wrong}" for right, wrong in line.table),
+            "difference": points(line.difference),
+            "chi-square, p": chi_square(line.chi_square),
+            "with correction, p": chi_square(line.corrected_test),
+            "Fisher p": p_value(line.fisher),
+            "odds ratio": estimate(line.odds_ratio, 2),
+        }
+        for line in contrasts
+    ]
+    return Table.of(title, rows, text=("items",), notes=notes if small else ())
 
 
 def unanimity(concordance: Concordance) -> Table:
     """Verdicts by how the panel split."""
     split = concordance.split
+    rates = {"unanimous": split.unanimous, "not unanimous": split.split}
+    if len(split.by_split) > 2:
+        rates |= {f"  split {name}": rate for name, rate in split.by_split.items()}
+    rates |= {f"  {j}, where not unanimous": rate for j, rate in split.judges_on_split.items()}
     rows = [
-        [name, share(rate), percent(rate.interval, digits=1)]
-        for name, rate in (("unanimous", split.unanimous), ("not unanimous", split.split))
+        {"": name, "right": share(rate), CLUSTERED_LABEL: percent(rate.interval, digits=1)}
+        for name, rate in rates.items()
         if rate is not None
-    ]
-    rows += [
-        [f"  split {name}", share(rate), percent(rate.interval, digits=1)]
-        for name, rate in split.by_split.items()
-        if len(split.by_split) > 2
-    ]
-    rows += [
-        [f"  {judge}, where not unanimous", share(rate), percent(rate.interval, digits=1)]
-        for judge, rate in split.judges_on_split.items()
     ]
     notes = []
     if split.contrast is not None:
@@ -228,14 +211,7 @@ def unanimity(concordance: Concordance) -> Table:
         )
     if split.incomplete:
         notes.append(f"{split.incomplete} verdicts of an incomplete panel count as neither")
-    return Table(
-        "Unanimous and split verdicts",
-        ["", "right", CLUSTERED_LABEL],
-        rows,
-        frozenset({1, 2}),
-        notes,
-        brief=True,
-    )
+    return Table.of("Unanimous and split verdicts", rows, notes=notes, brief=True)
 
 
 def costs(concordance: Concordance) -> Table:
