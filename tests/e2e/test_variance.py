@@ -99,6 +99,9 @@ def test_one_budget_holds_for_all_arms_and_the_same_command_goes_on(study):
     assert study.server.count() - before == plan["calls"]
     screen = study.here("variance", "runs/run-variance", "--report", "-v")
     assert "of the variance" in screen.out or "Nothing but the prompts" in screen.out
+    words = ("variance", "runs/run-variance", "--report", "--json", "--to", "variance.md")
+    assert study.here(*words).json["missing"] == []
+    assert "# " in (study.path / "variance.md").read_text()
     assert study.here("variance", "run", "--shuffles", "1").code == 2
 
 

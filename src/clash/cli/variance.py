@@ -187,15 +187,18 @@ def _print_result(result: StudyResult, output: Output, to: Path | None) -> None:
             f"{result.shortfall}: the same command goes on, and nothing is paid twice",
             style="yellow",
         )
+    if output.as_json and to is None:
+        print_json(result.as_json())
+        return
+    findings = require_findings(result)
+    tables = report.tables(findings)
+    if to is not None:
+        names = [arm.name for arm in study.design.arms() if study.exists(arm)]
+        write_report(to, report.TITLE, to_dict(findings), tables, names)
     if output.as_json:
         print_json(result.as_json())
         return
-    findings_or_error = require_findings(result)
-    tables = report.tables(findings_or_error)
-    if to is not None:
-        names = [arm.name for arm in study.design.arms() if study.exists(arm)]
-        write_report(to, report.TITLE, to_dict(findings_or_error), tables, names)
-    answer, evidence = report.headline(findings_or_error), report.evidence(findings_or_error)
+    answer, evidence = report.headline(findings), report.evidence(findings)
     print_answer(answer, evidence, tables, output)
     if output.quiet:
         return
