@@ -237,6 +237,19 @@ def test_a_validation_is_held_against_people(tmp_path: Path) -> None:
     run = clash.validate(path, "baseline", n=6, out=tmp_path)
     assert run.manifest.kind == "validate"
     assert run.concordance is not None
+    replay = clash.evaluate(panel="baseline", replay=run, out=tmp_path, run_id="replay")
+    assert [label.item_id for label in replay.labels] == [label.item_id for label in run.labels]
+
+
+def test_a_validation_of_texts_reads_a_label_for_each_text(tmp_path: Path) -> None:
+    path = tmp_path / "texts.jsonl"
+    entries = [{"id": f"t{n}", "prompt": f"Text {n}.", "label": "yes"} for n in range(4)]
+    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    judging = {"mode": "label", "labels": ["yes", "no"]}
+    run = clash.validate(
+        path, panel=[lambda *_: "yes"], judging=judging, keep_repeats=True, out=tmp_path
+    )
+    assert run.findings.single_text.people.n == 4
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,7 @@ class ValidateArguments(RunArguments, total=False):
     sample_seed: int
     rules: Literal["paper", "clear", "all"] | None
     stratify: Literal["winner", "tier", "tag"] | None
+    keep_repeats: bool
     cache: Path | None
     tiers: Path | None
 

@@ -32,8 +32,10 @@ if TYPE_CHECKING:
     from clash.analysis.retest import Retest
     from clash.analysis.variance import VarianceStudy
     from clash.config import Config
+    from clash.datasets.sampling import Stratum
     from clash.library.notebook_inputs import Candidates, PanelSpec, Prompts
     from clash.pipeline.finish import RunResult
+    from clash.pipeline.validation import RuleSet
     from clash.store.folder import RunFolder
 
 T = TypeVar("T")
@@ -165,7 +167,9 @@ def _evaluation(
                 config, options.environ, observer, prompts=path, limit=limit, replay=earlier
             )
             run_plan = run_plan if shard is None else run_plan.cut(shard)
-            options = replace(options, origin=Origin())
+            # A replay of a run's own prompts is held against the same people as the run.
+            labels = tuple(earlier.labels()) if earlier is not None and prompts is None else ()
+            options = replace(options, origin=Origin(labels=labels))
             if until is None:
                 return _run(execute(run_plan, options), observer)
             check_controls(run_plan.plan.config)
@@ -190,6 +194,7 @@ def validate(
         sample_seed: seed of the draw.
         rules: ``paper``, ``clear`` or ``all``: which items may be drawn.
         stratify: draw in proportion to ``winner``, ``tier`` or ``tag``.
+        keep_repeats: judge pairs again that repeat another one, prompt and responses alike.
         cache: the folder of downloaded data sets.
         tiers: a YAML file of tier, rating and family by candidate.
 
@@ -215,8 +220,9 @@ def _validation(
     *,
     n: int | None = None,
     sample_seed: int = 42,
-    rules: str | None = None,
-    stratify: str | None = None,
+    rules: RuleSet | None = None,
+    stratify: Stratum | None = None,
+    keep_repeats: bool = False,
     cache: Path | None = None,
     tiers: Path | None = None,
     env: Mapping[str, str] | None = None,
@@ -236,8 +242,15 @@ def _validation(
         _check_count("n", n)
         models = Callables()
         config = injected_only(_config(models, None, panel, **arguments))
-        single = config.judging.is_single
-        draw = Draw(n, sample_seed, rules, stratify, cache, single)  # type: ignore[arg-type]
+        draw = Draw(
+            n,
+            sample_seed,
+            rules,
+            stratify,
+            cache,
+            keep_repeats,
+            single=config.judging.is_single,
+        )
         dataset_sample = draw_labelled(str(dataset), draw)
         earlier = None
         if replay is not None:
