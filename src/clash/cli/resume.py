@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clash.cli.common import say
 from clash.cli.option_groups import grouped
 from clash.cli.options import Access, Monitoring, Out, Output, RepeatCalls, RunArgument
+
+if TYPE_CHECKING:
+    from clash.pipeline.finish import CompleteRun
 
 
 @grouped
@@ -37,6 +40,7 @@ def resume(
     continues under it.
     """
     from clash.cli.outcome import print_result
+    from clash.pipeline.finish import complete_run
     from clash.pipeline.sequential_run import resume_run
     from clash.pipeline.sources import open_run
     from clash.providers.ray_cluster import cluster_connection
@@ -48,13 +52,33 @@ def resume(
     if cancel_batches and all(batch.state == "ended" for batch in folder.batches()):
         say("no batch of this run is with a provider", style="")
         raise typer.Exit
+    limits = {"max_cost": max_cost, **calls.limits()}
+    is_changed = cancel_batches or any(limit is not None for limit in limits.values())
+    if not (is_changed or output.verbose) and (run_at_end := complete_run(folder, observer)):
+        _print_complete(run_at_end, output)
+        raise typer.Exit
     with observer, cluster_connection(cluster):
         result = resume_run(
             folder,
             environ,
             observer,
-            {"max_cost": max_cost, **calls.limits()},
+            limits,
             cancel_batches=cancel_batches,
         )
     print_result(result, output)
     raise typer.Exit(result.exit_code)
+
+
+def _print_complete(run: CompleteRun, output: Output) -> None:
+    """Print what a complete run says, which is what its report says."""
+    from clash.cli.common import print_json, say, stdout
+    from clash.report.terminal import print_line
+
+    if output.as_json:
+        print_json(run.summary)
+        return
+    answer, evidence = run.headline
+    for line in (answer,) if output.quiet else (answer, evidence):
+        print_line(stdout(), line)
+    if not output.quiet:
+        say("complete and unchanged since it was sealed: nothing is left to ask", style="")

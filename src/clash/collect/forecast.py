@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from clash.collect import answer_length, respond
@@ -285,6 +287,9 @@ def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt | None, list[Judge]]]:
     Only the size of a response counts here, so signs without meaning stand for it: nothing is masked
     or defused, which changes the length of a prompt by next to nothing.
     """
+    if not plan.candidates and all(judge.provider in prices.OFFLINE for judge in plan.judges):
+        yield from _free_pages(plan)
+        return
     for item in plan.items:
         texts: dict[str, str] = {}
         turns: dict[str, tuple[VisibleTurn, ...]] = {}
@@ -316,6 +321,16 @@ def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt | None, list[Judge]]]:
                     prompt_of(item, criteria, presentation, plan) if is_priced else None,
                     readers,
                 )
+
+
+def _free_pages(plan: Plan) -> Iterator[tuple[None, list[Judge]]]:
+    """The judges of each page where responses are given and no judge costs anything: no text is read."""
+    names = tuple(map(str, plan.given_marks))
+    readers_of = cache(lambda shown: list(_readers(plan, shown).values()))
+    for position in range(len(plan.items)):
+        shown = tuple([name for name in names if plan.given_marks.has(name, position)])
+        for readers in readers_of(shown):
+            yield from repeat((None, readers), plan.presentations)
 
 
 def _of_size(text: str) -> str:

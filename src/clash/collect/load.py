@@ -58,7 +58,7 @@ class Prompts:
 
     def with_names(self, names: Mapping[str, str]) -> Prompts:
         """The same with candidates under other names, in responses and labels."""
-        if not names.keys() & {*self.candidates, *(item.label for item in self.items)}:
+        if not names or not names.keys() & {*self.candidates, *(item.label for item in self.items)}:
             return self
         items = (
             item.model_copy(update={"label": names.get(item.label, item.label)})

@@ -379,6 +379,8 @@ def candidate_names(config: Config, prompts: Prompts) -> dict[str, str]:
 
     A model that several candidates share names none of them.
     """
+    if not config.candidates:
+        return {}
     models = [_plain_model(candidate) for candidate in config.candidates]
     names_in_file = {*prompts.candidates, *(item.label for item in prompts.items)}
     ids = {candidate.id for candidate in config.candidates}

@@ -16,9 +16,11 @@ from clash.store.audit import changes_since_seal
 from clash.store.folder import RunFolder
 from clash.store.manifest import now, seals_of
 from clash.store.secrecy import scan, without_secrets
+from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from clash.analysis.findings import Findings
     from clash.analysis.rundata import RunData
@@ -154,24 +156,82 @@ def summary(result: RunResult) -> dict[str, Any]:
     """The JSON of ``eval``, ``validate`` and ``resume``."""
     report = to_dict(result.findings)
     return {
-        "run": str(result.folder.path),
-        "status": result.manifest.status,
+        **_summary(result.folder.path, result.manifest, report),
         "exit_code": result.exit_code,
+        "over_usd": result.over_usd,
+        "interrupted": result.interrupted,
+        **_concordance(result.findings),
+    }
+
+
+def _summary(path: Path, manifest: Manifest, report: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON of a run that went to its end."""
+    return {
+        "run": str(path),
+        "status": manifest.status,
+        "exit_code": 0,
         "winner": report["decision"]["winner"],
         "decision": report["decision"],
         "leaderboard": report["leaderboard"],
         "coverage": report["coverage"],
-        "cost_usd": result.manifest.cost_usd,
-        "cost_is_lower_bound": result.manifest.cost_is_lower_bound,
+        "cost_usd": manifest.cost_usd,
+        "cost_is_lower_bound": manifest.cost_is_lower_bound,
         "spending": report["spending"],
-        "over_usd": result.over_usd,
+        "over_usd": 0.0,
         "usage_doubts": report["usage_doubts"],
         "judges": report["judges"],
         "aggregation": report["aggregation"],
-        "stopped": result.manifest.stopped,
-        "interrupted": result.interrupted,
-        **_concordance(result.findings),
+        "stopped": manifest.stopped,
+        "interrupted": None,
     }
+
+
+@dataclass(frozen=True)
+class CompleteRun:
+    """What a run says that has nothing left to ask, to try again or to compute.
+
+    Attributes:
+        summary: as :func:`summary` gives it.
+        headline: the sentence that answers the question, and the one with its evidence.
+    """
+
+    summary: dict[str, Any]
+    headline: tuple[str, str]
+
+
+def complete_run(folder: RunFolder, observer: Observer) -> CompleteRun | None:
+    """A run that is complete, from its seals and its stored report; null where anything is open.
+
+    Every file is hashed, and none is kept in memory. Open are failed judgments, labels (they may
+    have grown, and the report counts them) and reports of another version. The observer hears what
+    was changed since the seal.
+    """
+    manifest = folder.manifest()
+    is_open = (
+        manifest.status != "complete"
+        or manifest.seal is None
+        or manifest.stopping is not None
+        or manifest.versions.get("clash") != __version__
+        or (manifest.secrets_scan or {}).get("hits")
+        or run_files.is_file(folder.path / layout.LABELS)
+    )
+    if is_open:
+        return None
+    changes = changes_since_seal(folder)
+    for change in changes.values():
+        observer.note(change, "warning")
+    if changes:
+        return None
+    try:
+        report = json.loads(run_files.read(folder.path / layout.REPORT_JSON))
+        coverage, headline = report["coverage"], report["headline"]
+        has_failures = coverage["failed"] or coverage["not_run"] or coverage["responses_failed"]
+        if has_failures or report["concordance"] is not None:
+            return None
+        lines = str(headline["text"]), str(headline["evidence"] or "")
+        return CompleteRun(_summary(folder.path, manifest, report), lines)
+    except (ValueError, LookupError, TypeError, RecursionError, FileNotFoundError):
+        return None  # whoever sealed it, clash did not write this report
 
 
 def _concordance(findings: Findings) -> dict[str, Any]:

@@ -263,9 +263,19 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
     labels = origin.labels
     if plan.shard is not None:
         labels = tuple(label for label in labels if label.item_id in plan.positions)
-    records = chain(plan.items, plan.responses, labels, origin.pool, criteria)
+    records = chain(labels, origin.pool, criteria)
+    inputs = (plan.items, plan.responses)
+    lines = (
+        (layout.FILE_OF[table.model], line)
+        for table in inputs
+        if table.is_encoded_here
+        for line in table.lines()
+    )
+    old = chain.from_iterable(table for table in inputs if not table.is_encoded_here)
     out = options.out or Path(plan.config.out)
-    return RunWriter.create(out, name, manifest, records, redactor=plan.redactor)
+    return RunWriter.create(
+        out, name, manifest, chain(old, records), lines=lines, redactor=plan.redactor
+    )
 
 
 def _codecs(codec: str | None) -> dict[str, str]:

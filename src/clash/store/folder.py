@@ -9,8 +9,8 @@ import shutil
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
-from operator import attrgetter
+from itertools import groupby, islice
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self, TypeVar, cast
 
@@ -134,7 +134,7 @@ class RunFolder:
         Raises:
             RunFolderError: a line is no such record; the message names file and line.
         """
-        return StoredRecords.of(self.path / _FILE_OF[model], model, _KEYS.get(model))
+        return StoredRecords.of(self.path / layout.FILE_OF[model], model, _KEYS.get(model))
 
     def items(self) -> list[Item]:
         """The items, in the order of the prompts file."""
@@ -150,7 +150,7 @@ class RunFolder:
 
     def table(self, model: type[R]) -> RecordTable[R]:
         """Every record of a kind that is in the folder now, of which one at a time is in memory."""
-        return RecordTable.of_file(model, self.path / _FILE_OF[model])
+        return RecordTable.of_file(model, self.path / layout.FILE_OF[model])
 
     def criteria(self) -> list[Criteria]:
         """The criteria of each item."""
@@ -258,7 +258,7 @@ class RunWriter(RunFolder):
             run_id: name of the new one.
             manifest: its manifest.
             records: what is known before the first call.
-            lines: lines of earlier runs, each with the name of its file.
+            lines: lines without a secret, each with the name of its file.
             redactor: removes secrets from what is written.
 
         Raises:
@@ -280,8 +280,12 @@ class RunWriter(RunFolder):
                     writer.journal(name)
                 for record in records:
                     writer.append(record)
-                for name, line in lines:
-                    writer.journal(name).append_line(line)
+                for name, part in groupby(lines, itemgetter(0)):
+                    open_journal = writer.journal(name)
+                    open_journal.begin_group()
+                    for _, line in part:
+                        open_journal.append_line(line)
+                    open_journal.end_group()
             staging.rename(path)
         except OSError as error:
             _check_free(path)  # another process may have created it meanwhile
@@ -321,7 +325,7 @@ class RunWriter(RunFolder):
         # The provider has already removed secrets from a call: votes are read from the stored text.
         if not isinstance(record, Call) and self.redactor.suspects(line):
             line = journal.encode(without_secrets(record, self.redactor))
-        self.journal(_FILE_OF[type(record)]).append_line(line)
+        self.journal(layout.FILE_OF[type(record)]).append_line(line)
 
     @contextmanager
     def grouped(self) -> Iterator[None]:
@@ -386,7 +390,6 @@ class RunWriter(RunFolder):
 
 
 _RUN_ID = re.compile(r"\w[\w.-]{0,99}")
-_FILE_OF = {model: name for name, model in layout.RECORDS.items()}
 _KEYS: dict[type[Record], Callable[[Any], Hashable]] = {
     Response: attrgetter("item_id", "candidate"),
     Criteria: attrgetter("item_id"),

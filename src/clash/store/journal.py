@@ -29,6 +29,8 @@ R = TypeVar("R", bound="Record")
 S = TypeVar("S", bound=msgspec.Struct)
 _BLOCK = 1 << 16
 """Bytes read at a time from the end of a journal."""
+_MOST_GROUPED = 1 << 20
+"""Bytes of lines that are written together at most."""
 _PORTION = 1 << 24
 """Bytes read at a time of a journal that grows."""
 
@@ -44,7 +46,7 @@ class Journal:
         self.path = path
         self._fd = run_files.open_to_append(path)
         self._dirty = False
-        self._group: list[bytes] | None = None
+        self._group: bytearray | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -62,11 +64,11 @@ class Journal:
 
     def begin_group(self) -> None:
         """Keep the lines that follow, until :meth:`end_group`."""
-        self._group = []
+        self._group = bytearray()
 
     def end_group(self) -> None:
         """Hand the lines of the group to the kernel in one write."""
-        lines, self._group = b"".join(self._group or ()), None
+        lines, self._group = bytes(self._group or b""), None
         if lines:
             self._write(lines)
 
@@ -75,7 +77,10 @@ class Journal:
         if self._group is None:
             self._write(line)
         else:
-            self._group.append(line)
+            self._group += line
+            if len(self._group) >= _MOST_GROUPED:
+                self.end_group()
+                self.begin_group()
 
     def _write(self, data: bytes) -> None:
         remaining = data

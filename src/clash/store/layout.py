@@ -62,6 +62,9 @@ RECORDS: dict[str, type[Record]] = {
     POOL: Pooled,
 }
 
+FILE_OF = {model: name for name, model in RECORDS.items()}
+"""The file of each kind of record."""
+
 COLLECTED_FILES = (ITEMS, RESPONSES, BLINDING, CRITERIA, CALLS, RESERVATIONS, JUDGMENTS)
 """Written while a run is in progress; sealed when it ends."""
 

@@ -176,6 +176,11 @@ class RecordTable(Sequence[R]):
         self._starts.append(self._source.append(line))
         self._sizes.append(len(line))
 
+    @property
+    def is_encoded_here(self) -> bool:
+        """Whether its lines are as this version of clash writes them."""
+        return isinstance(self._source, _Spool)
+
     def line(self, index: int) -> bytes:
         """The line of a record."""
         return self._source.read(self._starts[index], self._sizes[index])

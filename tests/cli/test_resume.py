@@ -1,0 +1,69 @@
+"""`clash resume` of a run that is complete reads its seals, and no more."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from clash.cli.app import run as clash
+from clash.store import layout
+
+PROMPTS = "".join(
+    json.dumps(
+        {"id": f"q{i}", "prompt": f"Say {i}.", "responses": {"a": f"It is {i}.", "b": "No."}}
+    )
+    + "\n"
+    for i in range(3)
+)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.jsonl").write_text(PROMPTS)
+    assert clash(["eval", "p.jsonl", "--panel", "baseline", "-q", "--yes", "--run-id", "r"]) == 0
+    capsys.readouterr()
+    return tmp_path / "runs" / "r"
+
+
+def test_a_complete_run_is_left_as_it_is(run, capsys):
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    assert clash(["resume", "r"]) == 0
+    said = capsys.readouterr()
+    assert "a leads b" in said.out
+    assert "nothing is left to ask" in said.err
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+
+
+def test_its_json_is_that_of_a_run_that_was_worked_through(run, capsys):
+    assert clash(["resume", "r", "--json"]) == 0
+    at_once = json.loads(capsys.readouterr().out)
+    assert clash(["resume", "r", "--json", "--concurrency", "7"]) == 0
+    assert json.loads(capsys.readouterr().out) == at_once
+
+
+@pytest.mark.parametrize("name", [layout.JUDGMENTS, layout.REPORT_MD])
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_change_since_the_seal_is_told_and_mended(run, capsys, name, is_gone):
+    whole = (run / name).read_bytes()
+    (run / name).unlink()
+    if not is_gone:
+        (run / name).write_bytes(whole[: whole.index(b"\n") + 1])
+    assert clash(["resume", "r"]) == 0
+    assert name in capsys.readouterr().err
+    assert len((run / name).read_bytes().splitlines()) == len(whole.splitlines())
+
+
+def test_a_sealed_report_of_another_shape_is_computed_again(run, capsys):
+    from clash.store.folder import RunFolder
+    from clash.store.manifest import seals_of
+
+    (run / layout.REPORT_JSON).write_text('{"coverage": 3}')
+    with RunFolder(run).write() as writer:
+        manifest = writer.manifest()
+        files = {**manifest.files, **seals_of(run, [layout.REPORT_JSON])}
+        writer.save(manifest.model_copy(update={"files": files}).with_seal())
+    assert clash(["resume", "r"]) == 0
+    assert "coverage" in json.loads((run / layout.REPORT_JSON).read_text())
+    assert "a leads b" in capsys.readouterr().out
