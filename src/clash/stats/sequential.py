@@ -261,7 +261,7 @@ def group_sequential(
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class PriceOfLooks:
     """The cost of looking more than once.
 
     Attributes:
@@ -273,9 +273,9 @@ class Price:
     items: float
 
 
-def price(interval: Interval, naive: Interval) -> Price:
+def price(interval: Interval, naive: Interval) -> PriceOfLooks:
     """How much wider an interval is than one that was looked at once; NaN where neither ends."""
     if not (math.isfinite(interval.half_width) and naive.half_width > 0):
-        return Price(math.nan, math.nan)
+        return PriceOfLooks(math.nan, math.nan)
     ratio = interval.half_width / naive.half_width
-    return Price(ratio, ratio**2)
+    return PriceOfLooks(ratio, ratio**2)

@@ -42,7 +42,7 @@ ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class LabelDesign:
+class LabelInformation:
     """The linear map whose mean error over all rows labels are chosen to reduce.
 
     Attributes:
@@ -56,7 +56,7 @@ class LabelDesign:
     spread: Floats
 
 
-def label_design(panel: PanelVotes, evidence: Evidence | None) -> LabelDesign:
+def label_design(panel: PanelVotes, evidence: Evidence | None) -> LabelInformation:
     """Design on majority's log-odds, a constant and each judge, as in the anchored map."""
     cells = panel.cells(tuple(range(panel.n_judges)))
     x = _features(cells)[cells.of_pattern]
@@ -69,7 +69,7 @@ def label_design(panel: PanelVotes, evidence: Evidence | None) -> LabelDesign:
             )
         weight = p * (1 - p)
     rows = np.bincount(panel.pattern, minlength=len(x)) / panel.n_rows
-    return LabelDesign(x, weight, (x * (rows * weight**2)[:, None]).T @ x)
+    return LabelInformation(x, weight, (x * (rows * weight**2)[:, None]).T @ x)
 
 
 def _features(cells: Cells) -> Floats:
