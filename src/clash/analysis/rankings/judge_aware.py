@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
-    from clash.stats.typing import Floats, Index
+    from clash.stats.typing import Floats
+    from clash.stats.voting.rankings import PairwiseOutcomes
     from clash.votes.named_rankings import NamedRankings
 
 LEVEL = 0.95
@@ -168,20 +169,23 @@ def rank_by_judges(
     Raises:
         StatisticsError: no ranking orders two candidates.
     """
-    design = _Design.of(rankings, styles)
-    plain = judge_aware(design.pairs(()))
+    return _fit(_Design.of(rankings, styles), seed)
+
+
+def _fit(design: _Design, seed: int) -> JudgeAwareRanking:
+    plain = judge_aware(replace(design.pairs, style=design.pairs.style[:, :0]))
     names = design.usable
-    at_equal_style = judge_aware(design.pairs(names)) if names else None
+    at_equal_style = judge_aware(design.pairs) if names else None
     best = plain if at_equal_style is None else at_equal_style
     plain_places = _places(plain, seed)
     places = plain_places if at_equal_style is None else _places(at_equal_style, seed)
     rows = [
         StrengthRow(name, *entry)
-        for name, *entry in zip(rankings.candidates, places, plain_places, strict=True)
+        for name, *entry in zip(design.candidates, places, plain_places, strict=True)
     ]
     return JudgeAwareRanking(
         rows=tuple(sorted(rows, key=lambda row: (row.at_equal_style.rank, row.candidate))),
-        judges=_judges(rankings, design, best),
+        judges=_judges(design, best),
         styles=_styles(names, best),
         adjusted_for=names,
         left_out=design.left_out,
@@ -205,7 +209,9 @@ def run_strengths(run: RunData) -> JudgeAwareRanking | None:
         return None
     if rankings is None or len(np.unique(rankings.rankings.clusters)) < FEWEST:
         return None
-    return rank_by_judges(rankings, STYLES, seed=run.manifest.seeds.get("seed", 0))
+    design = _Design.of(rankings, STYLES)
+    del rankings  # of a large run, most of the memory
+    return _fit(design, run.manifest.seeds.get("seed", 0))
 
 
 @dataclass(frozen=True)
@@ -213,78 +219,63 @@ class _Design:
     """Comparisons with the traits that can be adjusted for.
 
     Attributes:
-        style: (n, 4), differences of traits; NaN not known.
-        rows: (n,), the comparisons in which all usable traits are known.
-        judges: codes of the judges that have such a comparison, as they are numbered in the fit.
+        pairs: the comparisons in which all usable traits are known, with their differences.
+        judges: those that have such a comparison, as they are numbered in the fit.
     """
 
-    rankings: NamedRankings
-    style: Floats
+    candidates: tuple[str, ...]
+    judges: tuple[str, ...]
     usable: tuple[str, ...]
     left_out: Mapping[str, str]
-    rows: Index
-    judges: Index
+    pairs: JudgedPairs
     notes: tuple[str, ...]
 
     @classmethod
     def of(cls, rankings: NamedRankings, styles: Sequence[str]) -> _Design:
-        style, left_out = _differences(rankings), {}
-        contrast = _contrasts(rankings)
+        array, outcomes = rankings.rankings, pairwise_outcomes(rankings.rankings)
+        style, left_out = _differences(outcomes, array.traits), {}
         usable = []
         for name in styles:
-            reason = _why_not(style[:, STYLES.index(name)], contrast)
+            reason = _why_not(style[:, STYLES.index(name)], outcomes, array.n_candidates)
             if reason is None:
                 usable.append(name)
             else:
                 left_out[name] = reason
         columns = [STYLES.index(name) for name in usable]
-        rows = np.flatnonzero(~np.isnan(style[:, columns]).any(axis=1))
-        n_lost = len(style) - len(rows)
+        has_traits = ~np.isnan(style[:, columns]).any(axis=1)
+        n_lost = len(style) - int(has_traits.sum())
         notes = (
             (f"{plural(n_lost, 'comparison')} without text or order left out",) if n_lost else ()
         )
-        outcomes = pairwise_outcomes(rankings.rankings)
-        judges = np.unique(rankings.rankings.judges[outcomes.ranking[rows]])
-        return cls(rankings, style, tuple(usable), left_out, rows, judges, notes)
-
-    def pairs(self, styles: Sequence[str]) -> JudgedPairs:
-        """The comparisons, with some of the styles."""
-        array, outcomes = self.rankings.rankings, pairwise_outcomes(self.rankings.rankings)
-        rows, columns = self.rows, [STYLES.index(name) for name in styles]
+        rows = has_traits if n_lost else slice(None)  # a slice is no copy
         ranking = outcomes.ranking[rows]
-        return judged_pairs(
+        judges, codes = np.unique(array.judges[ranking], return_inverse=True)
+        pairs = judged_pairs(
             outcomes.first[rows],
             outcomes.second[rows],
             np.where(outcomes.tied[rows], 0.5, 1.0),
-            np.searchsorted(self.judges, array.judges[ranking]),
+            codes,
             array.clusters[ranking],
             n_candidates=array.n_candidates,
-            style=self.style[rows][:, columns],
+            style=style[rows][:, columns],
             weights=array.weights[ranking],
         )
+        names = tuple(rankings.judges[code] for code in judges.tolist())
+        return cls(rankings.candidates, names, tuple(usable), left_out, pairs, notes)
 
 
-def _differences(rankings: NamedRankings) -> Floats:
+def _differences(outcomes: PairwiseOutcomes, traits: Floats | None) -> Floats:
     """Of every comparison the first's traits less the second's, (n, 4); of position the sign."""
-    outcomes, traits = pairwise_outcomes(rankings.rankings), rankings.rankings.traits
-    if traits is None:
-        return np.full((len(outcomes.first), len(STYLES)), np.nan)
-    first = traits[outcomes.ranking, outcomes.first]
-    gap: Floats = first - traits[outcomes.ranking, outcomes.second]
-    gap[:, POSITION] = -np.sign(gap[:, POSITION])
+    gap = np.full((len(outcomes.first), len(STYLES)), np.nan)
+    if traits is not None:
+        for column in range(len(STYLES)):  # one at a time: there may be millions of comparisons
+            gap[:, column] = traits[outcomes.ranking, outcomes.first, column]
+            gap[:, column] -= traits[outcomes.ranking, outcomes.second, column]
+        gap[:, POSITION] = -np.sign(gap[:, POSITION])
     return gap
 
 
-def _contrasts(rankings: NamedRankings) -> Floats:
-    """Of every comparison 1 for the first candidate and -1 for the second, (n, K)."""
-    outcomes, n = pairwise_outcomes(rankings.rankings), rankings.rankings.n_candidates
-    table = np.zeros((len(outcomes.first), n))
-    table[np.arange(len(table)), outcomes.first] = 1
-    table[np.arange(len(table)), outcomes.second] = -1
-    return table
-
-
-def _why_not(column: Floats, contrast: Floats) -> str | None:
+def _why_not(column: Floats, outcomes: PairwiseOutcomes, n_candidates: int) -> str | None:
     """Why a trait cannot be adjusted for; null where it can."""
     has_trait = ~np.isnan(column)
     if has_trait.mean() < _LEAST_SHARE:
@@ -296,10 +287,14 @@ def _why_not(column: Floats, contrast: Floats) -> str | None:
     values = column[has_trait]
     if not np.any(values):
         return "no difference in any comparison"
-    table = contrast[has_trait]
+    first, second = outcomes.first[has_trait], outcomes.second[has_trait]
     # Normal equations: K x K however many comparisons there are.
-    share = np.linalg.lstsq(table.T @ table, table.T @ values, rcond=None)[0]
-    if np.sum((values - table @ share) ** 2) < _OWN_SHARE * np.sum(values**2):
+    meetings = np.bincount(first * n_candidates + second, minlength=n_candidates**2)
+    table = meetings.reshape(n_candidates, n_candidates)
+    table = np.diag(table.sum(axis=0) + table.sum(axis=1)) - table - table.T
+    sums = np.bincount(first, values, n_candidates) - np.bincount(second, values, n_candidates)
+    share = np.linalg.lstsq(table.astype(float), sums, rcond=None)[0]
+    if np.sum((values - share[first] + share[second]) ** 2) < _OWN_SHARE * np.sum(values**2):
         return "goes with the candidates: it cannot be told apart from their strength"
     return None
 
@@ -318,15 +313,12 @@ def _places(fit: JudgeAware, seed: int) -> list[Strength]:
     return [Strength(*entry) for entry in zip(fit.strengths(LEVEL), *columns, strict=True)]
 
 
-def _judges(
-    rankings: NamedRankings, design: _Design, fit: JudgeAware
-) -> tuple[ReliabilityRow, ...]:
-    outcomes = pairwise_outcomes(rankings.rankings)
-    judge = rankings.rankings.judges[outcomes.ranking[design.rows]]
+def _judges(design: _Design, fit: JudgeAware) -> tuple[ReliabilityRow, ...]:
+    counts = np.bincount(design.pairs.judge).tolist()
     rows = [
-        ReliabilityRow(rankings.judges[code], interval, float(tie) / 2, int(np.sum(judge == code)))
-        for code, interval, tie in zip(
-            design.judges.tolist(), fit.reliabilities(LEVEL), fit.tie, strict=True
+        ReliabilityRow(name, interval, float(tie) / 2, count)
+        for name, interval, tie, count in zip(
+            design.judges, fit.reliabilities(LEVEL), fit.tie, counts, strict=True
         )
     ]
     return tuple(sorted(rows, key=lambda row: (-row.reliability.estimate, row.judge)))

@@ -45,7 +45,7 @@ from clash.stats.optimise import minimise
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from clash.stats.typing import Codes, Floats, Index
 
@@ -193,7 +193,7 @@ def judged_pairs(
     y, n = np.asarray(points, dtype=float), len(np.asarray(points))
     x = np.zeros((n, 0)) if style is None else np.asarray(style, dtype=float)
     w = np.ones(n) if weights is None else np.asarray(weights, dtype=float)
-    groups = np.unique(np.asarray(cluster), return_inverse=True)[1].astype(np.intp)
+    groups = _dense_codes(np.asarray(cluster))
     if not n:
         raise StatisticsError("no comparison of two candidates")
     if not i.shape == j.shape == judges.shape == groups.shape == w.shape == y.shape == x.shape[:1]:
@@ -207,6 +207,14 @@ def judged_pairs(
     if not np.isfinite(x).all() or not np.all(w > 0):
         raise StatisticsError("style is finite and weights are positive")
     return JudgedPairs(i, j, y, judges, groups, x, w, n_candidates, int(judges.max()) + 1)
+
+
+def _dense_codes(codes: NDArray[Any]) -> Index:
+    """Codes as 0, 1, … in their order; those that are already are not sorted."""
+    is_index = codes.dtype == np.intp and codes.min(initial=0) >= 0
+    if is_index and codes.max(initial=0) < len(codes) and np.bincount(codes).all():
+        return codes
+    return np.unique(codes, return_inverse=True)[1].astype(np.intp)
 
 
 def judge_aware(
