@@ -264,13 +264,13 @@ class _Table:
 
     def __init__(self, run: RunData, sample: LabelSample) -> None:
         self.run, self.sample = run, sample
-        self.clusters = np.array([run.clusters[item.item_id] for item in run.items])
+        self.clusters = run.cluster_codes
         self.has_verdict = np.array([verdict.ranking is not None for verdict in run.verdicts])
         self.scores = points_table(run)
 
     def rate(self, name: str) -> CorrectedRate | None:
         """The share that people give to a candidate alone; null where no item of it has a label."""
-        rows = np.flatnonzero(self._is_asked(name))
+        rows = np.flatnonzero(self.run.is_asked(name))
         wins = np.array([float(self.run.verdicts[i].winner == name) for i in rows.tolist()])
         people = np.array(
             [
@@ -389,10 +389,6 @@ class _Table:
             return corrected_share(people, panel, self._design(rows), votes=votes, level=level)
         except StatisticsError:
             return None
-
-    def _is_asked(self, name: str) -> Index:
-        item_ids = self.run.items_asked(name)
-        return np.array([item.item_id in item_ids for item in self.run.items])
 
     def _rows_of_pair(self, first: str, second: str) -> Index:
         """Items to which both have a response."""

@@ -6,8 +6,11 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
+
 from clash.records import CONTRADICTION, MISSING_REASON
 from clash.stats.intervals import Interval, wilson_clustered
+from clash.store.stored import lean, parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,12 +83,19 @@ class Unanimity:
     mean_confidence: float | None
 
 
+class _Text(msgspec.Struct, gc=False):
+    """The text of a response."""
+
+    candidate: str
+    text: str | None = None
+
+
 def coverage(run: RunData) -> Coverage:
     """Count everything."""
     n_expected = run.n_voting_pages
-    missing = Counter(r.candidate for r in run.responses if r.text is None)
+    missing = Counter(r.candidate for r in parts(run.responses, _Text) if r.text is None)
     tally = _JudgmentTally()
-    for judgment in run.judgments:
+    for judgment in lean(run.judgments, "scores", "reasons"):
         tally.add(judgment)
     outcomes = Counter((v.is_decided, is_tied(v)) for v in run.verdicts)
     return Coverage(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.intervals import Interval, mean_clustered
+from clash.store.stored import lean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +72,7 @@ class _Scores:
 
 def _by_cell(data: RunData) -> dict[tuple[str, str], _Scores]:
     by_cell: dict[tuple[str, str], _Scores] = defaultdict(_Scores)
-    for judgment in data.judgments:
+    for judgment in lean(data.judgments, "reasons"):
         if judgment.role != "voting" or not judgment.scores:
             continue
         labels, row = data.blinds.labels(judgment), data.rows[judgment.item_id]

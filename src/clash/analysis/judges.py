@@ -14,6 +14,7 @@ from clash import baselines
 from clash.analysis.concordance.method_table import chance_credit
 from clash.analysis.coverage import cause
 from clash.stats.intervals import Interval, wilson_clustered
+from clash.store.stored import lean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,7 +97,7 @@ class JudgePair:
 def judge_reports(run: RunData) -> list[JudgeReport]:
     """Every judge, in the order of the panel."""
     tallies = {p.id: _JudgeTally() for p in run.rules.panelists}
-    for judgment in run.judgments:
+    for judgment in lean(run.judgments, "scores", "reasons"):
         if judgment.judge in tallies:
             tallies[judgment.judge].add(run, judgment)
     return [_report(run, p, tallies[p.id]) for p in run.rules.panelists]
@@ -265,7 +266,7 @@ def position(run: RunData) -> tuple[Interval | None, float | None]:
     """How often the panel's sole first places are the response shown first, and the expectation."""
     voting = {p.id for p in run.rules.voting}
     values, clusters, shares = array("d"), array("q"), array("d")
-    for j in run.judgments:
+    for j in lean(run.judgments, "scores", "reasons"):
         if j.judge in voting and j.ranking and len(j.ranking[0]) == 1:
             values.append(float(j.ranking[0] == ["A0"]))
             clusters.append(run.clusters[j.item_id])

@@ -93,10 +93,8 @@ def draw_order(
 
 def label_sample(run: RunData) -> LabelSample:
     """How the labelled items of a run were chosen, by what their labels say of it."""
-    has_label = np.array([item.item_id in run.truth for item in run.items], dtype=bool)
-    n = len(
-        {run.clusters[i.item_id] for i, is_in in zip(run.items, has_label, strict=True) if is_in}
-    )
+    has_label = np.array([item_id in run.truth for item_id in run.rows], dtype=bool)
+    n = len(set(run.cluster_codes[has_label].tolist()))
     if n < FEWEST:
         return LabelSample(
             has_label, refusal=f"{n} labelled prompts are too few ({FEWEST}); {MEND}"
@@ -146,7 +144,7 @@ def _drawn_chances(
             for item, rate in zip(run.items, rates, strict=True)
         ]
     )
-    is_drawn = np.array([item.item_id in draws for item in run.items], dtype=bool)
+    is_drawn = np.array([item_id in draws for item_id in run.rows], dtype=bool)
     is_open = ~has_label & (keys > keys[is_drawn].max())
     threshold = float(keys[is_open].min()) if is_open.any() else math.inf
     eligible = is_drawn | ~has_label

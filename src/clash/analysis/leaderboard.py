@@ -194,7 +194,7 @@ def candidate_win_rates(
 
 def has_same_items(run: RunData) -> bool:
     """Whether every candidate was to answer the same items."""
-    return len({frozenset(run.items_asked(name)) for name in run.candidates}) == 1
+    return len({run.is_asked(name).tobytes() for name in run.candidates}) == 1
 
 
 def _points(
@@ -269,8 +269,7 @@ def _standing(
     clusters: NDArray[np.intp],
     column: Floats,
 ) -> Standing:
-    item_ids = run.items_asked(name)
-    is_asked = np.array([item.item_id in item_ids for item in run.items])
+    is_asked = run.is_asked(name)
     is_winner = np.array([verdict.winner == name for verdict in run.verdicts])
     n_tied = sum(name in v.ranking[0] for v in run.verdicts if v.ranking and v.winner is None)
     n_judged = int((~np.isnan(column)).sum())

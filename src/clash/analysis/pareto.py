@@ -7,6 +7,10 @@ from dataclasses import dataclass
 from statistics import mean, median
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
+
+from clash.store.stored import parts
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -95,9 +99,18 @@ def trades(run: RunData, standings: Sequence[Standing]) -> list[Trade]:
     ]
 
 
+class _Spending(msgspec.Struct, gc=False):
+    """What a response took."""
+
+    candidate: str
+    cost_usd: float | None = None
+    latency_s: float | None = None
+    ttft_s: float | None = None
+
+
 def _trade(run: RunData, standing: Standing) -> Trade:
     costs, times, firsts = array("d"), array("d"), array("d")
-    for response in run.responses:
+    for response in parts(run.responses, _Spending):
         if response.candidate != standing.candidate:
             continue
         for values, value in (

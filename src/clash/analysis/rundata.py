@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,8 @@ from clash.errors import RunFolderError, StatisticsError
 from clash.labels import truths
 from clash.records import Blinding, Criteria, Item, Judgment, Response
 from clash.store import layout
-from clash.store.stored import ByItem, of_items
+from clash.store.stored import ByItem, item_ids, of_items, parts
+from clash.store.table import ItemPart, Marks
 from clash.votes import LabelUse
 from clash.votes.by_item import ComputedByItem, RecordsByItem, SharedByItem, SharedVerdicts
 from clash.votes.from_run import (
@@ -42,12 +44,30 @@ if TYPE_CHECKING:
     from clash.analysis.method_verdicts import MethodUse
     from clash.labels import Truth
     from clash.records import AnsweredTurn, CallSummary, Label, Reservation, Verdict
-    from clash.stats.typing import Floats
+    from clash.stats.typing import Bools, Floats
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
     from clash.votes.text_labels import TextKey
 
 V = TypeVar("V")
+
+
+class _Author(ItemPart, gc=False):
+    """Who a response is by."""
+
+    candidate: str
+
+
+class _Grouped(ItemPart, gc=False):
+    """The prompt that an item repeats."""
+
+    group: str | None = None
+
+
+class _PageLabels(ItemPart, gc=False):
+    """The candidates on a page."""
+
+    labels: dict[str, str]
 
 
 @dataclass
@@ -219,7 +239,7 @@ class RunData:
     @cached_property
     def rows(self) -> dict[str, int]:
         """The place of each item, by id."""
-        return {item.item_id: row for row, item in enumerate(self.items)}
+        return {sys.intern(item_id): row for row, item_id in enumerate(item_ids(self.items))}
 
     @cached_property
     def responses_of(self) -> RecordsByItem[Response]:
@@ -310,7 +330,7 @@ class RunData:
     @cached_property
     def candidates(self) -> list[str]:
         """Everyone who has a response or should have one, sorted."""
-        return sorted({response.candidate for response in self.responses})
+        return sorted(self._asked)
 
     @cached_property
     def responders(self) -> Mapping[str, tuple[str, ...]]:
@@ -322,13 +342,30 @@ class RunData:
 
     def items_asked(self, candidate: str) -> set[str]:
         """The ids of the items that a candidate was to answer, its failures included."""
-        return {r.item_id for r in self.responses if r.candidate == candidate}
+        is_asked = self.is_asked(candidate).tolist()
+        return {item_id for item_id, row in self.rows.items() if is_asked[row]}
+
+    def is_asked(self, candidate: str) -> Bools:
+        """Whether a candidate was to answer each item, its failures included, (N,)."""
+        return self._asked.get(candidate, np.zeros(len(self.items), dtype=bool))
+
+    @cached_property
+    def _asked(self) -> dict[str, Bools]:
+        asked: dict[str, Bools] = {}
+        for response in parts(self.responses, _Author):
+            if response.candidate not in asked:
+                asked[response.candidate] = np.zeros(len(self.items), dtype=bool)
+            asked[response.candidate][self.rows[response.item_id]] = True
+        return asked
 
     @cached_property
     def clusters(self) -> dict[str, int]:
         """The cluster of each item, as a code."""
         codes: dict[str, int] = {}
-        clusters = {i.item_id: codes.setdefault(i.cluster, len(codes)) for i in self.items}
+        clusters = {
+            item_id: codes.setdefault(item.group or item_id, len(codes))
+            for item_id, item in zip(self.rows, parts(self.items, _Grouped), strict=True)
+        }
         return self.rows if clusters == self.rows else clusters
 
     @cached_property
@@ -382,7 +419,9 @@ class RunData:
     def with_labels(self, labels: Iterable[Label]) -> RunData:
         """The same run with other labels; what has no label in it is not recomputed."""
         run = replace(self, labels=tuple(labels))
-        label_free = ("rows", "responses_of", "texts", "candidates", "clusters", "baseline_tops")
+        label_free = (
+            "rows", "responses_of", "texts", "_asked", "candidates", "clusters", "baseline_tops"
+        )  # fmt: skip
         run.__dict__.update({k: v for k, v in self.__dict__.items() if k in label_free})
         return run
 
@@ -418,23 +457,27 @@ def _check_references(
     Raises:
         RunFolderError: names the file that lacks one, or has it twice.
     """
-    item_ids: set[str] = set()
-    for item in items:
-        if item.item_id in item_ids:
+    rows: dict[str, int] = {}
+    for item_id in item_ids(items):
+        if item_id in rows:
             raise RunFolderError(
-                f"{folder.path / layout.ITEMS}: has the item {item.item_id!r} twice"
+                f"{folder.path / layout.ITEMS}: has the item {item_id!r} twice"
                 "\n  fix: restore it from a copy"
             )
-        item_ids.add(item.item_id)
-    records = chain[Response | Judgment | Blinding](responses, judgments, blinds.records)
-    absent = next((record.item_id for record in records if record.item_id not in item_ids), None)
+        rows[item_id] = len(rows)
+    ids = chain(item_ids(responses), item_ids(judgments), item_ids(blinds.records))
+    absent = next((item_id for item_id in ids if item_id not in rows), None)
     if absent is not None:
         raise _lacks(folder, layout.ITEMS, f"the item {absent!r}", "restore it from a copy")
-    items_of: dict[str, set[str]] = {}
-    for response in responses:
-        items_of.setdefault(response.candidate, set()).add(response.item_id)
-    pairs = ((p.item_id, name) for p in blinds.records for name in p.labels.values())
-    unwritten = next((pair for pair in pairs if pair[0] not in items_of.get(pair[1], ())), None)
+    responders = Marks(len(rows))
+    for response in parts(responses, _Author):
+        responders.put(response.candidate, rows[response.item_id])
+    pairs = (
+        (page.item_id, name)
+        for page in parts(blinds.records, _PageLabels)
+        for name in page.labels.values()
+    )
+    unwritten = next((pair for pair in pairs if not responders.has(pair[1], rows[pair[0]])), None)
     if unwritten is not None:
         missing = f"the response of {unwritten[1]!r} to {unwritten[0]!r}"
         hint = f"`clash resume {folder.path}` writes it again"

@@ -22,6 +22,7 @@ from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.records import Call, Record
 from clash.store.journal import decode
+from clash.store.table import ItemPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -41,6 +42,7 @@ class OfItem(Protocol):
 
 R = TypeVar("R", bound=Record)
 T = TypeVar("T", bound=OfItem)
+S = TypeVar("S", bound=msgspec.Struct)
 _BLOCK = 32
 """Records decoded together where single ones are asked for, mostly in order."""
 _MOST_BLOCKS = 32
@@ -219,7 +221,26 @@ class StoredRecords(Sequence[R], Generic[R]):
         offsets = array("q", (self._offsets[position] for position in positions))
         return StoredRecords(self.path, self.model, offsets)
 
+    def lean(self, without: tuple[str, ...]) -> Iterator[R]:
+        """The records, with the defaults of these fields."""
+        return (
+            _checked(self.path, line, self.model, without) for line in self._lines(self._offsets)
+        )
+
+    def parts(self, part: type[S]) -> Iterator[S]:
+        """The fields of every record that ``part`` names."""
+        decode_line = msgspec.json.Decoder(part).decode
+        for line in self._lines(self._offsets):
+            try:
+                yield decode_line(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                # What the model reads in another way: a number as text, say.
+                yield part_of(_checked(self.path, line, self.model), part)
+
     def _read(self, offsets: Sequence[int]) -> Iterator[R]:
+        return (_checked(self.path, line, self.model) for line in self._lines(offsets))
+
+    def _lines(self, offsets: Sequence[int]) -> Iterator[bytes]:
         if not offsets:
             return
         with _open(self.path) as file:
@@ -229,7 +250,7 @@ class StoredRecords(Sequence[R], Generic[R]):
                     file.seek(offset)
                 line = file.readline(run_files.LONGEST + 1)
                 end = offset + len(line)
-                yield _checked(self.path, line, self.model)
+                yield line
 
 
 def _checked(path: Path, line: bytes, model: type[R], without: tuple[str, ...] = ()) -> R:
@@ -336,9 +357,33 @@ class JoinedRecords(Sequence[R], Generic[R]):
         return JoinedRecords(self._parts, [self._order[position] for position in positions])
 
 
+def lean(records: Iterable[R], *without: str) -> Iterator[R]:
+    """The records; those on disk without these fields, which takes half the time or less."""
+    return records.lean(without) if isinstance(records, StoredRecords) else iter(records)
+
+
+def parts(records: Iterable[Record], part: type[S]) -> Iterator[S]:
+    """The fields of each record that ``part`` names, of those on disk in a tenth of the time."""
+    if isinstance(records, StoredRecords):
+        return records.parts(part)
+    return (part_of(record, part) for record in records)
+
+
+def part_of(record: Record, part: type[S]) -> S:
+    """The fields of a record that ``part`` names."""
+    return part(**{name: getattr(record, name) for name in part.__struct_fields__})
+
+
+def item_ids(records: Iterable[OfItem]) -> Iterator[str]:
+    """The item of each record."""
+    if isinstance(records, StoredRecords):
+        return (part.item_id for part in records.parts(ItemPart))
+    return (record.item_id for record in records)
+
+
 def of_items(records: Sequence[T], ids: Collection[str]) -> Sequence[T]:
     """The records of some items, in their order."""
-    return select(records, [n for n, record in enumerate(records) if record.item_id in ids])
+    return select(records, [n for n, item_id in enumerate(item_ids(records)) if item_id in ids])
 
 
 def select(records: Sequence[T], positions: Iterable[int]) -> Sequence[T]:
@@ -354,7 +399,7 @@ class ByItem(Mapping[str, T], Generic[T]):
     def __init__(self, records: Sequence[T], positions: Mapping[str, int] | None = None) -> None:
         """Args: the records, and where each item's is; read from the records where it is left out."""
         if positions is None:
-            positions = {record.item_id: n for n, record in enumerate(records)}
+            positions = {sys.intern(item_id): n for n, item_id in enumerate(item_ids(records))}
         self._records, self._positions = records, positions
 
     def __getitem__(self, item_id: str) -> T:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, overload
 import numpy as np
 
 from clash.store.journal import encode
-from clash.store.stored import OfItem, with_item
+from clash.store.stored import OfItem, item_ids, with_item
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -70,7 +70,7 @@ class RecordsByItem(Generic[R]):
         """Args: the records, and the items with their numbers; those of other items are left out."""
         self._records, self._rows = records, rows
         codes = np.fromiter(
-            (rows.get(record.item_id, -1) for record in records), np.int32, len(records)
+            (rows.get(item_id, -1) for item_id in item_ids(records)), np.int32, len(records)
         )
         self._order = np.argsort(codes, kind="stable").astype(np.int32)
         self._starts = np.searchsorted(codes[self._order], np.arange(len(rows) + 1)).astype(

@@ -28,7 +28,7 @@ from clash.labels import ranks_of, side, truths
 from clash.records import Blinding, Criteria, Item, Judgment, Response
 from clash.stats.voting.borda import borda_points
 from clash.store import layout
-from clash.store.stored import select
+from clash.store.stored import lean, select
 from clash.votes.matrix import VoteRow, pair_item
 from clash.votes.read import encode
 from clash.votes.text_labels import people_votes, text_names, text_truth
@@ -308,7 +308,8 @@ class Ballots(Mapping[str, ItemRankings]):
         self.rows: dict[str, int] = {}
         rows, votes = array("i"), array("i")
         positions, vote_codes = array("i"), _Numbers()
-        for position, judgment in enumerate(judgments):
+        without = "scores", "reasons", "repairs", "flags"
+        for position, judgment in enumerate(lean(judgments, *without)):
             if judgment.ranking is not None:
                 groups = tuple(map(tuple, judgment.ranking))
                 page = tuple(blinds.labels(judgment).items())

@@ -7,6 +7,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Literal
 
 from clash.labels import TIE
+from clash.store.stored import of_items
 from clash.votes.from_run import unblind
 
 if TYPE_CHECKING:
@@ -118,8 +119,8 @@ def telling_disagreements(run: RunData, most: int | None = None) -> list[Telling
     cases = [(run.items[row], run.verdicts[row], kind) for _, _, row, kind in firsts]
     names = {item.item_id for item, _, _ in cases}
     judgments: dict[str, dict[str, list[Judgment]]] = {name: {} for name in names}
-    for judgment in run.judgments:
-        if judgment.item_id in names and judgment.role == "voting":
+    for judgment in of_items(run.judgments, names):
+        if judgment.role == "voting":
             judgments[judgment.item_id].setdefault(judgment.judge, []).append(judgment)
     return [
         _disagreement(run, item, verdict, kind, judgments[item.item_id])
