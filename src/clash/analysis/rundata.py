@@ -22,8 +22,7 @@ from clash.errors import RunFolderError, StatisticsError
 from clash.labels import truths
 from clash.records import Blinding, Criteria, Item, Judgment, Response
 from clash.store import layout
-from clash.store.stored import ByItem, item_ids, of_items, parts
-from clash.store.table import ItemPart, Marks
+from clash.store.stored import ByItem, HashedKeys, ItemPart, item_ids, of_items, parts
 from clash.votes import LabelUse
 from clash.votes.by_item import ComputedByItem, RecordsByItem, SharedByItem, SharedVerdicts
 from clash.votes.from_run import (
@@ -342,21 +341,22 @@ class RunData:
 
     def items_asked(self, candidate: str) -> set[str]:
         """The ids of the items that a candidate was to answer, its failures included."""
-        is_asked = self.is_asked(candidate).tolist()
-        return {item_id for item_id, row in self.rows.items() if is_asked[row]}
+        ids = list(self.rows)
+        return {ids[row] for row in self._asked.get(candidate, ())}
 
     def is_asked(self, candidate: str) -> Bools:
         """Whether a candidate was to answer each item, its failures included, (N,)."""
-        return self._asked.get(candidate, np.zeros(len(self.items), dtype=bool))
+        is_asked = np.zeros(len(self.items), dtype=bool)
+        is_asked[np.asarray(self._asked.get(candidate, ()), np.intp)] = True
+        return is_asked
 
     @cached_property
-    def _asked(self) -> dict[str, Bools]:
-        asked: dict[str, Bools] = {}
+    def _asked(self) -> dict[str, array[int]]:
+        """The rows of the items that each candidate was to answer."""
+        asked: dict[str, array[int]] = defaultdict(lambda: array("i"))
         for response in parts(self.responses, _Author):
-            if response.candidate not in asked:
-                asked[response.candidate] = np.zeros(len(self.items), dtype=bool)
-            asked[response.candidate][self.rows[response.item_id]] = True
-        return asked
+            asked[response.candidate].append(self.rows[response.item_id])
+        return dict(asked)
 
     @cached_property
     def clusters(self) -> dict[str, int]:
@@ -469,15 +469,13 @@ def _check_references(
     absent = next((item_id for item_id in ids if item_id not in rows), None)
     if absent is not None:
         raise _lacks(folder, layout.ITEMS, f"the item {absent!r}", "restore it from a copy")
-    responders = Marks(len(rows))
-    for response in parts(responses, _Author):
-        responders.put(response.candidate, rows[response.item_id])
+    on_record = HashedKeys((r.item_id, r.candidate) for r in parts(responses, _Author))
     pairs = (
         (page.item_id, name)
         for page in parts(blinds.records, _PageLabels)
         for name in page.labels.values()
     )
-    unwritten = next((pair for pair in pairs if not responders.has(pair[1], rows[pair[0]])), None)
+    unwritten = next((pair for pair in pairs if pair not in on_record), None)
     if unwritten is not None:
         missing = f"the response of {unwritten[1]!r} to {unwritten[0]!r}"
         hint = f"`clash resume {folder.path}` writes it again"

@@ -22,7 +22,8 @@ from clash.config import PROMPT, PROVIDERS, Candidate, Config, Judge, ModelRef, 
 from clash.errors import ConfigError, InputError, one_of
 from clash.records import SELF, Item, Response
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
-from clash.store.table import ItemPart, ItemRows, Marks, RecordTable
+from clash.store.stored import ItemPart
+from clash.store.table import ItemRows, Marks, RecordTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -34,7 +34,8 @@ from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import RunFolderError
 from clash.records import Blinding, Criteria, Response
 from clash.store import layout
-from clash.store.table import ItemPart, Marks
+from clash.store.stored import ItemPart
+from clash.store.table import Marks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -15,7 +15,8 @@ from clash.errors import ConfigError
 from clash.records import Item, Response, candidates_of
 from clash.store.journal import encode
 from clash.store.manifest import MOST_SHARDS, Shard
-from clash.store.table import ItemPart, ItemRows, RecordTable
+from clash.store.stored import ItemPart
+from clash.store.table import ItemRows, RecordTable
 from clash.wording import plural
 
 if TYPE_CHECKING:

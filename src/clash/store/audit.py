@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -17,7 +18,7 @@ from clash.files import run_files
 from clash.records import Blinding, Item, Judgment, Response
 from clash.store import chain, layout
 from clash.store.manifest import digest, manifest_text, seal_file, sha256_json, sha256_text
-from clash.store.stored import decode_fast
+from clash.store.stored import HashedKeys, all_differ, decode_fast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -268,15 +269,15 @@ def _lines(folder: RunFolder) -> Iterator[str]:
 
 def _references(folder: RunFolder) -> Iterator[str]:
     items = {item.item_id for item in folder.records(Item)}
-    calls = {call.call_id for call in folder.call_summaries()}
-    pages = {(b.item_id, b.presentation, b.judge) for b in folder.records(Blinding)}
+    calls = HashedKeys(call.call_id for call in folder.call_summaries())
+    pages = HashedKeys((b.item_id, b.presentation, b.judge) for b in folder.records(Blinding))
     for response in folder.records(Response):
         if response.item_id not in items:
             yield f"a response is of the unknown item {response.item_id!r}"
         if response.call_id is not None and response.call_id not in calls:
             yield f"a response of {response.item_id!r} comes from a call that does not exist"
         for turn in response.turns:
-            if not calls.issuperset({turn.call_id, turn.user_call_id} - {None}):
+            if any(i is not None and i not in calls for i in (turn.call_id, turn.user_call_id)):
                 yield f"a turn of {response.item_id!r} comes from a call that does not exist"
         texts = [turn.text for turn in response.turns]
         if texts and response.text is not None and response.text != transcript(texts):
@@ -298,22 +299,27 @@ def _references(folder: RunFolder) -> Iterator[str]:
 
 
 def _blinding(folder: RunFolder) -> Iterator[str]:
-    texts: dict[str, set[str]] = {}
-    for response in folder.records(Response):
+    texts = HashedKeys(
+        (response.item_id, response.candidate)
+        for response in folder.records(Response)
         # The publisher of a converted run may withhold texts; the record then says so.
-        withheld = response.source == "injected" or (response.error or "").startswith(_WITHHELD)
-        if response.text is not None or withheld:
-            texts.setdefault(response.item_id, set()).add(response.candidate)
+        if response.text is not None
+        or response.source == "injected"
+        or (response.error or "").startswith(_WITHHELD)
+    )
     for page in folder.records(Blinding):
         labels = [f"A{number}" for number in range(len(page.labels))]
         candidates = list(page.labels.values())
         if list(page.labels) != labels or len(set(candidates)) < len(candidates):
             yield f"the labels of {page.item_id!r} are not a permutation"
-        elif not set(candidates) <= texts.get(page.item_id, set()):
+        elif not all((page.item_id, name) in texts for name in candidates):
             yield f"the labels of {page.item_id!r} name a candidate without a response"
 
 
 def _calls(folder: RunFolder) -> Iterator[str]:
+    answered = (call.call_id for call in folder.call_summaries() if call.outcome != "error")
+    if all_differ(array("q", map(hash, answered))):
+        return
     answer_counts = Counter(c.call_id for c in folder.call_summaries() if c.outcome != "error")
     for call_id, times in answer_counts.items():
         if times > 1:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import weakref
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
@@ -22,7 +22,6 @@ from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.records import Call, Record
 from clash.store.journal import decode
-from clash.store.table import ItemPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -38,6 +37,12 @@ class OfItem(Protocol):
     @property
     def item_id(self) -> str:
         """The id of the item."""
+
+
+class ItemPart(msgspec.Struct, gc=False):
+    """Which item a record is of."""
+
+    item_id: str
 
 
 R = TypeVar("R", bound=Record)
@@ -187,7 +192,7 @@ class StoredRecords(Sequence[R], Generic[R]):
                 keys.append(hash(key(record)))
             start += len(line)
         records = cls(path, model, offsets)
-        if key is None or _all_differ(keys):
+        if key is None or all_differ(keys):
             return records
         last = {key(record): offset for record, offset in zip(records, offsets, strict=True)}
         return cls(path, model, array("q", last.values()))
@@ -272,7 +277,22 @@ def _open(path: Path) -> BinaryIO:
         ) from None
 
 
-def _all_differ(hashes: array[int]) -> bool:
+class HashedKeys:
+    """Keys that are there, in eight bytes each; one that is not there is taken for one that is once in 10^12 runs."""
+
+    def __init__(self, keys: Iterable[Hashable]) -> None:
+        """Args: the keys; Python hashes texts with a secret of the process, so none are chosen."""
+        import numpy as np
+
+        hashes = np.frombuffer(array("q", map(hash, keys)), np.int64)
+        self._hashes = array("q", np.sort(hashes).tobytes())
+
+    def __contains__(self, key: Hashable) -> bool:
+        index = bisect_left(self._hashes, hash(key))
+        return index < len(self._hashes) and self._hashes[index] == hash(key)
+
+
+def all_differ(hashes: array[int]) -> bool:
     """Whether no two numbers are the same."""
     if len(hashes) < _MANY:
         return len(set(hashes)) == len(hashes)

@@ -18,7 +18,7 @@ import msgspec
 
 from clash.files import run_files
 from clash.store.journal import decode_part, encode
-from clash.store.stored import decode_fast
+from clash.store.stored import ItemPart, decode_fast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -221,12 +221,6 @@ class RecordTable(Sequence[R]):
 
     def _record(self, index: int, line: bytes) -> R:
         return decode_fast(self._source.path, index + 1, line, self.model)
-
-
-class ItemPart(msgspec.Struct, gc=False):
-    """Which item a record is of."""
-
-    item_id: str
 
 
 class ItemRows(Generic[R]):

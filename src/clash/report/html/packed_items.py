@@ -26,8 +26,7 @@ from clash.files import run_files
 from clash.records import Call
 from clash.store import layout
 from clash.store.journal import decode_part, written_fields
-from clash.store.stored import select
-from clash.store.table import ItemPart
+from clash.store.stored import ItemPart, select
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
