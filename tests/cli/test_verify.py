@@ -136,6 +136,15 @@ def test_a_changed_number_or_name_fails_whichever_clash_wrote_it(
     assert field in reason
 
 
+def test_the_last_digits_of_a_sum_are_no_difference(forged, capsys):
+    def nudge(report):
+        report["leaderboard"][0]["points"]["estimate"] *= 1 + 1e-12
+
+    edit_json(forged, layout.REPORT_JSON, nudge)
+    reseal(forged)
+    assert verified(forged, capsys)[0] == 0
+
+
 def test_the_wording_of_another_clash_is_named_as_unchecked(forged, capsys):
     def reworded(report):
         report["clash"] = "0.0.1"

@@ -11,6 +11,7 @@ import pytest
 from clash.cli.app import run as clash
 from clash.errors import MissingPackageError, RunFolderError
 from clash.files import packed, run_files
+from clash.integrations import sql
 from clash.store import chain, layout
 from clash.store.chain import ChainedJournal
 from clash.store.folder import RunFolder
@@ -232,6 +233,8 @@ def test_every_command_reads_a_run_whose_calls_are_compressed(tmp_path, monkeypa
         ["verify", "runs/again"],
     ):
         assert clash(command) == 0, (command, capsys.readouterr())
+    monkeypatch.delattr(sql, "_unpack")
+    assert clash(["query", "runs/packed", "select count(*) from judgments"]) == 0
 
 
 def test_reruns_and_arms_of_a_study_are_compressed_where_asked(tmp_path, monkeypatch):

@@ -207,7 +207,7 @@ def _report(folder: RunFolder, run: RunData, findings: Findings) -> Iterator[str
     elsewhere = other_versions(run.manifest)
     if author != follows.pop("clash"):
         elsewhere = f"written by clash {author}, this is {findings.clash}"
-    for difference in _differences(on_disk, follows, _names(run), exact=elsewhere is None):
+    for difference in _differences(on_disk, follows, _names(run)):
         if difference.wording and elsewhere is not None:
             yield AuditGap(f"{difference.where} of report.json ({elsewhere})")
         else:
@@ -236,28 +236,31 @@ def _differences(
     follows: Any,  # noqa: ANN401 - any JSON value
     names: frozenset[str],
     where: str = "",
-    *,
-    exact: bool,
 ) -> Iterator[_Difference]:
-    """Where ``written`` differs from ``follows``; numbers exactly, or as two builds may."""
+    """Where ``on_disk`` differs from ``follows``; counts exactly, other numbers up to rounding.
+
+    The last digits of a sum depend on how many comparisons are summed at a time, and on the machine.
+    """
     if isinstance(on_disk, dict) and isinstance(follows, dict):
         for key in {**on_disk, **follows}:
             inner = f"{where}.{key}" if where else key
             if key in on_disk and key in follows:
-                yield from _differences(on_disk[key], follows[key], names, inner, exact=exact)
+                yield from _differences(on_disk[key], follows[key], names, inner)
             else:
                 yield _Difference(inner, wording=True)
     elif isinstance(on_disk, list) and isinstance(follows, list) and len(on_disk) == len(follows):
         for number, pair in enumerate(zip(on_disk, follows, strict=True)):
-            yield from _differences(*pair, names, f"{where}[{number}]", exact=exact)
+            yield from _differences(*pair, names, f"{where}[{number}]")
     elif isinstance(on_disk, str) and isinstance(follows, str):
         if on_disk != follows:
             yield _Difference(where, wording=not names & {on_disk, follows})
-    elif not (on_disk == follows or (not exact and _near(on_disk, follows))):
+    elif not (on_disk == follows or _near(on_disk, follows)):
         yield _Difference(where, wording=False)
 
 
 def _near(on_disk: object, follows: object) -> bool:
     if not (isinstance(on_disk, int | float) and isinstance(follows, int | float)):
         return False
+    if isinstance(on_disk, int) and isinstance(follows, int):
+        return on_disk == follows
     return math.isclose(on_disk, follows, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)

@@ -76,6 +76,9 @@ def query(path: Path, sql: str) -> QueryResult:
     paths = {name: path / name for name in layout.RECORDS}
     if not run_files.is_file(path / layout.PACKED_CALLS):
         return _query(paths, sql)
+    if "calls" not in sql.casefold():  # a view that cannot be named is worth no copy
+        del paths[layout.CALLS]
+        return _query(paths, sql)
     with ExitStack() as stack:
         folder = TemporaryDirectory(prefix="clash-", ignore_cleanup_errors=True)
         paths[layout.CALLS] = Path(stack.enter_context(folder)) / layout.CALLS
@@ -99,9 +102,9 @@ def _query(paths: Mapping[str, Path], sql: str) -> QueryResult:
         },
     )
     files = [path for path in paths.values() if _is_readable(path)]
-    for name, record in layout.RECORDS.items():
-        path = paths[name]
-        _add_view(connection, path, _columns(record), is_empty=path not in files)
+    for name, path in paths.items():
+        columns = _columns(layout.RECORDS[name])
+        _add_view(connection, path, columns, is_empty=path not in files)
     # Both the pattern and the file that it finds must be allowed.
     patterns = dict.fromkeys(text for file in files for text in (str(file), _literal(file)))
     allowed = ", ".join("'" + text.replace("'", "''") + "'" for text in patterns)
