@@ -190,3 +190,23 @@ def test_a_study_file_that_is_wrong_is_named(study, text, problem):
     assert done.code == 2
     assert re.search(problem, done.err), done.err
     assert "variance.json" in done.err
+
+
+def test_candidates_of_few_prompts_are_left_out_and_a_study_without_another_is_not_paid_for(study):
+    """Pairs of different models: ``bob`` answers every prompt, each other candidate one."""
+    pairs = [
+        {"id": f"p{i}", "prompt": f"P {i}?", "responses": {f"m{i}": "A" * i, "bob": "Short."}}
+        for i in range(1, 5)
+    ]
+    words = ("--rubrics", "1", "--shuffles", "1", "--max-cost", "5", "--yes", "--json")
+    for name, entries, code in (("pairs", pairs, 0), ("apart", pairs[:1], 2)):
+        if code:
+            entries = [*entries, {"id": "x", "prompt": "X?", "responses": {"y": "Y", "z": "Z"}}]
+        study.write("prompts.yaml", entries)
+        study.judged("prompts.yaml", "--max-cost", "5", run=name)
+        sent = study.server.count()
+        done = study.here("variance", name, *words)
+        assert done.code == code, done.err
+        assert (study.server.count() > sent) == (code == 0)
+        if code == 0:
+            assert [split["candidate"] for split in done.json["panel"]] == ["bob"]

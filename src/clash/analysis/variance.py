@@ -128,11 +128,15 @@ def variance_study(arms: Sequence[StudyArm], authors: Sequence[str]) -> Variance
         raise StatisticsError("one arm tells nothing about what moves a result")
     candidates = _by_win_rate(arms)
     names = candidates[:1] if len(candidates) == 2 else candidates
-    panel = tuple(_split(arms, name, "panel", _panel) for name in names)
+    splits = [_split_or_none(arms, name, "panel", _panel) for name in names]
+    panel = tuple(split for split in splits if split is not None)
+    if not panel:
+        raise StatisticsError("no candidate was judged on two prompts, in two arms each")
+    names = [split.candidate for split in panel]
     judges = tuple(
         split
         for seat in arms[0].run.rules.seats
-        if (split := _judge_split(arms, names[0], seat.id)) is not None
+        if (split := _split_or_none(arms, names[0], seat.id, _judge(seat.id))) is not None
     )
     effects = tuple(
         _author_effect(arms, number, author, names[0])
@@ -211,10 +215,15 @@ def _split(
     )
 
 
-def _judge_split(arms: Sequence[StudyArm], candidate: str, judge: str) -> VarianceSplit | None:
-    """The split of one judge; null where it judged too little to tell."""
+def _split_or_none(
+    arms: Sequence[StudyArm],
+    candidate: str,
+    rater: str,
+    outcomes: Callable[[RunData, str], Outcome],
+) -> VarianceSplit | None:
+    """The split of a candidate by one rater; null where there is too little of it to tell."""
     try:
-        return _split(arms, candidate, judge, _judge(judge))
+        return _split(arms, candidate, rater, outcomes)
     except StatisticsError:
         return None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -259,12 +260,20 @@ def open_study(source: str, out: Path, changes: Mapping[str, Any], options: RunO
 
 
 def _check_items(study: Study) -> None:
-    """Refuse a study of one prompt before it is paid for."""
+    """Refuse a study in which no candidate answers two prompts, before it is paid for."""
     ids = study.items
-    items = [item for item in study.parent.items() if not item.control]
-    if len({item.cluster for item in items if ids is None or item.item_id in ids}) < 2:
+    clusters = {
+        item.item_id: item.cluster
+        for item in study.parent.items()
+        if not item.control and (ids is None or item.item_id in ids)
+    }
+    answered: dict[str, set[str]] = defaultdict(set)
+    for response in study.parent.responses():
+        if response.item_id in clusters:
+            answered[response.candidate].add(clusters[response.item_id])
+    if max(map(len, answered.values()), default=0) < 2:
         raise ConfigError(
-            "what differs between prompts takes two of them at least",
+            "what differs between prompts takes a candidate that answers two of them at least",
             field="RUN" if ids is None else "--items",
             hint="name a run of more prompts" if ids is None else "a larger number, or all",
         )
