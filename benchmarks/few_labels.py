@@ -1,14 +1,15 @@
 """How good verdicts and confidence are with few labels, on public panels; and the priors behind them.
 
-    python benchmarks/few_labels.py [DATA] [--labels 50] [--draws 5] [--with-fits]
+    python benchmarks/few_labels.py [DATA] [--labels 50] [--draws 12] [--with-fits] [--seed 11]
     python benchmarks/few_labels.py [DATA] --priors
 
 DATA is a folder of votes files (by default ../shared/data/votes, where it is there); the votes that
 come with clash are added. The table: labels drawn at random, figures on all other labelled rows,
-means over the draws. Priors of a panel are learned on the panels of the other sources, so that no row
-was used for what it measures. ``--with-fits`` adds auto fitted to the same labels, the other way to
-use them, which takes seconds a draw. ``--priors`` prints the numbers of
-``clash.stats.selection.expert_pool``.
+means over the draws. Priors of a panel are learned on the panels of the other sources and random parts
+of them, so that no row was used for what it measures. ``--with-fits`` adds auto fitted to the same
+labels, the other way to use them, which takes seconds a draw, and by how much the pool is behind the
+better of auto with and without labels, with twice the standard error over the draws. ``--priors``
+prints the numbers of ``clash.stats.selection.expert_pool``.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ SIZES = (3, 5, 7)
 """Judges of the random parts of larger panels."""
 CLIP = 1e-3
 EM_STEPS = 10
+FITTED, POOL = "auto fitted to labels", "expert pool"
 LEARNED_AT = 50
 """Labels at which the weights of the experts are learned."""
 LEAST_SPREAD = 0.2
@@ -65,12 +67,13 @@ WIDEST_SPREAD = 1.0
 
 @dataclass(frozen=True)
 class Panel:
-    """A panel, its readings without labels, and its labels."""
+    """A panel, its readings without labels, and its labels; ``is_part`` where judges were left out."""
 
     source: str
     name: str
     table: MethodTable
     readings: Readings
+    is_part: bool = False
 
     @property
     def labelled(self) -> PoolLabels:
@@ -106,8 +109,8 @@ def of_table(source, name, table):
     return Panel(source, name, table, readings)
 
 
-def panels(folder, *, parts):
-    """Every panel that is there; with random parts of those with more judges."""
+def panels(folder):
+    """Every panel that is there, and random parts of those with more judges."""
     rng = np.random.default_rng(1)
     files = [(n, j, p, folder / f"{n}.votes.jsonl.gz") for n, j, p in PANELS if folder]
     shipped = Path(__file__).parents[1] / "datasets" / "votes"
@@ -118,7 +121,7 @@ def panels(folder, *, parts):
         name = source if judges is None else f"{source} {judges}"
         panel = read(path, source, name, judges, presentation)
         yield panel
-        for size in SIZES if parts else ():
+        for size in SIZES:
             if panel.table.codes.shape[1] > size:
                 yield part_of(panel, size, rng)
 
@@ -130,7 +133,7 @@ def part_of(panel, size, rng):
     codes = table.codes[:, columns]
     families = None if table.families is None else tuple(table.families[c] for c in columns)
     part = replace(table, codes=codes, judges=columns, families=families, presented=None)
-    return of_table(panel.source, f"{panel.name}, {size} judges", part)
+    return replace(of_table(panel.source, f"{panel.name}, {size} judges", part), is_part=True)
 
 
 # The priors.
@@ -192,9 +195,12 @@ def weigh(some, priors):
     # One more source on which all are equal: a few sources do not rule an expert out.
     sources = len({panel.source for panel in some})
     even = 1 / len(names)
-    weight = {n: round((sources * w + even) / (sources + 1), 3) for n, w in weight.items()}
+    weight = {n: (sources * w + even) / (sources + 1) for n, w in weight.items()}
+    # The draws of a source are much alike, so that EM is too sure: square roots, in proportion.
+    total = sum(w**0.5 for w in weight.values())
+    weight = {n: round(w**0.5 / total, 3) for n, w in weight.items()}
     scales = {n: replace(p, weight=weight.get(n, 0.01)) for n, p in priors.scales.items()}
-    widths = {w: weight[f"logistic {w:g}"] for w in priors.logistics}
+    widths = {w: float(weight[f"logistic {w:g}"]) for w in priors.logistics}
     rest = [p.weight for p in scales.values() if p.weight]
     unchanged = weight[f"{ANCHOR}, unchanged"]
     return replace(
@@ -214,23 +220,30 @@ def figures(p, y):
     return np.array([((p > 0.5) == y).mean(), scoring.log_loss(p, y, clip=CLIP), scoring.ece(p, y)])
 
 
-def measure(panel, priors, n, draws, *, with_fits):
-    """Mean figures of each way on the rows without a label."""
-    sums = {}
+def measure(panel, priors, n, draws, seed, *, with_fits):
+    """Figures of each way on the rows without a label, (draws, 3) each."""
+    ways = {}
     for draw in range(draws):
-        rng = np.random.default_rng([11, draw])
+        rng = np.random.default_rng([seed, draw])
         inside, outside = panel.draw(n, rng)
         if len(outside) < LEARNED_AT or len(np.unique(panel.table.truth[outside])) < 2:
             continue
         y = panel.table.truth[outside]
-        ways = {"no labels": sigmoid(panel.readings.odds[:, 0])}
+        p_of = {"no labels": sigmoid(panel.readings.odds[:, 0])}
         if with_fits:
-            ways["auto fitted to labels"] = fitted(panel.table, inside)
-        ways["one scale"] = expert_pool.pool(panel.readings, inside, rng, only_scale(priors)).p
-        ways["expert pool"] = expert_pool.pool(panel.readings, inside, rng, priors).p
-        for name, p in ways.items():
-            sums.setdefault(name, []).append(figures(p[outside], y))
-    return {name: np.mean(values, axis=0) for name, values in sums.items()}
+            p_of[FITTED] = fitted(panel.table, inside)
+        p_of["one scale"] = expert_pool.pool(panel.readings, inside, rng, only_scale(priors)).p
+        p_of[POOL] = expert_pool.pool(panel.readings, inside, rng, priors).p
+        for name, p in p_of.items():
+            ways.setdefault(name, []).append(figures(p[outside], y))
+    return {name: np.array(values) for name, values in ways.items()}
+
+
+def behind(ways, figure):
+    """By how much the pool is behind the better way of today, and twice its standard error."""
+    others = [ways[name][:, figure] for name in ("no labels", FITTED)]
+    gap = ways[POOL][:, figure] - min(others, key=np.mean)
+    return gap.mean(), 2 * gap.std(ddof=1) / len(gap) ** 0.5
 
 
 def only_scale(priors):
@@ -253,21 +266,26 @@ def fitted(table, inside):
     ).item_posterior
 
 
-def table(some, n, draws, *, with_fits):
+def table(some, n, draws, seed, *, with_fits):
     """A line for each panel, and the mean."""
-    rows = {}
+    rows = []
     for panel in some:
+        if panel.is_part:
+            continue
         priors = learn([other for other in some if other.source != panel.source])
-        rows[panel.name] = measure(panel, priors, n, draws, with_fits=with_fits)
-        print_row(panel.name, rows[panel.name])
-    full = [row for row in rows.values() if row]
-    print_row("mean", {way: np.mean([row[way] for row in full], axis=0) for way in full[0]})
-    return rows
+        ways = measure(panel, priors, n, draws, seed, with_fits=with_fits)
+        if not ways:
+            continue
+        rows.append({way: values.mean(axis=0) for way, values in ways.items()})
+        gaps = [behind(ways, figure) for figure in (1, 2)] if with_fits and draws > 1 else []
+        print_row(panel.name, rows[-1], gaps)
+    print_row("mean", {way: np.mean([row[way] for row in rows], axis=0) for way in rows[0]}, [])
 
 
-def print_row(name, ways):
-    """Accuracy in %, log-loss and ECE of each way."""
+def print_row(name, ways, gaps):
+    """Accuracy in %, log-loss and ECE of each way, and how far the pool is behind."""
     cells = [f"{100 * a:.1f} / {loss:.3f} / {error:.3f}" for a, loss, error in ways.values()]
+    cells += [f"{gap:+.3f} ± {error:.3f}" for gap, error in gaps]
     print("| " + " | ".join([name, *cells]) + " |", flush=True)
 
 
@@ -285,20 +303,21 @@ def main():
     beside = Path(__file__).parents[1] / ".." / "shared" / "data" / "votes"
     parser.add_argument("data", nargs="?", type=Path, default=beside)
     parser.add_argument("--labels", type=int, default=50)
-    parser.add_argument("--draws", type=int, default=5)
+    parser.add_argument("--draws", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=11)
     parser.add_argument("--with-fits", action="store_true")
-    parser.add_argument("--parts", action="store_true", help="random parts of panels too")
     parser.add_argument("--priors", action="store_true")
     options = parser.parse_args()
     folder = options.data if options.data.is_dir() else None
-    some = list(panels(folder, parts=options.parts or options.priors))
+    some = list(panels(folder))
     if options.priors:
         report(learn(some))
         return
-    ways = ["no labels", *(["auto fitted to labels"] * options.with_fits), "one scale"]
-    print("| " + " | ".join([f"panel, {options.labels} labels", *ways, "expert pool"]) + " |")
-    print("| --- " * (len(ways) + 2) + "|", flush=True)
-    table(some, options.labels, options.draws, with_fits=options.with_fits)
+    ways = ["no labels", *([FITTED] * options.with_fits), "one scale", POOL]
+    ways += ["log-loss behind", "ECE behind"] if options.with_fits and options.draws > 1 else []
+    print("| " + " | ".join([f"panel, {options.labels} labels", *ways]) + " |")
+    print("| --- " * (len(ways) + 1) + "|", flush=True)
+    table(some, options.labels, options.draws, options.seed, with_fits=options.with_fits)
 
 
 if __name__ == "__main__":

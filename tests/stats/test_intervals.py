@@ -112,8 +112,11 @@ def test_the_bounds_are_where_the_score_test_with_clusters_turns():
     totals = np.array([5] * 8 + [4, 4, 3, 1])
     values = (np.arange(5) < totals[:, None]).astype(float)
     found = wilson_clustered(values.ravel(), np.repeat(np.arange(12), 5))
-    p, n, student = totals.sum() / 60, 60, (stats.t.ppf(0.975, 59) / stats.t.ppf(0.975, 11)) ** 2
+    p, n = totals.sum() / 60, 60
     for pi in (found.low, found.high):
+        squares = (totals / 5 - pi) ** 2
+        freedom = min(11, 2 * squares.sum() ** 2 / (12 * squares.var()))
+        student = (stats.t.ppf(0.975, 59) / stats.t.ppf(0.975, freedom)) ** 2
         effect = np.sum((totals - 5 * pi) ** 2) / np.sum((values - pi) ** 2)
         size = np.clip(n * student / effect, 12, n * student)
         assert abs(p - pi) / np.sqrt(pi * (1 - pi) / size) == pytest.approx(1.959964, rel=1e-5)

@@ -158,7 +158,12 @@ def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95
     because the few discordant clusters that would show the correlation are missing. d(pi) is kept
     between 1 and its value under complete correlation, n / n_c with n_c = n^2 / sum n_g^2: beyond
     that it is noise, and with two clusters nothing but noise. Few clusters are allowed for by the
-    squared ratio of the t quantiles with n - 1 and G - 1 degrees of freedom (Korn, Graubard 1998).
+    squared ratio of the t quantiles with n - 1 and f degrees of freedom (Korn, Graubard 1998), f
+    being Satterthwaite's (1946) under the tested pi, by the clusters' own rates r_g, at most G - 1:
+
+        f(pi) = 2 A^2 / (sum_g (r_g - pi)^4 - A^2 / G),   A = sum_g (r_g - pi)^2
+
+    Where three of a hundred clusters hold all failures, the variance rests on three.
 
     So copies of an observation leave its interval unchanged, G equal clusters are worth at least G
     observations, and with one observation per cluster it is Wilson's interval. Where all values
@@ -184,7 +189,7 @@ def wilson_clustered(values: ArrayLike, clusters: ArrayLike, level: float = 0.95
         return Interval(math.nan, 0.0, 1.0, level, 0.0, 0.0, "wilson, clustered")
     size = _EffectiveSize(x, codes, n_clusters, level)
     z = normal_quantile(level)
-    widest, tightest = _wilson_bounds(size.p, size.least, z), _wilson_bounds(size.p, size.most, z)
+    widest, tightest = (_wilson_bounds(size.p, worth, z) for worth in (size.least, size.n))
     return Interval(
         size.p,
         size.furthest_kept(widest[0], tightest[0], z),
@@ -202,7 +207,7 @@ class _EffectiveSize:
     Attributes:
         p: the mean.
         least: their number if those of a cluster are copies, which it never falls below.
-        most: their number if they are independent, for the few clusters that show it.
+        is_known: nothing is estimated, and the size is ``least`` under every proportion.
     """
 
     _STEPS = 64
@@ -214,29 +219,44 @@ class _EffectiveSize:
         sizes = np.bincount(codes, minlength=n_clusters).astype(float)
         # sum_g (S_g - n_g pi)^2 by its powers of pi, highest first.
         self._squares = (float(sizes @ sizes), -2 * float(totals @ sizes), float(totals @ totals))
-        self.least = n * n / self._squares[0]
-        if n_clusters == n:
-            self.most = self.least = self.n
-        elif n_clusters == 1 or np.ptp(x) == 0:
-            self.most = self.least
-        else:
-            student = t_quantile(level, n - 1) / t_quantile(level, n_clusters - 1)
-            self.most = max(self.least, n * student**2)
+        self.least = self.n if n_clusters == n else n * n / self._squares[0]
+        self.is_known = n_clusters in (1, n) or bool(np.ptp(x) == 0)
+        rates = totals / np.maximum(sizes, 1)
+        powers = [float((rates**k).sum()) for k in range(5)]
+        self._rate_squares = (n_clusters, -2 * powers[1], powers[2])
+        self._rate_fourths = (n_clusters, -4 * powers[1], 6 * powers[2], -4 * powers[3], powers[4])
+        self._level, self._n_clusters = level, n_clusters
 
     def under(self, pi: Floats) -> Floats:
         """The effective size where the proportion is ``pi``, any shape."""
+        if self.is_known:
+            return np.full(np.shape(pi), self.least)
         squares = np.polyval(self._squares, pi)
+        most = np.maximum(self.least, self.n * self._student(pi))
         independent = self.n * (self.p * (1 - pi) ** 2 + (1 - self.p) * pi**2)
         # most * independent / squares; no clustering to see where squares is 0.
         worth = np.divide(
-            self.most * independent, squares, out=np.full(pi.shape, np.inf), where=squares > 0
+            most * independent, squares, out=np.full(pi.shape, np.inf), where=squares > 0
         )
-        size: Floats = np.clip(worth, self.least, self.most)
+        size: Floats = np.clip(worth, self.least, most)
         return size
+
+    def _student(self, pi: Floats) -> Floats:
+        """The squared ratio of t quantiles, with the degrees of freedom under ``pi``."""
+        from scipy.special import stdtrit
+
+        squares = np.polyval(self._rate_squares, pi) ** 2
+        excess = np.polyval(self._rate_fourths, pi) - squares / self._n_clusters
+        freedom = np.divide(
+            2 * squares, excess, out=np.full(pi.shape, np.inf), where=excess > 1e-12 * squares
+        )
+        t = stdtrit(np.clip(freedom, 1.0, self._n_clusters - 1), (1 + self._level) / 2)
+        ratio: Floats = (t_quantile(self._level, self.n - 1) / t) ** 2
+        return ratio
 
     def furthest_kept(self, widest: float, tightest: float, z: float) -> float:
         """The bound between two bounds: the first pi from ``widest`` on that is not rejected."""
-        if self.least == self.most:
+        if self.is_known:
             return widest
         path = np.linspace(widest, tightest, self._STEPS)
         for _ in range(4):  # each round narrows the step 63-fold, to below 1e-7 of the path
