@@ -93,13 +93,13 @@ def labelled(
     return known, np.minimum(1.0, rates * threshold)
 
 
-def coverage(runs: int) -> None:
+def coverage(runs: int, seed: int) -> None:
     """Print how often intervals hold the truth, and how wide they are beside labels alone."""
     print("| labels | draw | coverage % | lowest, highest design | width | widest |")
     print("| ---: | --- | ---: | ---: | ---: | ---: |")
     for n in LABELS:
         for equal in (True, False):
-            rng = np.random.default_rng(n)
+            rng = np.random.default_rng([seed, n])
             by_design, widths = [], []
             for design in DESIGNS:
                 hits = 0
@@ -125,14 +125,14 @@ def reorder(drawn: tuple[Index, Floats, Floats], n: int) -> tuple[Index, int, Fl
     return order, n, rates, keys
 
 
-def stopping(runs: int) -> None:
+def stopping(runs: int, seed: int) -> None:
     """Print how often a review of two equals ends with a winner, looking after each label."""
     print("| panel (skill, lean, shared errors) | equal chances | more where unsure |")
     print("| --- | ---: | ---: |")
     for panel_design in JUDGES:
         cells = []
         for equal in (True, False):
-            rng, errors = np.random.default_rng(7), 0
+            rng, errors = np.random.default_rng([seed, 7]), 0
             for _ in range(runs):
                 labels, votes = simulated(rng, 0.5, *panel_design)
                 errors += stop(rng, labels, votes, equal=equal, step=4) is not None
@@ -297,14 +297,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=500, help="by design")
     parser.add_argument("--panels", type=Path, help="a folder of votes files")
-    parser.add_argument("--seed", type=int, default=1, help="of the orders of the labels of panels")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the simulations, and of the orders of labels"
+    )
     options = parser.parse_args()
     if options.panels is not None:
         panels(options.panels, max(options.runs // 10, 10), options.seed)
         return
-    coverage(options.runs)
+    coverage(options.runs, options.seed)
     print()
-    stopping(options.runs)
+    stopping(options.runs // 4, options.seed)
     print()
     noise(options.runs)
 

@@ -38,7 +38,7 @@ FEWEST = 10
 """Labelled sources below which no interval is narrowed."""
 PLANNED = 50
 """Labels at which the interval for continuous looking is narrowest."""
-FEW = 4.0
+FEW = 10.0
 """Squared number of rarer labels at which half of what votes save beyond the panel is believed."""
 
 
