@@ -148,8 +148,8 @@ def rate(rng, n, p):
     ("40 of 1 to 25, p .95, ICC .4", 0.95, 0.4, UNEQUAL),
     ("5 of 5, p .7, ICC .1", 0.7, 0.1, [5] * 5),
     notes={
-        "100 of 20, p .98, ICC .4": "all misses are in a few clusters, whose number the samples"
-        " differ in",
+        "30 of 5, p .95, ICC .1": "few failures: possible outcomes are few",
+        "30 of 5, p .95, ICC .4": "few failures: possible outcomes are few",
         "5 of 5, p .7, ICC .1": "five clusters cannot show how little they correlate",
     },
 )
@@ -342,11 +342,7 @@ RELIABILITY = np.array([1.7, 1.2, 0.9, 0.2])
 
 @cases("strength, judge-aware", ("4 candidates, 60 items, 4 judges", 60, "theta"))
 @cases("style effect", ("4 candidates, 60 items, 4 judges", 60, "style"))
-@cases(
-    "reliability",
-    ("4 candidates, 60 items, 4 judges", 60, "reliability"),
-    notes={"": "the prior draws extreme judges to the mean (1.6 for 1.7)"},
-)
+@cases("reliability", ("4 candidates, 60 items, 4 judges", 60, "reliability"))
 def judge_aware_estimate(rng, n, which):
     theta = rng.normal(size=4) * 0.7
     reliability = RELIABILITY / RELIABILITY.mean()
