@@ -24,7 +24,7 @@ import numpy as np
 
 from clash.stats.label_noise import label_noise
 from clash.stats.selection.corrected_share import PLANNED, corrected_share
-from clash.stats.selection.label_design import LabelDesign
+from clash.stats.selection.sample_design import SampleDesign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,7 +73,7 @@ def simulated(
 def estimate(labels: Floats, votes: Floats, chances: Floats | None = None) -> CorrectedShare:
     """The estimate from labels, NaN where there is none, and each judge's vote, NaN likewise."""
     panel = np.nanmean(votes, axis=1)
-    return corrected_share(labels, panel, LabelDesign(chances=chances), votes=votes)
+    return corrected_share(labels, panel, SampleDesign(chances=chances), votes=votes)
 
 
 def draw(rng: np.random.Generator, panel: Floats, *, equal: bool) -> tuple[Index, Floats, Floats]:

@@ -19,7 +19,7 @@ from clash.errors import StatisticsError
 from clash.stats.choice import PairSample
 from clash.stats.selection.corrected_share import CorrectedShare, corrected_share
 from clash.stats.selection.corrected_strengths import CorrectedStrengths, corrected_strengths
-from clash.stats.selection.label_design import LabelDesign
+from clash.stats.selection.sample_design import SampleDesign
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -368,10 +368,10 @@ class _Table:
             return None
         return fit if fit.converged else None
 
-    def _design(self, rows: Index | slice = slice(None)) -> LabelDesign:
+    def _design(self, rows: Index | slice = slice(None)) -> SampleDesign:
         """Sources of some items, and how they came to be labelled."""
         chances, strata = self.sample.chances, self.sample.strata
-        return LabelDesign(
+        return SampleDesign(
             self.clusters[rows],
             None if chances is None else chances[rows],
             None if strata is None else strata[rows],

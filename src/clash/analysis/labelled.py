@@ -10,7 +10,7 @@ import numpy as np
 from clash.analysis.label_sample import label_sample
 from clash.stats.intervals import Interval, wilson_clustered
 from clash.stats.selection.corrected_share import corrected_share
-from clash.stats.selection.label_design import LabelDesign
+from clash.stats.selection.sample_design import SampleDesign
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ def _weighted_rate(run: RunData) -> Interval | None:
         ]
     )
     clusters = [run.clusters[v.item_id] for v in run.verdicts]
-    return corrected_share(hits, np.zeros(len(hits)), LabelDesign(clusters, chances)).labels_only
+    return corrected_share(hits, np.zeros(len(hits)), SampleDesign(clusters, chances)).labels_only
 
 
 def concordance_rate(

@@ -9,7 +9,7 @@ from clash.errors import StatisticsError
 from clash.stats.intervals import wilson_clustered
 from clash.stats.selection.corrected_share import corrected_share
 from clash.stats.selection.corrected_strengths import corrected_strengths
-from clash.stats.selection.label_design import LabelDesign
+from clash.stats.selection.sample_design import SampleDesign
 from clash.stats.selection.vote_regression import cross_fit
 from clash.stats.voting.bradley_terry import Comparisons, bradley_terry
 
@@ -40,7 +40,7 @@ def test_it_covers_what_people_prefer_and_is_never_wider_than_their_labels(n, dr
         keys = rng.random(200) / rates
         order = np.argsort(keys)
         chances = np.minimum(1, rates * keys[order[n]]) if drawn else None
-        found = corrected_share(some(labels, order[:n]), panel, LabelDesign(chances=chances))
+        found = corrected_share(some(labels, order[:n]), panel, SampleDesign(chances=chances))
         covered.append(found.interval.low <= 0.6 <= found.interval.high)
         widths.append(found.interval.half_width / found.labels_only.half_width)
         assert 0 <= found.always_valid.low < found.interval.low
@@ -59,12 +59,12 @@ def test_unequal_chances_are_undone():
     known = some(labels, rng.random(4000) < chances)
     noise = np.full(4000, 0.5)
     weighted, plain = (
-        corrected_share(known, noise, LabelDesign(chances=chances)),
+        corrected_share(known, noise, SampleDesign(chances=chances)),
         corrected_share(known, noise),
     )
     assert abs(weighted.interval.estimate - labels.mean()) < 0.04
     assert plain.interval.estimate > 0.6
-    strata = corrected_share(known, noise, LabelDesign(strata=(panel > 0.5).astype(int)))
+    strata = corrected_share(known, noise, SampleDesign(strata=(panel > 0.5).astype(int)))
     assert abs(strata.interval.estimate - labels.mean()) < 0.04
 
 
@@ -90,7 +90,7 @@ def test_copies_of_a_row_are_not_taken_for_evidence():
     copies = corrected_share(
         np.repeat(some(labels, np.arange(30)), 4),
         np.repeat(panel, 4),
-        LabelDesign(np.repeat(np.arange(100), 4)),
+        SampleDesign(np.repeat(np.arange(100), 4)),
     )
     assert copies.interval.half_width == pytest.approx(once.interval.half_width, rel=0.05)
 
@@ -156,7 +156,7 @@ def test_copies_of_a_row_share_a_fold():
     copies = corrected_share(
         np.repeat(known, 5),
         np.full(500, 0.5),
-        LabelDesign(np.repeat(np.arange(100), 5)),
+        SampleDesign(np.repeat(np.arange(100), 5)),
         votes=np.repeat(votes, 5, axis=0),
     )
     assert copies.interval.half_width == pytest.approx(once.interval.half_width, rel=0.05)
@@ -168,9 +168,9 @@ def test_what_is_no_share_is_refused():
     with pytest.raises(StatisticsError, match=r"lies in \[0, 1\]"):
         corrected_share([2.0, np.nan], [0.5, 0.5])
     with pytest.raises(StatisticsError, match="chance above 0"):
-        corrected_share([1.0, np.nan], [0.5, 0.5], LabelDesign(chances=[0.0, 1.0]))
+        corrected_share([1.0, np.nan], [0.5, 0.5], SampleDesign(chances=[0.0, 1.0]))
     with pytest.raises(StatisticsError, match="stratum has no label"):
-        corrected_share([1.0, np.nan], [0.5, 0.5], LabelDesign(strata=[0, 1]))
+        corrected_share([1.0, np.nan], [0.5, 0.5], SampleDesign(strata=[0, 1]))
 
 
 def test_a_review_that_stops_when_it_likes_errs_at_most_as_often_as_it_says():

@@ -23,7 +23,7 @@ from clash.stats.intervals import (
     wilson,
     wilson_clustered,
 )
-from clash.stats.selection.label_design import RANDOM_ROWS, LabelDesign
+from clash.stats.selection.sample_design import RANDOM_ROWS, SampleDesign
 from clash.stats.selection.vote_regression import PRIOR_POWER, PRIOR_ROWS, cross_fit
 from clash.stats.sequential import boundary
 
@@ -113,16 +113,16 @@ class _Sample:
 
     def variance(self, residuals: Floats, model: Floats, freedom: int) -> float:
         """Of the mean: cluster totals of weighted residuals, and of a model of all rows."""
-        scaled = np.where(self.has_label, self.weights * residuals, 0.0)
-        scaled *= math.sqrt(self.n_sources / freedom)
-        totals = np.bincount(self.source, scaled + (model - model.mean()) / len(model))
+        errors = np.where(self.has_label, self.weights * residuals, 0.0)
+        errors *= math.sqrt(self.n_sources / freedom)
+        totals = np.bincount(self.source, errors + (model - model.mean()) / len(model))
         return float(totals @ totals)
 
 
 def corrected_share(
     labels: ArrayLike,
     panel: ArrayLike,
-    design: LabelDesign = RANDOM_ROWS,
+    design: SampleDesign = RANDOM_ROWS,
     *,
     votes: ArrayLike | None = None,
     level: float = 0.95,
@@ -275,10 +275,12 @@ def _by_votes(
     model = fit.everywhere + shift
     mean = float(model.mean())
     freedom = sample.n_sources - sample.n_strata
-    own = sample.variance(residuals - shift, model, freedom)
+    by_residuals = sample.variance(residuals - shift, model, freedom)
     rarer = (labels_only.n_effective * mean * (1 - mean)) ** 2
     doubt = FEW / (rarer + FEW)
-    return _Estimate(mean, own + doubt * max(by_panel.variance - own, 0.0), by_panel.power)
+    return _Estimate(
+        mean, by_residuals + doubt * max(by_panel.variance - by_residuals, 0.0), by_panel.power
+    )
 
 
 def _power(y: Floats, f: Floats, f_all: Floats, weights: Floats) -> float:

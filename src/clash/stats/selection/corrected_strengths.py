@@ -17,7 +17,7 @@ import numpy as np
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
 from clash.stats.logistic import sigmoid
-from clash.stats.selection.label_design import RANDOM_ROWS, LabelDesign
+from clash.stats.selection.sample_design import RANDOM_ROWS, SampleDesign
 from clash.stats.selection.vote_regression import PRIOR_POWER, PRIOR_ROWS
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def corrected_strengths(
     panel: ArrayLike,
     pairs: ArrayLike,
     n_candidates: int,
-    design: LabelDesign = RANDOM_ROWS,
+    design: SampleDesign = RANDOM_ROWS,
     *,
     level: float = 0.95,
 ) -> CorrectedStrengths:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class LabelDesign:
+class SampleDesign:
     """Which rows depend on each other, and with what chance each was labelled.
 
     Attributes:
@@ -62,5 +62,5 @@ class LabelDesign:
         return np.asarray(weights / weights.sum(), np.float64)
 
 
-RANDOM_ROWS = LabelDesign()
+RANDOM_ROWS = SampleDesign()
 """Independent rows with equal chances."""
