@@ -50,9 +50,9 @@ def audit(
         print_json({"source": str(source), **record})
         return
     console = stdout()
-    for one in audits:
-        print_text(console, report.headline(one), style="bold")
+    for evaluation in audits:
+        print_text(console, report.headline(evaluation), style="bold")
         if not output.quiet:
-            print_tables(report.tables(one, verbose=output.verbose))
+            print_tables(report.tables(evaluation, verbose=output.verbose))
     if to is not None and not output.quiet:
         print_written([to])

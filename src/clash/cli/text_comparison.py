@@ -38,8 +38,8 @@ def print_text_comparison(
     if to is not None:
         write_report(to, "Comparison of runs", record, report, [name for name, _ in runs])
     if output.as_json:
-        written = [] if to is None else [str(to)]
-        print_json({"run": paths[0], "folders": list(paths), **record, "written": written})
+        files = [] if to is None else [str(to)]
+        print_json({"run": paths[0], "folders": list(paths), **record, "written": files})
         return
     console = stdout()
     for comparison in comparisons:

@@ -159,9 +159,9 @@ def pilot_power(
     findings = replace(findings, notes=(*findings.notes, labels))
     other_pilots: tuple[Pilot, ...] = ()
     if candidates is not None and pair is None:
-        others = other_pairs(votes.pairs(), candidates)
+        pairs = other_pairs(votes.pairs(), candidates)
         # Pairs whose votes decide nothing are left out.
-        pilots = list(run_tasks(_pilot_or_none, setting, others))
+        pilots = list(run_tasks(_pilot_or_none, setting, pairs))
         other_pilots = tuple(pilot for pilot in pilots if pilot is not None)
     return PilotFindings(findings, other_pilots, len(votes.pairs()))
 

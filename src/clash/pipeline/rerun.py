@@ -97,12 +97,12 @@ def keeping(parent: RunFolder, parts: Collection[str], rerun: RerunOptions) -> R
             field="--keep",
             hint="leave out --regenerate, or responses",
         )
-    kept = [part for part in get_args(Part) if part in parts]
+    names = [part for part in get_args(Part) if part in parts]
     return replace(
         rerun,
         shuffle=0 if "shuffle" in parts else None,
         criteria=parent if "criteria" in parts else None,
-        notes=(*rerun.notes, f"kept: {', '.join(kept)}"),
+        notes=(*rerun.notes, f"kept: {', '.join(names)}"),
     )
 
 

@@ -106,14 +106,14 @@ def _calibration_table(recalibration: CalibrationChange, run: str) -> Table:
         (f"{leader} wins, panel as it is", lambda result: number(result.panel_rate, ".1%")),
         ("verdicts that differ from the panel's", lambda result: f"{len(result.against_panel)} of {len(result.winners)}"),
     ]  # fmt: skip
-    rows = [["labelled items", *map(_labelled, either)]]
+    rows = [["labelled items", *map(_label_count, either)]]
     rows += [[name, *(_cell(result, part) for result in either)] for name, part in parts]
     return Table(
         "Calibrated result", _COLUMNS, rows, frozenset({1, 2}), list(_calibration_notes(recalibration, run))
     )  # fmt: skip
 
 
-def _labelled(result: CalibratedResult | CalibrationRefusal) -> str:
+def _label_count(result: CalibratedResult | CalibrationRefusal) -> str:
     """The labelled items, and their rows of votes where an item has several."""
     rows = "" if result.labels == result.items else f" ({result.labels} rows)"
     return f"{result.items}{rows}"
