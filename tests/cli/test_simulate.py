@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from clash.analysis.tasks import run_by
+from clash.analysis.tasks import is_spread, on_processes, run_by, run_tasks
 from clash.cli.simulate import simulate
 from clash.errors import ConfigError
 from clash.reproduction.simulations import EXPERIMENTS
@@ -117,3 +117,17 @@ def test_ray_is_refused_where_nothing_is_handed_out(name: str) -> None:
     refusal = runner.invoke(app, [name, "--ray", "local"]).exception
     assert isinstance(refusal, ConfigError)
     assert f"{name} runs in one process" in str(refusal)
+
+
+def test_tasks_on_two_processes_are_those_of_one() -> None:
+    alone = list(run_tasks(pow, 3, [1, 2, 3]))
+    with on_processes(2):
+        assert is_spread()
+        assert list(run_tasks(pow, 3, [1, 2, 3])) == alone == [3, 9, 27]
+    assert not is_spread()
+
+
+def test_a_cluster_has_its_own_processes() -> None:
+    result = runner.invoke(app, ["designs", "--jobs", "2", "--ray", "local"])
+    assert isinstance(result.exception, ConfigError)
+    assert result.exception.field == "--jobs"

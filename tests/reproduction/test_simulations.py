@@ -17,6 +17,7 @@ from clash.reproduction.simulations.experiment import PaperComparison, SampleMea
 from clash.reproduction.simulations.finite_calibration import BEYOND
 from clash.reproduction.simulations.learned_weights import SETUPS, PanelSetup
 from clash.reproduction.simulations.semi_real import semi_real
+from clash.reproduction.simulations.vote_readings import Telling, read_panel
 from clash.reproduction.studies.sweep import PanelData, SweepPoint, sweep
 from clash.stats.simulate.designs import DESIGNS, Design
 from clash.stats.simulate.panels import IndependentPanel
@@ -229,6 +230,25 @@ def test_a_study_of_designs_compares_auto_with_majority_and_with_what_is_possibl
     shown = table(simulation)
     assert shown.rows[1][0] == "expert"
     assert as_json(simulation)["cells"][1]["against_majority"]["estimate"] > 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "n_items", "telling"),
+    [
+        ("equal skill", 3000, Telling.EVEN),
+        ("class-dependent", 3000, Telling.YES),
+        ("adversary", 3000, Telling.YES),
+        ("shared factor", 300, Telling.NO),
+        ("shared factor", 300_000, Telling.YES),
+    ],
+)
+def test_what_votes_tell_follows_from_their_law(name: str, n_items: int, telling: Telling) -> None:
+    design = next(design for design in DESIGNS if design.name == name)
+    rng = np.random.default_rng([4712, 1 if name == "shared factor" else 0])
+    readings = read_panel(design.draw_panel(rng), rng)
+    assert readings.telling(n_items) is telling
+    assert readings.share.sum() == pytest.approx(1)
+    assert readings.best.right >= max(reading.right for reading in readings.readings)
 
 
 @pytest.mark.parametrize("design", DESIGNS, ids=lambda design: design.name)

@@ -6,8 +6,11 @@ A task carries its own seed, so its result is the same wherever it runs. What is
 
 from __future__ import annotations
 
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -39,6 +42,23 @@ def run_by(task_map: TaskMap | None) -> Iterator[None]:
         yield
     finally:
         _task_map.reset(before)
+
+
+@contextmanager
+def on_processes(n: int) -> Iterator[None]:
+    """Have tasks run by ``n`` processes of this machine; one is this process."""
+    if n == 1:
+        yield
+        return
+    with ProcessPoolExecutor(n, mp_context=get_context("spawn")) as pool:
+
+        def spread(
+            function: Callable[[Setting, Task], Result], setting: Setting, tasks: Sequence[Task]
+        ) -> Iterator[Result]:
+            return pool.map(partial(function, setting), tasks)
+
+        with run_by(spread):
+            yield
 
 
 def is_spread() -> bool:

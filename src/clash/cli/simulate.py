@@ -41,6 +41,16 @@ def simulate(
     plots: Annotated[
         Path | None, typer.Option("--plots", help="Folder for the figures alone, SVG and PNG.")
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            "-j",
+            min=1,
+            max=64,
+            help="Processes that share the replications; default: one.",
+        ),
+    ] = None,
     ray: Ray = None,
     seed: Seed = None,
     as_json: AsJson = False,
@@ -48,7 +58,10 @@ def simulate(
     """Rerun the papers' simulations and print the results beside the published figures.
 
     `clash simulate semi-real --votes votes.jsonl`
+
+    `clash simulate designs --replications 8 --jobs 4`
     """
+    from clash.analysis.tasks import on_processes
     from clash.integrations.ray_tasks import tasks_on
     from clash.report import simulations as report
     from clash.report.terminal import print_table
@@ -63,17 +76,19 @@ def simulate(
         return
     if out is not None or plots is not None:
         require("matplotlib", field="--out" if plots is None else "--plots")
+    if ray is not None and jobs is not None:
+        raise ConfigError("the cluster has its own processes", field="--jobs", hint="leave it out")
     names = _choose(name, list(experiments), votes)
-    if ray is not None and not any(experiments[key].spreads for key in names):
+    if (ray or jobs) and not any(experiments[key].spreads for key in names):
         raise ConfigError(
             f"{names[0]} runs in one process, in seconds",
-            field="--ray",
-            hint="leave it out; a cluster shares "
+            field="--ray" if ray else "--jobs",
+            hint="leave it out; shared among processes are "
             + ", ".join(key for key, e in experiments.items() if e.spreads),
         )
     seed = seed or 0
     panels = _panels(votes or [], judges) if set(names) & set(ON_VOTES) else []
-    with tasks_on(ray_cluster(ray, send_keys=False)):
+    with tasks_on(ray_cluster(ray, send_keys=False)), on_processes(jobs or 1):
         results = [
             ON_VOTES[key].run(seed, replications or ON_VOTES[key].replications, panels)
             if key in ON_VOTES

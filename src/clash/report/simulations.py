@@ -62,13 +62,20 @@ def _design_table(simulation: Simulation) -> Table:
             "auto - best member": _points(cell.against_member),
             "log-loss - share's": _signed_interval(cell.log_loss_against_share, 3, 1.0),
             "below / above": f"{cell.panels_below} / {cell.panels_above}",
+            "votes tell / do not": f"{cell.panels_that_tell} / {cell.panels_that_do_not_tell}",
+            "auto - best where they tell": "-"
+            if cell.against_member_where_votes_tell is None
+            else _points(cell.against_member_where_votes_tell),
         }
         for cell in simulation.cells
     ]
     notes = (
         "best member: the model of auto's menu, or majority, that is right most often here, known "
         "only in hindsight; oracle: Bayes' rule under the law that drew the votes; below / above: "
-        "panels on which auto differs from majority by 1.96 standard errors over their items",
+        "panels on which auto differs from majority by 1.96 standard errors over their items; votes tell: "
+        "panels on which every model that is right a point less often than the best, both fitted to the law of "
+        "the votes itself, is expected to be two standard errors behind on as many items; on panels that are "
+        "neither majority is within a point of the best",
     )
     return Table.of(simulation.title, rows, notes=notes, brief=True)
 

@@ -321,6 +321,41 @@ def test_blocs_without_a_clear_class_do_not_overrule_majority(seed):
     assert earned > -0.02
 
 
+def test_copies_that_no_class_explains_keep_their_votes():
+    """Four copies of a judge of 93% among eight of 60% that share an opinion: every model takes the opinion."""
+    rng = np.random.default_rng(0)
+    truth, opinion = rng.integers(0, 2, (2, 700))
+    source = np.where(rng.random(700) < 0.93, truth, 1 - truth)[:, None]
+    copies = np.where(rng.random((700, 4)) < 0.03, 1 - source, source)
+    pull = 0.5 * (2 * truth - 1) + 1.6 * (2 * opinion - 1)
+    others = rng.random((700, 8)) < 1 / (1 + np.exp(-pull[:, None]))
+    votes = np.column_stack([copies, others]).astype(np.int8)
+    earned, _, chosen = gain(votes, truth)
+    assert earned == 0
+    assert "agree closely" in chosen.reason
+
+
+def test_a_bloc_of_seven_against_six_is_no_class():
+    """Seven of thirteen judges are misled on a quarter of the items, or six are: the votes are the same."""
+    rng = np.random.default_rng(0)
+    truth, misled = rng.integers(0, 2, 1000), rng.random(1000) < 0.25
+    right = np.tile(rng.uniform(0.65, 0.85, 13), (1000, 1))
+    right[misled, :7] = 1 - right[misled, :7]
+    is_right = rng.random((1000, 13)) < right
+    votes = np.where(is_right, truth[:, None], 1 - truth[:, None]).astype(np.int8)
+    earned, _, _ = gain(votes, truth)
+    assert earned > -0.01
+
+
+def test_weak_judges_of_equal_skill_are_believed_no_less_than_the_share_says():
+    """Nothing predicts a judge of 66% well, which is no reason to doubt nine of them."""
+    votes, truth = independent(1500, [0.66] * 7, np.random.default_rng(2))
+    earned, sharper, chosen = gain(votes, truth)
+    assert (chosen.method, earned) == ("majority", 0)
+    assert chosen.reason.startswith("no weighting")
+    assert sharper >= 0
+
+
 def test_many_judges_decide_level_votes_where_all_models_agree():
     rng = np.random.default_rng(0)
     truth = (rng.random(600) < 0.5).astype(int)

@@ -144,6 +144,11 @@ class DesignCell:
         panels_below: panels on which auto is below majority by 1.96 standard errors over items.
         panels_above: on which it is above.
         chosen: how often each method was chosen.
+        panels_that_tell: panels whose votes tell which reading is right, as
+            :meth:`clash.reproduction.simulations.vote_readings.PanelReadings.telling` has it.
+        panels_that_do_not_tell: panels whose votes do not; on the rest majority is as good as any model.
+        against_member_where_votes_tell: on the panels that tell, auto less the reading that is best with
+            items without end; null below two such panels.
     """
 
     design: str
@@ -161,6 +166,9 @@ class DesignCell:
     panels_below: int
     panels_above: int
     chosen: dict[str, int]
+    panels_that_tell: int
+    panels_that_do_not_tell: int
+    against_member_where_votes_tell: Interval | None
 
 
 @dataclass(frozen=True)

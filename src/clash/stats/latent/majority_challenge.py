@@ -30,8 +30,11 @@ from clash.stats.latent.cross_validation import (
 from clash.stats.latent.fit import AMBIGUOUS, share_decided_apart
 from clash.stats.latent.marginal_likelihood import CLEARLY
 from clash.stats.latent.vote_correlations import (
+    CLOSE,
     are_near_copies,
     class_carriers,
+    correlated_blocs,
+    correlation_with,
     vote_correlations,
 )
 from clash.stats.latent.witnesses import (
@@ -71,6 +74,13 @@ FEW = 3
 """Judges up to which no second trait can be told from a class."""
 MANY = 12
 """Judges from which on models that all agree may decide a level vote."""
+HARDLY_AGREEING = 0.25
+"""Mean correlation between judges below which they hardly agree: for independent judges, 75% right each."""
+MIRRORED = 6.0
+"""Standard errors by which another reading by the same model must be behind where judges hardly agree: what
+separates class and factor is that one has two values and the other is normal, and no factor is quite that."""
+STRAY = 0.2
+"""Correlation with a model's classes below which near-copies follow none of them."""
 DIFFERS = 0.05
 """Share of the items on which another reading may differ before it counts as another."""
 AHEAD = 3.0
@@ -316,7 +326,8 @@ class MajorityChallenge:
 
         Returns:
             The model that predicts held-out votes best, of those that converged, whose probabilities are reported, with all others as
-            witnesses; None where there are too few judges or votes to fit them.
+            witnesses; None where there are too few judges or votes to fit them, or near-copies follow
+            neither of its classes.
         """
         if self.patterns.n_judges < MANY or self.crossed_share < LEAST_CROSSED_SHARE:
             return None
@@ -326,6 +337,8 @@ class MajorityChallenge:
         if not converged:
             return None
         best = max(converged, key=mean_score).name
+        if self._stray_copies(fits[best]):
+            return None
         return fits.pop(best), WitnessGuard(tuple(fits.values()), level_votes_alone=True)
 
     def _class_readings(self, name: str, behind: float) -> tuple[LatentFit, ...]:
@@ -367,13 +380,27 @@ class MajorityChallenge:
         return self.copies_behind(fit, rng) or self._other_reading(name)
 
     def copies_behind(self, fit: LatentFit, rng: np.random.Generator) -> str:
-        """A doubt where the classes of a fit hang on judges that may be copies of each other."""
+        """A doubt where a fit's classes hang on judges that may be copies of each other, or leave some aside."""
         carrier_judges = class_carriers(self.patterns, fit.pattern_posterior)
         if self._one_origin(carrier_judges) and are_near_copies(self.patterns, carrier_judges, rng):
             return (
                 f"its classes depend on {len(carrier_judges)} judges that cannot be "
                 "distinguished from copies of each other"
             )
+        return self._stray_copies(fit)
+
+    def _stray_copies(self, fit: LatentFit) -> str:
+        """A doubt where near-copies follow neither class: what they agree on may be the truth."""
+        p, blocs = fit.pattern_posterior, np.asarray(correlated_blocs(self.patterns))
+        correlations = vote_correlations(self.patterns.without_ties())
+        for bloc in np.unique(blocs):
+            judges = np.flatnonzero(blocs == bloc)
+            if len(judges) < 2:
+                continue
+            within = correlations[np.ix_(judges, judges)][np.triu_indices(len(judges), 1)]
+            along = [correlation_with(self.patterns, p, int(judge)) for judge in judges]
+            if np.nanmean(within) >= CLOSE and abs(float(np.mean(along))) < STRAY:
+                return f"{len(judges)} judges that agree closely with each other follow neither of its classes"
         return ""
 
     def _required_errors(self, name: str) -> float:
@@ -395,13 +422,14 @@ class MajorityChallenge:
     def _other_reading(self, name: str) -> str:
         """A doubt where another optimum of the model decides otherwise and is nearly as good."""
         model, fit = self.models[name], self.fits[name]
+        behind = MIRRORED if self.correlation < HARDLY_AGREEING else CLEAR
         for reading in model.readings:
             alternative = reading(self.patterns, fit)
             differs = share_decided_apart(alternative, fit)
             if differs <= DIFFERS:
                 continue
             score = score_by_refits(name, model.fit, alternative, self.patterns, self.fold)
-            if paired_z(self.scores[name], score) < CLEAR:
+            if paired_z(self.scores[name], score) < behind:
                 return (
                     f"another solution of the same model, which decides "
                     f"{differs:.0%} of the items differently, predicts the votes nearly as well"

@@ -52,6 +52,7 @@ from clash.stats.latent.temperature_scaling import blend, temper
 from clash.stats.latent.vote_correlations import mean_correlation
 from clash.stats.latent.vote_counting import collapse_rows, majority
 from clash.stats.latent.witnesses import STABLE, UNGUARDED, WitnessGuard
+from clash.stats.logistic import log_odds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -171,19 +172,32 @@ def _by_votes(
     fold: Index,
     rng: np.random.Generator,
 ) -> ModelSelection:
-    correlation = mean_correlation(patterns)
+    challenge, refusals = weigh_models(patterns, families, fold)
+    if challenge is None:
+        reason = "no model is identified: " + next(iter(refusals.values())).refusal
+        listing = _listing(refusals, {}, {})
+        return _majority_selection(patterns, reason, listing, mean_correlation(patterns))
+    return choose_model(challenge, refusals, rng)
+
+
+def weigh_models(
+    patterns: Patterns, families: Sequence[object] | None, fold: Index
+) -> tuple[MajorityChallenge | None, dict[str, HeldOutScores]]:
+    """Every model fitted and scored: what :func:`choose_model` decides by, and who was refused.
+
+    None in place of the challenge where every model was refused.
+    """
     models = candidate_models(patterns, families)
     if patterns.n_items < FEWEST:
         models = {EQUAL: models[EQUAL]}
     fits, refusals = fit_all({name: model.fit for name, model in models.items()}, patterns)
     if not fits:
-        reason = "no model is identified: " + next(iter(refusals.values())).refusal
-        return _majority_selection(patterns, reason, _listing(refusals, {}, {}), correlation)
-    challenge = MajorityChallenge.of(patterns, families, models, fits, fold, correlation)
-    return _by_rule(challenge, refusals, rng)
+        return None, refusals
+    correlation = mean_correlation(patterns)
+    return MajorityChallenge.of(patterns, families, models, fits, fold, correlation), refusals
 
 
-def _by_rule(
+def choose_model(
     challenge: MajorityChallenge, refusals: dict[str, HeldOutScores], rng: np.random.Generator
 ) -> ModelSelection:
     """The first rule that applies: dependence by class, judges that err alone, the questions."""
@@ -438,11 +452,26 @@ def _equal_skill_selection(
         return _majority_selection(fit.patterns, reason, models_considered, correlation)
     level = replace(law, prior=0.5)  # a prior of its own would decide narrow votes
     p = observe(posterior(level, fit.patterns.votes), fit.patterns.labels)
-    fair = temper(replace(fit, parameters=level, pattern_posterior=p))
+    fair = _no_fainter_than_share(temper(replace(fit, parameters=level, pattern_posterior=p)))
     warnings = _warnings(correlation)
     return ModelSelection(
         "majority", reason, fair, blend(fair), models_considered, correlation, warnings
     )
+
+
+def _no_fainter_than_share(fit: LatentFit) -> LatentFit:
+    """The fit with a temperature at which its blend with the vote share is as sure as the share.
+
+    Tempering predicts judges, and where each is weak nothing predicts one well, although together
+    they are right more often than a single vote is. Equal judges that err alone are never less to be
+    believed than the share says.
+    """
+    share = log_odds(vote_share(fit.patterns))
+    leans = (share != 0) & (fit.patterns.labels == MISSING)
+    if not leans.any():
+        return fit
+    coolest = float((log_odds(fit.pattern_posterior)[leans] / share[leans]).min())
+    return replace(fit, temperature=min(fit.temperature, max(coolest, 1.0)))
 
 
 def _warnings(correlation: float) -> tuple[str, ...]:

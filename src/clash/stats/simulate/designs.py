@@ -98,6 +98,31 @@ Sampler = tuple["VoteLaw", "Callable[[int, np.random.Generator], SimulatedSample
 
 
 @dataclass(frozen=True)
+class DesignPanel:
+    """A panel that a design drew: its judges, before they vote.
+
+    Attributes:
+        law: the law of truth and votes.
+        draw: draws votes (n, n_judges) and their truths.
+        missing: share of the votes that are missing, at random.
+    """
+
+    law: VoteLaw
+    draw: Callable[[int, np.random.Generator], SimulatedSample]
+    missing: float = 0.0
+
+    def sample(self, n: int, rng: np.random.Generator) -> DesignSample:
+        """Votes on n items; every item has at least one."""
+        sample = self.draw(n, rng)
+        votes = sample.votes
+        if self.missing:
+            absent = rng.random(votes.shape) < self.missing
+            absent[np.arange(n), rng.integers(0, votes.shape[1], n)] = False
+            votes = np.where(absent, MISSING, votes).astype(np.int8)
+        return DesignSample(votes, sample.labels, posterior(self.law, votes))
+
+
+@dataclass(frozen=True)
 class Design:
     """A kind of panel.
 
@@ -113,16 +138,13 @@ class Design:
     panel: Callable[[np.random.Generator], Sampler]
     missing: float = 0.0
 
+    def draw_panel(self, rng: np.random.Generator) -> DesignPanel:
+        """A panel of this kind."""
+        return DesignPanel(*self.panel(rng), self.missing)
+
     def sample(self, n: int, rng: np.random.Generator) -> DesignSample:
-        """A panel of this kind, and its votes on n items; every item has at least one vote."""
-        law, draw = self.panel(rng)
-        sample = draw(n, rng)
-        votes = sample.votes
-        if self.missing:
-            absent = rng.random(votes.shape) < self.missing
-            absent[np.arange(n), rng.integers(0, votes.shape[1], n)] = False
-            votes = np.where(absent, MISSING, votes).astype(np.int8)
-        return DesignSample(votes, sample.labels, posterior(law, votes))
+        """A panel of this kind, and its votes on n items."""
+        return self.draw_panel(rng).sample(n, rng)
 
 
 def _size(rng: np.random.Generator) -> int:
