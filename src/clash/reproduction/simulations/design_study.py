@@ -89,7 +89,7 @@ def _cell(design: Design, index: int, n: int, seed: int, replications: int) -> D
     member = max((m for m in right if m not in ("auto", "oracle")), key=lambda m: right[m].mean())
     behind = [_paired_z(panel.right["auto"] - panel.right["majority"]) for panel in panels]
     telling = [panel.telling for panel in panels]
-    told = [_against_best_reading(p) for p in panels if p.telling is Telling.YES]
+    gaps_where_told = [_against_best_reading(p) for p in panels if p.telling is Telling.YES]
     return DesignCell(
         design=design.name,
         n_items=n,
@@ -108,7 +108,9 @@ def _cell(design: Design, index: int, n: int, seed: int, replications: int) -> D
         chosen=dict(Counter(panel.method for panel in panels).most_common()),
         panels_that_tell=telling.count(Telling.YES),
         panels_that_do_not_tell=telling.count(Telling.NO),
-        against_member_where_votes_tell=_difference(np.array(told)) if len(told) > 1 else None,
+        against_member_where_votes_tell=_difference(np.array(gaps_where_told))
+        if len(gaps_where_told) > 1
+        else None,
     )
 
 
@@ -160,10 +162,10 @@ def _findings(cells: tuple[DesignCell, ...]) -> tuple[str, ...]:
     n_panels = sum(c.n_panels for c in cells)
     worse = [f"{c.design} at {c.n_items}" for c in cells if c.log_loss_against_share.low > 0]
     behind = [f"{c.design} at {c.n_items}" for c in cells if c.against_member.estimate < -MARGIN]
-    told = [c for c in cells if c.against_member_where_votes_tell is not None]
+    cells_that_tell = [c for c in cells if c.against_member_where_votes_tell is not None]
     behind_where_told = [
         f"{c.design} at {c.n_items}"
-        for c in told
+        for c in cells_that_tell
         if c.against_member_where_votes_tell is not None
         and c.against_member_where_votes_tell.estimate < -MARGIN
     ]
@@ -180,7 +182,7 @@ def _findings(cells: tuple[DesignCell, ...]) -> tuple[str, ...]:
         f"{len(behind)} of {len(cells)} rows{': ' + ', '.join(behind) if behind else ''}.",
         f"The votes tell on {n_tell} of {n_panels} panels, and do not on {n_silent}; on the others majority is "
         "as good as any model. Where they tell, auto's mean is more than a point behind the best "
-        f"reading in {len(behind_where_told)} of {len(told)} rows with two such panels or more"
+        f"reading in {len(behind_where_told)} of {len(cells_that_tell)} rows with two such panels or more"
         f"{': ' + ', '.join(behind_where_told) if behind_where_told else ''}.",
         "Its log-loss is significantly above that of the smoothed vote share in "
         f"{len(worse)} of {len(cells)} rows{': ' + ', '.join(worse) if worse else ''}.",

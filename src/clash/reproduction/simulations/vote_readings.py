@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clash.stats.simulate.designs import DesignPanel
     from clash.stats.typing import Floats
 
-ENUMERATED = 9
+MOST_JUDGES_ENUMERATED = 9
 """Judges up to which the law of the votes is enumerated; above, and where votes are missing, it is drawn."""
 WEIGHT = 100_000
 """Items that an enumerated law stands for in a fit."""
@@ -140,8 +140,10 @@ def _law_of_votes(panel: DesignPanel, rng: np.random.Generator) -> tuple[Pattern
     """Vote vectors with their probabilities as counts, and P(truth = 1) of each."""
     sample = panel.sample(DRAWS_OF_MANY, rng)
     n_judges = sample.votes.shape[1]
-    if panel.missing or n_judges > ENUMERATED:
-        votes = sample.votes if n_judges > ENUMERATED else panel.sample(DRAWS, rng).votes
+    if panel.missing or n_judges > MOST_JUDGES_ENUMERATED:
+        votes = (
+            sample.votes if n_judges > MOST_JUDGES_ENUMERATED else panel.sample(DRAWS, rng).votes
+        )
         patterns = collapse(votes)
         counts = patterns.counts
     else:

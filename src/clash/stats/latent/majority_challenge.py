@@ -76,7 +76,7 @@ MANY = 12
 """Judges from which on models that all agree may decide a level vote."""
 HARDLY_AGREEING = 0.25
 """Mean correlation between judges below which they hardly agree: for independent judges, 75% right each."""
-MIRRORED = 6.0
+MIRROR_LEAD = 6.0
 """Standard errors by which another reading by the same model must be behind where judges hardly agree: what
 separates class and factor is that one has two values and the other is normal, and no factor is quite that."""
 STRAY = 0.2
@@ -422,7 +422,7 @@ class MajorityChallenge:
     def _other_reading(self, name: str) -> str:
         """A doubt where another optimum of the model decides otherwise and is nearly as good."""
         model, fit = self.models[name], self.fits[name]
-        behind = MIRRORED if self.correlation < HARDLY_AGREEING else CLEAR
+        behind = MIRROR_LEAD if self.correlation < HARDLY_AGREEING else CLEAR
         for reading in model.readings:
             alternative = reading(self.patterns, fit)
             differs = share_decided_apart(alternative, fit)
