@@ -180,6 +180,9 @@ def _mean_of_shares(
     share = min(max(mean.interval.estimate, 0.0), 1.0)
     effect = max((1 - weight) * kish + weight * ratio, _TINY) * n / alone.n_effective
     interval = wilson(share * n, n, level, design_effect=effect)
+    if not by_stratum and interval.half_width > alone.half_width:
+        # The effective size at the estimate is below that at the bounds of the labels' own interval.
+        return replace(mean, interval=alone, labels_only=alone)
     method = f"{mean.interval.method}, as Wilson's"
     return replace(mean, interval=replace(interval, method=method), labels_only=alone)
 
