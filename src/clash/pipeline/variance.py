@@ -267,11 +267,11 @@ def _check_items(study: Study) -> None:
         for item in study.parent.items()
         if not item.control and (ids is None or item.item_id in ids)
     }
-    answered: dict[str, set[str]] = defaultdict(set)
+    prompt_sets: dict[str, set[str]] = defaultdict(set)
     for response in study.parent.responses():
         if response.item_id in clusters:
-            answered[response.candidate].add(clusters[response.item_id])
-    if max(map(len, answered.values()), default=0) < 2:
+            prompt_sets[response.candidate].add(clusters[response.item_id])
+    if max(map(len, prompt_sets.values()), default=0) < 2:
         raise ConfigError(
             "what differs between prompts takes a candidate that answers two of them at least",
             field="RUN" if ids is None else "--items",

@@ -110,15 +110,15 @@ def explain_texts(run: RunData) -> TextExplanation:
     changes: dict[str, Floats] = {}
     seats = [seat.id for seat in run.rules.seats]
     for seat in seats if len(seats) > 1 else []:
-        rest = without_judge(run, seat)
-        rest_findings = text_findings(rest)
-        changes[seat] = _differ(values, _values(rest, judging), judging)
+        remainder = without_judge(run, seat)
+        rest_findings = text_findings(remainder)
+        changes[seat] = _differ(values, _values(remainder, judging), judging)
         judges.append(
             TextOmission(
                 judge=seat,
                 n_changed=int(changes[seat].sum()),
                 sentence="" if rest_findings is None else decision_on_texts(rest_findings).sentence,
-                agreement=_agreement(rest, people, judging),
+                agreement=_agreement(remainder, people, judging),
             )
         )
     return TextExplanation(
@@ -166,17 +166,17 @@ def _telling_texts(
         return []
     against = _differ(values, people, judging) * ~np.isnan(people)
     opinions = _opinions(run)
-    ranked: list[tuple[tuple[int, float, int], TellingText]] = []
+    keyed_texts: list[tuple[tuple[int, float, int], TellingText]] = []
     for row, (verdict, key) in enumerate(zip(run.verdicts, run.text_votes.texts, strict=True)):
         confidence = verdict.confidence or 0.0
         texts_opinions = opinions.get(key, [])
         votes = {opinion.vote for opinion in texts_opinions if opinion.vote is not None}
         if against[row]:
-            place = (0, -confidence, row)
+            order_key = (0, -confidence, row)
         elif np.isnan(values[row]):
-            place = (1, 0.0, row)
+            order_key = (1, 0.0, row)
         elif len(votes) > 1:
-            place = (2, confidence, row)
+            order_key = (2, confidence, row)
         else:
             continue
         telling = TellingText(
@@ -186,10 +186,10 @@ def _telling_texts(
             people=_word(people[row], judging),
             confidence=verdict.confidence,
             opinions=texts_opinions,
-            decisive=tuple(seat for seat, changed in changes.items() if changed[row]),
+            decisive=tuple(seat for seat, flags in changes.items() if flags[row]),
         )
-        ranked.append((place, telling))
-    return [text for _, text in sorted(ranked, key=lambda pair: pair[0])]
+        keyed_texts.append((order_key, telling))
+    return [text for _, text in sorted(keyed_texts, key=lambda pair: pair[0])]
 
 
 def _word(value: float, judging: JudgingConfig) -> str | float | None:
@@ -200,7 +200,7 @@ def _word(value: float, judging: JudgingConfig) -> str | float | None:
 
 def _opinions(run: RunData) -> dict[tuple[str, str], list[TextOpinion]]:
     """What each voting judge says of each text, in the order of the panel."""
-    seats = {seat.id: place for place, seat in enumerate(run.rules.seats)}
+    seats = {seat.id: row for row, seat in enumerate(run.rules.seats)}
     by_text: dict[tuple[str, str], dict[str, TextOpinion]] = {}
     for judgment in run.judgments:
         if judgment.seat not in seats:
