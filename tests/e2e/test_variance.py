@@ -80,7 +80,9 @@ def test_another_author_of_criteria_is_a_number_with_an_interval(study):
     for part in parts.values():
         assert 0 <= part["share"]["low"] <= part["share"]["high"] <= 1
     # Every arm is a run; the second time nothing is asked again.
-    assert study.here("verify", "runs/run-variance/g1-a1-s2-k1").code == 0
+    arm = "runs/run-variance/g1-a1-s2-k1"
+    assert study.here("verify", arm).code == 0
+    assert study.here("verify", study.path / arm).code == 0  # wherever it is verified from
     again = study.here(*words)
     assert again.json["panel"] == done.json["panel"]
     assert study.server.count() - before == plan["calls"]

@@ -12,7 +12,7 @@ import numpy as np
 from clash.analysis.criterion_scores import CriterionScores, criterion_scores
 from clash.analysis.differences import Differences, differences
 from clash.analysis.shared_errors import SharedErrors, UnknownErrors, shared_errors
-from clash.errors import ClashError
+from clash.errors import ClashError, RunFolderError
 from clash.labels import ranks_of, side
 from clash.stats.bias import longer_wins_rate
 from clash.votes.matrix import SIDES
@@ -69,7 +69,13 @@ def _retest(run: RunData, folder: Path) -> Retest | UnknownErrors | None:
     from clash.store.folder import RunFolder
 
     try:
-        return retest([RunData.load(RunFolder(folder).sibling(name)), run])
+        parent = RunFolder(folder).sibling(name)
+        try:
+            earlier = RunData.load(parent)
+        except RunFolderError:
+            # Its message has the path in it, by which the page would differ from place to place.
+            return UnknownErrors(f"the run {name} cannot be read beside this one")
+        return retest([earlier, run])
     except ClashError as error:
         return UnknownErrors(str(error).partition("\n")[0])
 
