@@ -67,3 +67,16 @@ def test_a_sealed_report_of_another_shape_is_computed_again(run, capsys):
     assert clash(["resume", "r"]) == 0
     assert "coverage" in json.loads((run / layout.REPORT_JSON).read_text())
     assert "a leads b" in capsys.readouterr().out
+
+
+def test_a_run_of_which_a_file_is_not_sealed_is_worked_through(run, capsys):
+    """Else whoever writes a seal that leaves judgments out has the report read as it stands."""
+    from clash.store.folder import RunFolder
+
+    with RunFolder(run).write() as writer:
+        manifest = writer.manifest()
+        files = {name: seal for name, seal in manifest.files.items() if name != layout.JUDGMENTS}
+        writer.save(manifest.model_copy(update={"files": files}).with_seal())
+    assert clash(["resume", "r"]) == 0
+    assert "nothing is left to ask" not in capsys.readouterr().err
+    assert layout.JUDGMENTS in RunFolder(run).manifest().files

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 
 import pytest
 
 from e2e.lab import PRICE, prefers
+from wire import faults
 
 PANEL = ("--panel", "panel.yaml")
 PLAIN = ("prompts.yaml", *PANEL, "--criteria", "none")
@@ -185,6 +187,21 @@ def vain(lab):
     lab.prompts(2, candidates=())
     lab.panel(local("sober"))
     return lab
+
+
+def test_an_observer_that_failed_is_asked_again_by_resume(lab):
+    """Its failures leave the run complete, so they alone say that something is open."""
+    lab.prompts(2)
+    lab.panel(local("judge"))
+    lab.write("clash.yaml", {"observers": [local("watcher")], "limits": {"max_attempts": 1}})
+    lab.server.misbehave(faults.server_error(), model="watcher", times=math.inf)
+    run = lab.judged(*PLAIN)
+    assert run.manifest["status"] == "complete"
+    assert run.report["coverage"]["failed"] == {}
+    lab.server.clear()
+    run = lab.resumed()
+    assert [judgment["error"] for judgment in run.judgments()] == [None] * 4
+    assert lab.server.count() == 2
 
 
 def test_candidates_watch_and_are_not_counted(vain):

@@ -7,10 +7,13 @@ import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from clash.analysis.counts import count_records, too_many_failed
 from clash.analysis.serialize import to_dict
-from clash.errors import AuditFailed
+from clash.errors import AuditFailed, RunFolderError
 from clash.files import run_files
+from clash.records import Judgment
 from clash.store import layout
 from clash.store.audit import changes_since_seal
 from clash.store.folder import RunFolder
@@ -186,6 +189,12 @@ def _summary(path: Path, manifest: Manifest, report: Mapping[str, Any]) -> dict[
     }
 
 
+class _Outcome(msgspec.Struct, gc=False):
+    """Why a judgment failed; null where it did not."""
+
+    error: str | None = None
+
+
 @dataclass(frozen=True)
 class CompleteRun:
     """What a run says that has nothing left to ask, to try again or to compute.
@@ -202,17 +211,19 @@ class CompleteRun:
 def complete_run(folder: RunFolder, observer: Observer) -> CompleteRun | None:
     """A run that is complete, from its seals and its stored report; null where anything is open.
 
-    Every file is hashed, and none is kept in memory. Open are failed judgments, labels (they may
-    have grown, and the report counts them) and reports of another version. The observer hears what
-    was changed since the seal.
+    Every file is hashed, and none is kept in memory. Open are failed judgments of any judge, models
+    that stopped, labels (they may have grown, and the report counts them), reports of another
+    version, and files that no seal covers. The observer hears what was changed since the seal.
     """
     manifest = folder.manifest()
     is_open = (
         manifest.status != "complete"
         or manifest.seal is None
         or manifest.stopping is not None
+        or manifest.stopped
         or manifest.versions.get("clash") != __version__
         or (manifest.secrets_scan or {}).get("hits")
+        or not manifest.files.keys() >= {*layout.COLLECTED_FILES, layout.REPORT_JSON}
         or run_files.is_file(folder.path / layout.LABELS)
     )
     if is_open:
@@ -225,13 +236,18 @@ def complete_run(folder: RunFolder, observer: Observer) -> CompleteRun | None:
     try:
         report = json.loads(run_files.read(folder.path / layout.REPORT_JSON))
         coverage, headline = report["coverage"], report["headline"]
-        has_failures = coverage["failed"] or coverage["not_run"] or coverage["responses_failed"]
-        if has_failures or report["concordance"] is not None:
+        is_short = coverage["not_run"] or coverage["responses_failed"]
+        if is_short or report["concordance"] is not None or _has_failures(folder):
             return None
         lines = str(headline["text"]), str(headline["evidence"] or "")
         return CompleteRun(_summary(folder.path, manifest, report), lines)
-    except (ValueError, LookupError, TypeError, RecursionError, FileNotFoundError):
+    except (ValueError, LookupError, TypeError, RecursionError, OSError, RunFolderError):
         return None  # whoever sealed it, clash did not write this report
+
+
+def _has_failures(folder: RunFolder) -> bool:
+    """Whether a judgment failed, of an observer or of a control item too."""
+    return any(part.error is not None for part in folder.table(Judgment).parts(_Outcome))
 
 
 def _concordance(findings: Findings) -> dict[str, Any]:
