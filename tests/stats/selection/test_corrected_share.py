@@ -83,6 +83,20 @@ def test_a_panel_that_knows_nothing_or_nothing_new_leaves_the_labels_alone():
     assert (few.always_valid.low, few.always_valid.high) == (0, 1)
 
 
+def test_a_stratum_whose_labels_are_all_the_same_proves_nothing():
+    """Five labels speak for the unanimous rows, which are nine of ten."""
+    rng = np.random.default_rng(13)
+    covered = []
+    for _ in range(150):
+        labels, panel = people_and_panel(rng, 400, share=0.7, skill=0.95)
+        is_sure = (panel == 0) | (panel == 1)
+        rows = [rng.permutation(np.flatnonzero(is_sure == s))[:n] for s, n in ((1, 5), (0, 20))]
+        known = some(labels, np.concatenate(rows))
+        found = corrected_share(known, panel, SampleDesign(strata=is_sure.astype(int)))
+        covered.append(found.interval.low <= 0.7 <= found.interval.high)
+    assert np.mean(covered) > 0.9
+
+
 def test_copies_of_a_row_are_not_taken_for_evidence():
     rng = np.random.default_rng(3)
     labels, panel = people_and_panel(rng, 100)
@@ -171,6 +185,8 @@ def test_what_is_no_share_is_refused():
         corrected_share([1.0, np.nan], [0.5, 0.5], SampleDesign(chances=[0.0, 1.0]))
     with pytest.raises(StatisticsError, match="stratum has no label"):
         corrected_share([1.0, np.nan], [0.5, 0.5], SampleDesign(strata=[0, 1]))
+    with pytest.raises(StatisticsError, match=r"votes of shape \(2,\)"):
+        corrected_share([1.0, np.nan], [0.5, 0.5], votes=[0.5, 0.5])
 
 
 def test_a_review_that_stops_when_it_likes_errs_at_most_as_often_as_it_says():
@@ -178,10 +194,11 @@ def test_a_review_that_stops_when_it_likes_errs_at_most_as_often_as_it_says():
     rng = np.random.default_rng(4)
     n_errors, n_runs = 0, 60
     for _ in range(n_runs):
-        labels, panel = people_and_panel(rng, 120, share=0.5, skill=0.75, bias=0.2)
+        labels, votes = unequal_judges(rng, 120, share=0.5)
         order = rng.permutation(120)
         for n in range(10, 100, 3):
-            found = corrected_share(some(labels, order[:n]), panel).always_valid
+            known = some(labels, order[:n])
+            found = corrected_share(known, votes.mean(axis=1), votes=votes).always_valid
             if found.excludes(0.5):
                 n_errors += 1
                 break

@@ -105,6 +105,13 @@ class _Sample:
         """Labelled sources, less one for each stratum's mean and one for the power."""
         return self.n_sources - self.n_strata - 1
 
+    @property
+    def varies(self) -> bool:
+        """Whether labels differ in every stratum."""
+        stratum = self.stratum[self.has_label]
+        y = self.y[self.has_label]
+        return all(np.ptp(y[stratum == s]) > 0 for s in range(self.n_strata))
+
     def means(self, values: Floats) -> Floats:
         """(N,), the weighted mean of the labelled rows of each row's stratum."""
         total = np.bincount(self.stratum, self.weights, self.n_strata)
@@ -142,8 +149,8 @@ def corrected_share(
     narrower. Where labels alone make a narrower one than either, theirs is it, with power 0.
 
     It covers however wrong the panel is if each row's chance of a label is as stated, up to a factor,
-    whatever its label. Labels that are all the same, fewer than ten labelled sources, and a table
-    that is labelled throughout leave the labels alone.
+    whatever its label. A stratum whose labels are all the same, which show no spread, fewer than ten
+    labelled sources, and a table that is labelled throughout leave the labels alone.
 
     Args:
         labels: (N,), in [0, 1]; NaN where there is none.
@@ -159,7 +166,8 @@ def corrected_share(
     """
     y, f = np.asarray(labels, dtype=float), np.asarray(panel, dtype=float)
     has_label = ~np.isnan(y)
-    _check(y[has_label], f, has_label)
+    x = np.empty((len(f), 0)) if votes is None else np.asarray(votes, dtype=float)
+    _check(y[has_label], f, has_label, x)
     sample = _Sample(
         np.where(has_label, y, 0.0),
         has_label,
@@ -170,8 +178,8 @@ def corrected_share(
     labels_only = _labels_only(sample, level)
     interval, power = labels_only, 0.0
     is_narrowed = sample.n_sources >= FEWEST and sample.freedom >= 1 and not has_label.all()
-    if is_narrowed and np.ptp(y[has_label]) > 0:
-        for estimate, method in _estimates(sample, f, votes, labels_only):
+    if is_narrowed and sample.varies:
+        for estimate, method in _estimates(sample, f, x, labels_only):
             narrower = _interval(estimate, sample, level, method)
             if narrower is not None and narrower.half_width < interval.half_width:
                 interval, power = narrower, estimate.power
@@ -181,19 +189,20 @@ def corrected_share(
 
 
 def _estimates(
-    sample: _Sample, f: Floats, votes: ArrayLike | None, labels_only: Interval
+    sample: _Sample, f: Floats, votes: Floats, labels_only: Interval
 ) -> Iterator[tuple[_Estimate, str]]:
     """By the panel's mean, and by each judge's vote, with the name of the method."""
     by_panel = _by_panel(sample, f)
     yield by_panel, "PPI"
-    x = None if votes is None else np.asarray(votes, dtype=float)
-    if x is not None and x.shape[1] > 1:
-        yield _by_votes(sample, f, x, by_panel, labels_only), "PPI, each judge"
+    if votes.shape[1] > 1:
+        yield _by_votes(sample, f, votes, by_panel, labels_only), "PPI, each judge"
 
 
-def _check(y: Floats, f: Floats, has_label: Bools) -> None:
+def _check(y: Floats, f: Floats, has_label: Bools, votes: Floats) -> None:
     if has_label.shape != f.shape:
         raise StatisticsError(f"{len(has_label)} rows of labels but {len(f)} judged rows")
+    if votes.ndim != 2 or len(votes) != len(f):
+        raise StatisticsError(f"votes of shape {votes.shape} but {len(f)} judged rows")
     if not len(y):
         raise StatisticsError("a share needs a label")
     if np.any((y < 0) | (y > 1)) or np.any((f < 0) | (f > 1)):

@@ -96,19 +96,16 @@ class _Design:
         x, n = self.x[rows], len(rows)
         w = weights * n / weights.sum()
         excess = y - x @ self.centre
-        squares, moments = (x * w[:, None]).T @ x, x.T @ (w * excess)
-        thetas, scores = [], []
-        for penalty, prior in zip(PENALTIES, PRIOR_WEIGHTS, strict=True):
-            inverse = np.linalg.inv(squares + np.diag(self._ridge(penalty)))
-            theta = inverse @ moments
-            lever = w * np.einsum("id,de,ie->i", x, inverse, x)
-            left_out = (excess - x @ theta) / np.maximum(1 - lever, _TINY)
-            scores.append(np.log(prior) - n / 2 * np.log(float(w @ left_out**2) / n + _TINY))
-            thetas.append(theta)
-        mean: Floats = self.centre + softmax(np.array(scores)) @ np.stack(thetas)
+        inverses = np.linalg.inv((x * w[:, None]).T @ x + self._ridges())
+        thetas = inverses @ (x.T @ (w * excess))
+        levers = w * ((x @ inverses) * x).sum(axis=2)
+        left_out = (excess - thetas @ x.T) / np.maximum(1 - levers, _TINY)
+        scores = np.log(PRIOR_WEIGHTS) - n / 2 * np.log(left_out**2 @ w / n + _TINY)
+        mean: Floats = self.centre + softmax(scores) @ thetas
         return mean
 
-    def _ridge(self, penalty: float) -> Floats:
-        ridge = np.full(len(self.centre), penalty * self.spread[1] + _TINY)
-        ridge[:2] = 0.0, PRIOR_ROWS * self.spread[0] + _TINY
-        return ridge
+    def _ridges(self) -> Floats:
+        """(P, 2 + J, 2 + J), diagonal, by penalty."""
+        ridges = np.outer(PENALTIES, np.full(len(self.centre), self.spread[1])) + _TINY
+        ridges[:, :2] = 0.0, PRIOR_ROWS * self.spread[0] + _TINY
+        return np.asarray(ridges[:, None] * np.eye(len(self.centre)), np.float64)
