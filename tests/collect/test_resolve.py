@@ -157,5 +157,8 @@ def test_what_is_set_wins_over_the_file_of_variables():
     assert load_environ({}, Path("other.env")) == {"E": "other"}
     with pytest.raises(ConfigError, match="no such file"):
         load_environ({}, Path("none.env"))
+    wrote("KEY=" + "x" * 200_000, "big.env")
+    with pytest.raises(ConfigError, match="more than 100,000 characters"):
+        load_environ({}, Path("big.env"))
     Path(".env").unlink()
     assert load_environ({"A": "set"}, None) == {"A": "set"}

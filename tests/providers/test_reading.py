@@ -17,6 +17,7 @@ from clash.providers.dialects.messages import Messages
 from clash.providers.dialects.protocol import Answer
 from clash.providers.dialects.responses import Responses
 from clash.providers.failures import Failure, from_answer, read_report
+from clash.providers.network import loosely
 from clash.providers.payload import (
     MAX_BYTES,
     EventSplitter,
@@ -27,7 +28,10 @@ from clash.providers.payload import (
     decode,
     money,
 )
+from clash.secrets.redaction import Redactor
 
+SECRET = "sk-proj-Ab3dE9fGh1JkLmN0pQrS"
+REDACTOR = Redactor.of(SECRET)
 PATIENT = settings(deadline=None, max_examples=60)  # a busy machine is no failure
 DIALECTS = {
     "openai": Chat("openai"),
@@ -309,3 +313,13 @@ def test_a_deep_answer_with_a_lone_surrogate_is_read_or_no_payload(depth):
     data = b'{"a":"\\ud800","x":' + b"[" * depth + b"]" * depth + b"}"
     with suppress(NotPayload):
         assert decode(data)["a"] == "\ufffd"
+
+
+@pytest.mark.parametrize("depth", [300, 600, 900])
+@pytest.mark.parametrize("end", [b'{"echo": "' + SECRET.encode() + b'"}', b"1e999"])
+def test_what_is_nested_too_deep_is_left_out_of_an_answer_and_of_an_error(depth, end):
+    body = b'{"id":"x","of":' + b'{"a":' * depth + end + b"}" * (depth + 1)
+    for value in (decode(body), loosely(body)):
+        assert value["id"] == "x"
+        record = json.dumps(REDACTOR.data(value)) + json.dumps(REDACTOR.evidence(value))
+        assert SECRET not in record

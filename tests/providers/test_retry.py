@@ -246,6 +246,7 @@ def test_the_ladder_is_gone_down_within_one_call(asker, provider):
         ({"retry-after": "Fri, 20 Nov 2026 12:00:30 GMT"}, 30),
         ({"retry-after": "Fri, 20 Nov 2026 11:00:00 GMT"}, 0),
         ({"retry-after": "Fri, 20 Nov 2026 13:00:30 +0100"}, 30),
+        ({"retry-after": "Fri, 20 Nov 2026 13:00:30 +99999999999999999999"}, None),
     ],
 )
 def test_every_form_of_a_hint_is_read(headers, seconds):

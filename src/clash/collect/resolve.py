@@ -30,6 +30,8 @@ _SECTIONS = frozenset({"criteria", "blinding", "aggregate", "limits", "generatio
 """Parts of a configuration that are set value by value; the others are set whole."""
 _OF_ONE_RUN = frozenset({"prompts", "out", "templates", "repeat"})
 """What a replay does not take from the run: paths, and copies that its items hold already."""
+_MOST_ENV = 100_000
+"""Characters of ``.env``: every value in it may be a secret, of which each form is looked for everywhere."""
 DEFAULT_CONFIG = "clash.yaml"
 DEFAULT_PANEL = "supreme-court"
 KEYLESS_PANEL = "baseline"
@@ -311,7 +313,8 @@ def load_environ(
     The environment wins over ``.env``. Hosts come from the command line and from the environment itself.
 
     Raises:
-        ConfigError: a named file does not exist, or the file sets what decides where keys go.
+        ConfigError: a named file does not exist, or the file sets what decides where keys go, or is too
+            long.
     """
     hosts = [*trust_hosts, *trusted_hosts(environ)]
     keys = _keys(env_file, environ)
@@ -327,8 +330,13 @@ def _keys(env_file: Path | None, environ: Mapping[str, str]) -> dict[str, str]:
         return {}
     from dotenv.parser import parse_stream
 
+    text = read_text(file)
+    if len(text) > _MOST_ENV:
+        raise ConfigError(
+            f"has more than {_MOST_ENV:,} characters", path=file, hint="leave only keys in it"
+        )
     values: dict[str, str] = {}
-    for binding in parse_stream(io.StringIO(read_text(file))):
+    for binding in parse_stream(io.StringIO(text)):
         name = binding.key
         if name is None or not binding.value:
             continue

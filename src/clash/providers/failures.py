@@ -339,7 +339,7 @@ def hint(
         return seconds
     try:
         when = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # the latter from a time zone of twenty digits
         return None
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max(0.0, (when - now()).total_seconds())

@@ -1,6 +1,6 @@
 """Bytes of an answer, or of a stream of events, to plain data that can be stored.
 
-No NaN, no lone surrogates, no more than :data:`MAX_BYTES`.
+No NaN, no lone surrogates, no more than :data:`MAX_BYTES`, nothing nested deeper than :data:`MAX_DEPTH`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 8 * 1024 * 1024
 """Ten times the longest answer any model of today can give."""
+MAX_DEPTH = 200
+"""What is nested deeper becomes null, since all that searches or writes an answer calls itself for each
+level; real answers have a dozen."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -50,7 +53,8 @@ def decode(data: bytes) -> dict[str, Any]:
         value = _decode_loosely(data)  # what is no strict JSON: NaN, lone surrogates, huge floats
     if not isinstance(value, dict):
         raise NotPayload(f"the answer is not a JSON object: {preview(data)!r}")
-    return value
+    may_be_deep = data.count(b"{") + data.count(b"[") > MAX_DEPTH
+    return clean(value) if may_be_deep else value
 
 
 def _decode_loosely(data: bytes) -> Any:  # noqa: ANN401 - any JSON value
@@ -67,17 +71,22 @@ def preview(data: bytes, size: int = 200) -> str:
     return text + "…" if len(data) > size else text
 
 
-def clean(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """``value`` as a file can hold it: U+FFFD for lone surrogates, null for NaN and infinities."""
+def clean(value: Any, depth: int = MAX_DEPTH) -> Any:  # noqa: ANN401 - any JSON value
+    """``value`` as a file can hold it.
+
+    U+FFFD for lone surrogates; null for NaN, infinities, and what is deeper than ``depth``.
+    """
     if isinstance(value, str):
         return _SURROGATE.sub("\ufffd", value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {clean(key): clean(part) for key, part in value.items()}
+    if not isinstance(value, dict | list):
+        return value
+    if not depth:
+        return None
     if isinstance(value, list):
-        return [clean(part) for part in value]
-    return value
+        return [clean(part, depth - 1) for part in value]
+    return {clean(key): clean(part, depth - 1) for key, part in value.items()}
 
 
 def count(value: object) -> int | None:
