@@ -115,7 +115,10 @@ def _cell(design: Design, index: int, n: int, seed: int, replications: int) -> D
 
 
 def _against_best_reading(panel: PanelResult) -> float:
-    """Accuracy of auto less that of the reading that is best with items without end, on this panel."""
+    """Accuracy of auto less that of the reading that is best with items without end, on this panel.
+
+    Less majority's, where that reading is fitted to the law alone or was refused on this panel.
+    """
     rule = panel.best_reading if panel.best_reading in panel.right else "majority"
     return float((panel.right["auto"] - panel.right[rule]).mean())
 

@@ -1,8 +1,9 @@
 """What the votes of a simulated panel tell, were there as many items as one likes.
 
-Every model that ``auto`` may use is fitted to the law of a panel's votes itself, so that no sampling
-error is left: what a model has right there is what it can have right, and how far its law is from
-the votes' says how many items would show that it is wrong.
+Every model that ``auto`` may use is fitted to the law of a panel's votes itself (or to many items drawn
+from it, where it has too many vote vectors), so that hardly any sampling error is left: what a model has
+right there is what it can have right, and how far its law is from the votes' says how many items would
+show that it is wrong.
 """
 
 from __future__ import annotations
