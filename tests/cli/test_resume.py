@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -80,3 +82,41 @@ def test_a_run_of_which_a_file_is_not_sealed_is_worked_through(run, capsys):
     assert clash(["resume", "r"]) == 0
     assert "nothing is left to ask" not in capsys.readouterr().err
     assert layout.JUDGMENTS in RunFolder(run).manifest().files
+
+
+DYING = """
+import os, sys
+from clash.cli.app import run
+from clash.store.journal import Journal
+
+write, pages = Journal._write, []
+
+def dying(journal, data):
+    if journal.path.name == "judgments.jsonl":
+        pages.append(data)
+        if len(pages) == 2:
+            os._exit(9)
+    write(journal, data)
+
+Journal._write = dying
+run(sys.argv[1:])
+"""
+
+
+def test_a_kill_between_the_calls_and_the_judgments_of_a_page_of_rules_loses_and_doubles_nothing(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.jsonl").write_text(PROMPTS)
+    words = ["eval", "p.jsonl", "--panel", "baseline", "-q", "--yes", "--run-id", "r"]
+    assert subprocess.run([sys.executable, "-c", DYING, *words], check=False).returncode == 9
+    run = tmp_path / "runs" / "r"
+    before = (run / layout.CALLS).read_bytes()
+    n_judges = len((run / layout.JUDGMENTS).read_bytes().splitlines())
+    assert before.count(b"\n") == 2 * n_judges
+    assert clash(["resume", "r", "-q"]) == 0
+    after = (run / layout.CALLS).read_bytes()
+    assert after.startswith(before)
+    for text in (after, (run / layout.JUDGMENTS).read_bytes()):
+        assert text.count(b"\n") == 3 * n_judges
+    assert clash(["verify", "r"]) == 0, capsys.readouterr()

@@ -81,4 +81,8 @@ def _print_complete(run: CompleteRun, output: Output) -> None:
     for line in (answer,) if output.quiet else (answer, evidence):
         print_line(stdout(), line)
     if not output.quiet:
-        say("complete and unchanged since it was sealed: nothing is left to ask", style="")
+        say(
+            "complete and unchanged since it was sealed: nothing is left to ask;"
+            " `clash verify` computes it again",
+            style="",
+        )
