@@ -399,3 +399,18 @@ def test_a_rate_that_fell_is_not_taken_for_an_outage():
     for call in range(100):
         pace.on_success(60 + call / 10)
     assert pace.per_second < 1.1 * after
+
+
+@pytest.mark.parametrize(("one_in", "seconds"), [(50, 100), (20, 100), (2, 60_000)])
+def test_an_account_that_turns_down_calls_at_any_pace_does_not_stop_a_run(one_in, seconds):
+    pace, now = _Pace(), 0.0
+    for call in range(150):
+        now = call / 50
+        pace.on_success(now)
+    for call in range(3000):
+        now += pace.wait_s(now)
+        if call % one_in:
+            pace.on_success(now)
+        else:
+            pace.on_rate_limit(now, cut=True)
+    assert now < seconds

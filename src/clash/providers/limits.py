@@ -9,7 +9,8 @@ down one call in twenty is well used.
 Most vendors limit calls a minute and not calls in flight. So an account that has had its limit cut
 is also paced: calls begin at nine tenths of the rate at which it answered, and each further 429 takes
 away 7%. In between the pace grows, by 7% in some 300 calls, and faster the longer it holds. After an
-outage it is back within a hundred calls at nine tenths of the last rate that the account kept.
+outage it is back within a hundred calls at nine tenths of the last rate that the account kept. An account that turns down a few calls at any pace
+keeps three quarters of its best one.
 """
 
 from __future__ import annotations
@@ -45,6 +46,14 @@ answer nobody knows how many are allowed, and after an outage it would take hour
 _GAIN = 0.0002
 _RETURN = 0.01
 """What each answer adds to a pace that is below :data:`_SHARE` of the last one known to be kept."""
+_FEW = 0.1
+"""Where fewer calls than this part are answered 429, the pace falls no further than to :data:`_FLOOR` of
+the highest one at which it was so: some accounts turn down a few calls at random, at any pace."""
+_FLOOR = 0.75
+_MEMORY = 300
+"""Calls over which the part that is answered 429 is smoothed."""
+_SLOWEST = 0.05
+"""Calls a second: three a minute, the lowest limit of a vendor."""
 _PATIENCE = 500
 """The pace grows twice as fast once it has held for so many calls, three times after twice as many."""
 _TRANSIENT = frozenset({"overloaded", "server", "timeout", "connection", "incomplete_stream"})
@@ -87,6 +96,8 @@ class _Pace:
         self._n_steady = 0
         self._least_per_second = 0.0
         self._kept_per_second = 0.0
+        self._usual_per_second = 0.0
+        self._turned_down = 0.0
 
     def wait_s(self, now: float) -> float:
         """Take the next turn; the seconds until it comes."""
@@ -104,6 +115,7 @@ class _Pace:
         while self._answer_times[0] < now - _WINDOW_S:
             self._answer_times.popleft()
         self._n_steady += 1
+        self._turned_down -= self._turned_down / _MEMORY
         if self.per_second is not None:
             self.per_second *= 1 + _GAIN * (1 + self._n_steady / _PATIENCE)
             if self.per_second < _SHARE * self._kept_per_second:
@@ -112,12 +124,13 @@ class _Pace:
 
     def on_rate_limit(self, now: float, *, cut: bool) -> None:
         """Slow down, at most once a second; ``cut`` says that a burst was turned down."""
+        self._turned_down += (1 - self._turned_down) / _MEMORY
         if now - self._change_time < _SHORTEST_S:
             return
         if self.per_second is not None:
             if self._n_steady:  # else nothing is answered: an outage says nothing of the rate
                 self._kept_per_second = self.per_second
-            self._change(now, max(_BACK * self.per_second, self._least_per_second))
+            self._change(now, min(self.per_second, self._slower(self.per_second)))
         elif cut and self._first_answer is not None:
             seconds = min(_WINDOW_S, now - self._first_answer)
             recent = sum(moment > now - _WINDOW_S for moment in self._answer_times)
@@ -125,6 +138,13 @@ class _Pace:
                 self._kept_per_second = _SHARE * recent / seconds
                 self._least_per_second = _LEAST * self._kept_per_second
                 self._change(now, self._kept_per_second)
+
+    def _slower(self, per_second: float) -> float:
+        """The pace after a 429 at ``per_second``."""
+        is_usual = self._turned_down < _FEW
+        self._usual_per_second = max(self._usual_per_second, per_second) if is_usual else 0.0
+        least = max(self._least_per_second, _FLOOR * self._usual_per_second, _SLOWEST)
+        return max(_BACK * per_second, least)
 
     def _change(self, now: float, per_second: float) -> None:
         self.per_second, self._change_time, self._n_steady = per_second, now, 0
