@@ -103,6 +103,10 @@ def test_an_honest_run_passes_every_check_in_full(honest, capsys):
 # -- reports -----------------------------------------------------------------------------------
 
 
+def more_than_a_count(report):
+    report["coverage"]["clean"] += 1e-6
+
+
 def lead(report):
     report["leaderboard"][0]["points"]["estimate"] = 0.99
 
@@ -121,6 +125,7 @@ def swap(report):
         (lambda report: report["decision"].update(winner="west"), "decision"),
         (lambda report: report.update(cost_usd=3.0), "cost_usd"),
         (lambda report: report["coverage"].update(clean=7), "coverage"),
+        (more_than_a_count, "coverage"),
         (lambda report: report["leaderboard"].pop(), "leaderboard"),
     ],
 )

@@ -259,8 +259,7 @@ def _differences(
 
 
 def _near(on_disk: object, follows: object) -> bool:
-    if not (isinstance(on_disk, int | float) and isinstance(follows, int | float)):
+    """Whether two numbers that are no counts are the same up to rounding."""
+    if not (isinstance(on_disk, float) and isinstance(follows, float)):
         return False
-    if isinstance(on_disk, int) and isinstance(follows, int):
-        return on_disk == follows
     return math.isclose(on_disk, follows, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
