@@ -401,8 +401,8 @@ def test_a_rate_that_fell_is_not_taken_for_an_outage():
     assert pace.per_second < 1.1 * after
 
 
-@pytest.mark.parametrize(("one_in", "seconds"), [(50, 100), (20, 100), (2, 60_000)])
-def test_an_account_that_turns_down_calls_at_any_pace_does_not_stop_a_run(one_in, seconds):
+@pytest.mark.parametrize("one_in", [50, 20, 10, 7, 4, 2])
+def test_an_account_that_turns_down_calls_at_any_pace_does_not_stop_a_run(one_in):
     pace, now = _Pace(), 0.0
     for call in range(150):
         now = call / 50
@@ -413,4 +413,25 @@ def test_an_account_that_turns_down_calls_at_any_pace_does_not_stop_a_run(one_in
             pace.on_success(now)
         else:
             pace.on_rate_limit(now, cut=True)
-    assert now < seconds
+    assert now < 150
+
+
+@pytest.mark.parametrize("rest", [0.6, 0.45, 0.25, 0.1])
+def test_a_limit_that_fell_is_not_taken_for_refusals_at_random(rest):
+    """Of 40 calls a second an account suddenly allows so many fewer."""
+    pace, now, level = _Pace(), 0.0, 40.0
+    refusals = answers = 0
+    while now < 400:
+        allowed = 40 if now < 100 else 40 * rest
+        step = max(pace.wait_s(now), 1 / 200)
+        now, level = now + step, min(allowed, level + step * allowed)
+        is_answered = level >= 1
+        level -= is_answered
+        if is_answered:
+            pace.on_success(now)
+        else:
+            pace.on_rate_limit(now, cut=True)
+        refusals += now > 200 and not is_answered
+        answers += now > 200 and is_answered
+    assert refusals < 0.02 * answers
+    assert answers > 0.8 * 200 * 40 * rest

@@ -9,8 +9,11 @@ down one call in twenty is well used.
 Most vendors limit calls a minute and not calls in flight. So an account that has had its limit cut
 is also paced: calls begin at nine tenths of the rate at which it answered, and each further 429 takes
 away 7%. In between the pace grows, by 7% in some 300 calls, and faster the longer it holds. After an
-outage it is back within a hundred calls at nine tenths of the last rate that the account kept. An account that turns down a few calls at any pace
-keeps three quarters of its best one.
+outage it is back within a hundred calls at nine tenths of the last rate that the account kept.
+
+Some accounts turn calls down at random, at any pace: a slower one would only be slower. Where fewer
+than a tenth are turned down, the pace keeps three quarters of its best. Where there are more, it falls
+to half and compares: if as many are turned down as before, it goes back to where it fell from.
 """
 
 from __future__ import annotations
@@ -50,6 +53,17 @@ _FEW = 0.1
 """Where fewer calls than this part are answered 429, the pace falls no further than to :data:`_FLOOR` of
 the highest one at which it was so: some accounts turn down a few calls at random, at any pace."""
 _FLOOR = 0.75
+_HIGH = 0.7
+_LOW = 0.5
+"""A fall compares the calls above and below these parts of the pace that it began at."""
+_FEWEST = 10, 20
+"""Answers above and below that a comparison needs."""
+_LOW_CALLS, _LOW_REFUSALS = 40, 8
+"""Calls below that it needs, and how many must be expected to be turned down if the pace is nothing to them."""
+_BETTER = 1.3
+"""A limit answers twice the share of calls at half of the pace, and random refusals the same share."""
+_CALM = 100
+"""So many answers in a row end a fall."""
 _MEMORY = 300
 """Calls over which the part that is answered 429 is smoothed."""
 _SLOWEST = 0.05
@@ -80,6 +94,48 @@ class _Round:
         return count * _TENTH > self.used
 
 
+@dataclass(slots=True)
+class _Fall:
+    """What was answered since a pace began to fall: near its height, and at half of it.
+
+    Attributes:
+        top: calls a second at the beginning.
+        high: calls near it, and ``high_answers`` those of them that were answered.
+        low: calls at half of it and below, and ``low_answers`` those that were answered.
+    """
+
+    top: float
+    high: int = 0
+    high_answers: int = 0
+    low: int = 0
+    low_answers: int = 0
+
+    def count(self, per_second: float, *, is_answered: bool) -> None:
+        """Count the end of a call made at so many a second."""
+        if per_second >= _HIGH * self.top:
+            self.high += 1
+            self.high_answers += is_answered
+        elif per_second <= _LOW * self.top:
+            self.low += 1
+            self.low_answers += is_answered
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether it came to half of its height too soon to compare anything with it."""
+        return self.low > 0 and self.high_answers < _FEWEST[0]
+
+    def random_share(self) -> float | None:
+        """The share of calls that is turned down whatever the pace; null where that is not so, or not clear."""
+        refused = self.high - self.high_answers
+        if self.low_answers < _FEWEST[1] or self.low < _LOW_CALLS or not refused:
+            return None
+        if self.low * refused < _LOW_REFUSALS * self.high:
+            return None
+        high, low = refused / self.high, 1 - self.low_answers / self.low
+        is_random = low > high / 2 and 1 - low < _BETTER * (1 - high)
+        return low if is_random else None
+
+
 class _Pace:
     """How many calls a second may begin; null until a limit has been met.
 
@@ -98,6 +154,8 @@ class _Pace:
         self._kept_per_second = 0.0
         self._usual_per_second = 0.0
         self._turned_down = 0.0
+        self._few = _FEW
+        self._fall = _Fall(0.0)
 
     def wait_s(self, now: float) -> float:
         """Take the next turn; the seconds until it comes."""
@@ -121,10 +179,13 @@ class _Pace:
             if self.per_second < _SHARE * self._kept_per_second:
                 self.per_second *= 1 + _RETURN
             self._least_per_second = _LEAST * self.per_second
+            self._fall.count(self.per_second, is_answered=True)
 
     def on_rate_limit(self, now: float, *, cut: bool) -> None:
         """Slow down, at most once a second; ``cut`` says that a burst was turned down."""
         self._turned_down += (1 - self._turned_down) / _MEMORY
+        if self.per_second is not None:
+            self._compare(self.per_second)
         if now - self._change_time < _SHORTEST_S:
             return
         if self.per_second is not None:
@@ -138,11 +199,24 @@ class _Pace:
                 self._kept_per_second = _SHARE * recent / seconds
                 self._least_per_second = _LEAST * self._kept_per_second
                 self._change(now, self._kept_per_second)
+                self._fall = _Fall(self._kept_per_second)
+
+    def _compare(self, per_second: float) -> None:
+        """Count a 429 of the fall; go back to its height where falling changes nothing."""
+        if self._n_steady >= _CALM or self._fall.ends_early:
+            self._fall = _Fall(per_second)
+        self._fall.count(per_second, is_answered=False)
+        if (share := self._fall.random_share()) is not None:
+            self.per_second = self._usual_per_second = self._fall.top
+            self._turned_down, self._few = share, 1 - _FLOOR * (1 - share)
+            self._fall = _Fall(self.per_second)
 
     def _slower(self, per_second: float) -> float:
         """The pace after a 429 at ``per_second``."""
-        is_usual = self._turned_down < _FEW
-        self._usual_per_second = max(self._usual_per_second, per_second) if is_usual else 0.0
+        if self._turned_down < self._few:
+            self._usual_per_second = max(self._usual_per_second, per_second)
+        else:
+            self._usual_per_second, self._few = 0.0, _FEW
         least = max(self._least_per_second, _FLOOR * self._usual_per_second, _SLOWEST)
         return max(_BACK * per_second, least)
 
