@@ -54,9 +54,11 @@ def resume(
         raise typer.Exit
     limits = {"max_cost": max_cost, **calls.limits()}
     is_changed = cancel_batches or any(limit is not None for limit in limits.values())
-    if not (is_changed or output.verbose) and (run_at_end := complete_run(folder, observer)):
-        _print_complete(run_at_end, output)
-        raise typer.Exit
+    if not (is_changed or output.verbose):
+        run_at_end = complete_run(folder, environ, observer)
+        if run_at_end is not None:
+            _print_complete(run_at_end, output)
+            raise typer.Exit
     with observer, cluster_connection(cluster):
         result = resume_run(
             folder,

@@ -11,8 +11,10 @@ import msgspec
 
 from clash.analysis.counts import count_records, too_many_failed
 from clash.analysis.serialize import to_dict
+from clash.config import Config
 from clash.errors import AuditFailed, RunFolderError
 from clash.files import run_files
+from clash.pipeline.prepare import secrets_of
 from clash.records import Judgment
 from clash.store import layout
 from clash.store.audit import changes_since_seal
@@ -208,12 +210,15 @@ class CompleteRun:
     headline: tuple[str, str]
 
 
-def complete_run(folder: RunFolder, observer: Observer) -> CompleteRun | None:
+def complete_run(
+    folder: RunFolder, environ: Mapping[str, str], observer: Observer
+) -> CompleteRun | None:
     """A run that is complete, from its seals and its stored report; null where anything is open.
 
     Every file is hashed, and none is kept in memory. Open are failed judgments of any judge, models
-    that stopped, labels (they may have grown, and the report counts them), reports of another
-    version, and files that no seal covers. The observer hears what was changed since the seal.
+    that stopped, a cap that was passed, secrets of this environment in a file, labels (they may have
+    grown, and the report counts them), reports of another version, and files that no seal covers. The
+    observer hears what was changed since the seal.
     """
     manifest = folder.manifest()
     is_open = (
@@ -234,10 +239,15 @@ def complete_run(folder: RunFolder, observer: Observer) -> CompleteRun | None:
     if changes:
         return None
     try:
+        config = Config.model_validate(manifest.config)
+        cap = config.limits.max_cost if manifest.max_cost is None else manifest.max_cost
         report = json.loads(run_files.read(folder.path / layout.REPORT_JSON))
         coverage, headline = report["coverage"], report["headline"]
         is_short = coverage["not_run"] or coverage["responses_failed"]
-        if is_short or report["concordance"] is not None or _has_failures(folder):
+        is_over = cap is not None and report["spending"]["bound_usd"] > cap
+        if is_short or is_over or scan(folder.path, secrets_of(config, environ, observer))["hits"]:
+            return None
+        if report["concordance"] is not None or _has_failures(folder):
             return None
         lines = str(headline["text"]), str(headline["evidence"] or "")
         return CompleteRun(_summary(folder.path, manifest, report), lines)

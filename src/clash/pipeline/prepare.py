@@ -173,6 +173,11 @@ def _redactor(
     return redactor
 
 
+def secrets_of(config: Config, environ: Mapping[str, str], observer: Observer) -> Redactor:
+    """A redactor of what a run of ``config`` must not hold in this environment."""
+    return _redactor(config, resolve(config, environ), environ, observer)
+
+
 def _with_controls(prompts: Prompts, config: Config) -> Prompts:
     """The prompts, and the control items that test the judges."""
     controls = draw(read_controls(), config.blinding.controls, config.seed)
