@@ -1,6 +1,5 @@
 """What a run folder comes to when it is read, and when records were added to it by hand."""
 
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -9,19 +8,13 @@ from clash.analysis.rundata import RunData
 from clash.errors import RunFolderError
 from clash.records import Reservation
 from clash.store import layout
-from clash.store.folder import RunFolder
 from clash.store.journal import encode
 from review.runs import judged, plain_prompts
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return judged(tmp_path_factory.mktemp("run"), plain_prompts(3))
-
-
 @pytest.fixture
-def copy(folder, tmp_path):
-    return RunFolder(shutil.copytree(folder.path, tmp_path / "copy"))
+def copy(tmp_path):
+    return judged(tmp_path, plain_prompts(3))
 
 
 def add(folder, name, *records):

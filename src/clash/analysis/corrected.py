@@ -435,8 +435,8 @@ class _Table:
     def _first_places(self, name: str, rows: Index) -> Floats:
         """(n, J), 1 where a judge ranks a candidate above all others, else 0; NaN without a rank."""
         ranks, at = self._ranks[rows], self.run.candidates.index(name)
-        others = np.delete(ranks, at, axis=2)
-        best = np.nanmin(others, axis=2, initial=np.inf)
+        rival_ranks = np.delete(ranks, at, axis=2)
+        best = np.nanmin(rival_ranks, axis=2, initial=np.inf)
         return np.where(np.isnan(ranks[:, :, at]), np.nan, (ranks[:, :, at] < best).astype(float))
 
     def _outcome(self, row: int, first: str, second: str) -> float:

@@ -329,7 +329,7 @@ class RunData:
     @cached_property
     def candidates(self) -> list[str]:
         """Everyone who has a response or should have one, sorted."""
-        return sorted(self._asked)
+        return sorted(self._item_rows)
 
     @cached_property
     def responders(self) -> Mapping[str, tuple[str, ...]]:
@@ -342,21 +342,21 @@ class RunData:
     def items_asked(self, candidate: str) -> set[str]:
         """The ids of the items that a candidate was to answer, its failures included."""
         ids = list(self.rows)
-        return {ids[row] for row in self._asked.get(candidate, ())}
+        return {ids[row] for row in self._item_rows.get(candidate, ())}
 
     def is_asked(self, candidate: str) -> Bools:
         """Whether a candidate was to answer each item, its failures included, (N,)."""
         is_asked = np.zeros(len(self.items), dtype=bool)
-        is_asked[np.asarray(self._asked.get(candidate, ()), np.intp)] = True
+        is_asked[np.asarray(self._item_rows.get(candidate, ()), np.intp)] = True
         return is_asked
 
     @cached_property
-    def _asked(self) -> dict[str, array[int]]:
+    def _item_rows(self) -> dict[str, array[int]]:
         """The rows of the items that each candidate was to answer."""
-        asked: dict[str, array[int]] = defaultdict(lambda: array("i"))
+        item_rows: dict[str, array[int]] = defaultdict(lambda: array("i"))
         for response in parts(self.responses, _Author):
-            asked[response.candidate].append(self.rows[response.item_id])
-        return dict(asked)
+            item_rows[response.candidate].append(self.rows[response.item_id])
+        return dict(item_rows)
 
     @cached_property
     def clusters(self) -> dict[str, int]:
@@ -420,7 +420,7 @@ class RunData:
         """The same run with other labels; what has no label in it is not recomputed."""
         run = replace(self, labels=tuple(labels))
         label_free = (
-            "rows", "responses_of", "texts", "_asked", "candidates", "clusters", "baseline_tops"
+            "rows", "responses_of", "texts", "_item_rows", "candidates", "clusters", "baseline_tops"
         )  # fmt: skip
         run.__dict__.update({k: v for k, v in self.__dict__.items() if k in label_free})
         return run

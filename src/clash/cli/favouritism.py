@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from clash.cli.common import print_json, print_written, say, stdout
+from clash.cli.common import say
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     Access,
@@ -76,26 +76,18 @@ def favouritism(
 
 def _report(arms: ComparedArms, output: Output, to: Path | None) -> None:
     """Print how the two arms compare."""
-    from clash.analysis.serialize import to_dict
-    from clash.cli.outcome import print_answer
+    from clash.cli.outcome import print_comparison
     from clash.report import favouritism as report
-    from clash.report.report_file import write_report
-    from clash.report.terminal import print_line
 
     if arms.exit_code:
         say("the unblinded arm is not complete: the same command goes on", style="yellow")
-    findings, folders = arms.findings, (arms.parent.path, arms.arm.path)
-    tables = report.tables(findings)
-    if to is not None:
-        names = [folder.name for folder in folders]
-        write_report(to, report.TITLE, to_dict(findings), tables, names)
-    if output.as_json:
-        print_json(arms.as_json())
-        return
-    answer, evidence = report.headline(findings), report.evidence(findings)
-    print_answer(answer, evidence, tables, output)
-    if output.quiet:
-        return
-    print_line(stdout(), f"Runs    {folders[0]} (blind), {folders[1]} (told)")
-    if to is not None:
-        print_written([to])
+    folders = arms.parent.path, arms.arm.path
+    print_comparison(
+        report,
+        arms.findings,
+        arms.as_json(),
+        runs=[folder.name for folder in folders],
+        closing=(f"Runs    {folders[0]} (blind), {folders[1]} (told)",),
+        output=output,
+        to=to,
+    )

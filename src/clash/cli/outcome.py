@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from clash.cli.common import print_json, print_tables, say, stdout
+from clash.cli.common import print_json, print_tables, print_written, say, stdout
 from clash.errors import ClashError
 from clash.escape import clip
 from clash.pipeline.finish import summary
@@ -27,12 +27,31 @@ from clash.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from _typeshed import DataclassInstance
+
     from clash.analysis.findings import Findings
     from clash.analysis.walk import Walk
     from clash.cli.options import Output
     from clash.pipeline.finish import RunResult
     from clash.report.tables import Table
     from clash.store.folder import RunFolder
+
+F = TypeVar("F", bound="DataclassInstance", contravariant=True)
+
+
+class ComparisonReport(Protocol[F]):
+    """A module of :mod:`clash.report` that lays out the findings of several runs."""
+
+    TITLE: str
+
+    def headline(self, findings: F, /) -> str:
+        """The answer."""
+
+    def evidence(self, findings: F, /) -> Iterable[str]:
+        """What it rests on, in sentences."""
+
+    def tables(self, findings: F, /) -> Sequence[Table]:
+        """The figures, the most telling table first."""
 
 
 def print_result(
@@ -140,6 +159,45 @@ def print_answer(
         for line in evidence:
             print_text(stdout(), line)
         print_tables(tables if output.verbose else tables[:1])
+
+
+def print_comparison(
+    report: ComparisonReport[F],
+    findings: F,
+    record: dict[str, Any],
+    *,
+    runs: Sequence[str],
+    closing: Sequence[str],
+    output: Output,
+    to: Path | None,
+) -> None:
+    """Print a comparison of runs, and write it where that is asked for.
+
+    Args:
+        report: the module of :mod:`clash.report` for these findings.
+        findings: what it is about.
+        record: the object that ``--json`` prints.
+        runs: their names, for the file.
+        closing: lines at the end of the screen.
+        output: how much is printed.
+        to: a file, JSON or Markdown; null for none.
+    """
+    from clash.analysis.serialize import to_dict
+    from clash.report.report_file import write_report
+
+    tables = report.tables(findings)
+    if to is not None:
+        write_report(to, report.TITLE, to_dict(findings), tables, runs)
+    if output.as_json:
+        print_json(record)
+        return
+    print_answer(report.headline(findings), report.evidence(findings), tables, output)
+    if output.quiet:
+        return
+    for line in closing:
+        print_line(stdout(), line)
+    if to is not None:
+        print_written([to])
 
 
 def print_item(path: Path, steps: Walk, output: Output) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import print_json, print_tables, print_written, say, stdout
+from clash.cli.common import print_json, print_tables, say, stdout
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     Access,
@@ -173,13 +173,10 @@ def _print_plan(
 
 def _print_result(result: StudyResult, output: Output, to: Path | None) -> None:
     """Print what the study says, and what is missing in it."""
-    from clash.analysis.serialize import to_dict
-    from clash.cli.outcome import print_answer
+    from clash.cli.outcome import print_comparison
     from clash.pipeline.variance import require_findings
     from clash.report import variance as report
     from clash.report.formats import money
-    from clash.report.report_file import write_report
-    from clash.report.terminal import print_line
 
     study = result.study
     if result.shortfall:
@@ -190,20 +187,12 @@ def _print_result(result: StudyResult, output: Output, to: Path | None) -> None:
     if output.as_json and to is None:
         print_json(result.as_json())
         return
-    findings = require_findings(result)
-    tables = report.tables(findings)
-    if to is not None:
-        names = [arm.name for arm in study.design.arms() if study.exists(arm)]
-        write_report(to, report.TITLE, to_dict(findings), tables, names)
-    if output.as_json:
-        print_json(result.as_json())
-        return
-    answer, evidence = report.headline(findings), report.evidence(findings)
-    print_answer(answer, evidence, tables, output)
-    if output.quiet:
-        return
-    console = stdout()
-    print_line(console, f"Cost    {money(result.cost_usd)}")
-    print_line(console, f"Study   {study.path}")
-    if to is not None:
-        print_written([to])
+    print_comparison(
+        report,
+        require_findings(result),
+        result.as_json(),
+        runs=[arm.name for arm in study.design.arms() if study.exists(arm)],
+        closing=(f"Cost    {money(result.cost_usd)}", f"Study   {study.path}"),
+        output=output,
+        to=to,
+    )

@@ -326,10 +326,10 @@ def _prompts(plan: Plan) -> Iterator[tuple[JudgePrompt | None, list[Judge]]]:
 def _free_pages(plan: Plan) -> Iterator[tuple[None, list[Judge]]]:
     """The judges of each page where responses are given and no judge costs anything: no text is read."""
     names = tuple(map(str, plan.given_marks))
-    readers_of = cache(lambda shown: list(_readers(plan, shown).values()))
+    readers_of = cache(lambda candidates: list(_readers(plan, candidates).values()))
     for position in range(len(plan.items)):
-        shown = tuple([name for name in names if plan.given_marks.has(name, position)])
-        for readers in readers_of(shown):
+        candidates = tuple([name for name in names if plan.given_marks.has(name, position)])
+        for readers in readers_of(candidates):
             yield from repeat((None, readers), plan.presentations)
 
 

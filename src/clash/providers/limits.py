@@ -126,14 +126,14 @@ class _Fall:
 
     def random_share(self) -> float | None:
         """The share of calls that is turned down whatever the pace; null where that is not so, or not clear."""
-        refused = self.high - self.high_answers
-        if self.low_answers < _FEWEST[1] or self.low < _LOW_CALLS or not refused:
+        n_refused = self.high - self.high_answers
+        if self.low_answers < _FEWEST[1] or self.low < _LOW_CALLS or not n_refused:
             return None
-        if self.low * refused < _LOW_REFUSALS * self.high:
+        if self.low * n_refused < _LOW_REFUSALS * self.high:
             return None
-        high, low = refused / self.high, 1 - self.low_answers / self.low
-        is_random = low > high / 2 and 1 - low < _BETTER * (1 - high)
-        return low if is_random else None
+        share_high, share_low = n_refused / self.high, 1 - self.low_answers / self.low
+        is_random = share_low > share_high / 2 and 1 - share_low < _BETTER * (1 - share_high)
+        return share_low if is_random else None
 
 
 class _Pace:

@@ -106,7 +106,9 @@ def _winner_rows(winners: WinnerAgreement, runs: tuple[str, str]) -> list[tuple[
     ]
     if winners.people is not None:
         rates = zip(runs, winners.people, strict=True)
-        rows.append(("say what people say", ", ".join(f"{n} {percent(rate)}" for n, rate in rates)))
+        rows.append(
+            ("agreement with people", ", ".join(f"{n} {percent(rate)}" for n, rate in rates))
+        )
         rows.append(
             ("difference", f"{points(winners.people_gap)}, {p_text(winners.people_p or 0.0)}")
         )

@@ -80,9 +80,9 @@ def tables(explanation: TextExplanation) -> list[Table]:
         [
             text.item_id,
             text.candidate,
-            _says(text.says),
-            _says(text.people),
-            "; ".join(f"{o.judge} {_says(o.vote)}" for o in text.opinions),
+            _value_text(text.verdict),
+            _value_text(text.people),
+            "; ".join(f"{o.judge} {_value_text(o.vote)}" for o in text.opinions),
             ", ".join(text.decisive) or DASH,
         ]
         for text in explanation.texts
@@ -103,14 +103,14 @@ def _decisive(explanation: TextExplanation) -> str:
 
 def _line(text: TellingText) -> str:
     """The verdict against people or among judges, and one judge's reason."""
-    people = "" if text.people is None else f", people {_says(text.people)}"
-    votes = ", ".join(f"{o.judge} {_says(o.vote)}" for o in text.opinions)
+    people = "" if text.people is None else f", people {_value_text(text.people)}"
+    votes = ", ".join(f"{o.judge} {_value_text(o.vote)}" for o in text.opinions)
     reason = next((o.reason for o in text.opinions if o.reason and o.vote != text.people), None)
     why = "" if reason is None else f". “{clip(reason, _REASON_LENGTH)}”"
-    return f"panel {_says(text.says)}{people} ({votes}){why}"
+    return f"panel {_value_text(text.verdict)}{people} ({votes}){why}"
 
 
-def _says(value: str | float | None) -> str:
+def _value_text(value: str | float | None) -> str:
     if value is None:
         return DASH
     return value if isinstance(value, str) else f"{value:.3g}"

@@ -317,8 +317,8 @@ def _blinding(folder: RunFolder) -> Iterator[str]:
 
 
 def _calls(folder: RunFolder) -> Iterator[str]:
-    answered = (call.call_id for call in folder.call_summaries() if call.outcome != "error")
-    if all_differ(array("q", map(hash, answered))):
+    call_ids = (call.call_id for call in folder.call_summaries() if call.outcome != "error")
+    if all_differ(array("q", map(hash, call_ids))):
         return
     answer_counts = Counter(c.call_id for c in folder.call_summaries() if c.outcome != "error")
     for call_id, times in answer_counts.items():

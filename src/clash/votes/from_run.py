@@ -125,8 +125,8 @@ class ItemRankings:
         """The share of the others that a judge ranks a candidate above, a tie half; NaN without."""
         ranks = self.ranks[judge]
         own = self.candidates.index(candidate)
-        others = np.delete(ranks, own, axis=1)
-        lead = (np.sign(others - ranks[:, [own]]) + 1) / 2
+        rival_ranks = np.delete(ranks, own, axis=1)
+        lead = (np.sign(rival_ranks - ranks[:, [own]]) + 1) / 2
         return float(np.nanmean(lead)) if not np.isnan(lead).all() else math.nan
 
     def top(self, judge: str) -> str | None:

@@ -35,8 +35,7 @@ class TextOmission:
     Attributes:
         n_changed: texts whose verdict is then another, or none.
         sentence: what the run would say.
-        agreement: the share of labelled texts on which it would say what people say; null without
-            labels.
+        agreement: agreement with human labels, as a share of the labelled texts; null without labels.
     """
 
     judge: str
@@ -59,14 +58,14 @@ class TellingText:
     """A text on which people and the panel, or the judges among themselves, differ.
 
     Attributes:
-        says: the verdict, a label or a score; null where there is none.
+        verdict: a label or a score; null where there is none.
         people: what people say; null without a label.
         decisive: each of these judges alone, left out, changes the verdict.
     """
 
     item_id: str
     candidate: str
-    says: str | float | None
+    verdict: str | float | None
     people: str | float | None
     confidence: float | None
     opinions: list[TextOpinion]
@@ -182,7 +181,7 @@ def _telling_texts(
         telling = TellingText(
             item_id=key[0],
             candidate=key[1],
-            says=_word(values[row], judging),
+            verdict=_word(values[row], judging),
             people=_word(people[row], judging),
             confidence=verdict.confidence,
             opinions=texts_opinions,
