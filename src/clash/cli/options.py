@@ -486,8 +486,6 @@ class NewJudgments(OptionGroup):
             ConfigError: labels and a scale.
         """
         if self.text_labels is not None and self.scale is not None:
-            from clash.errors import ConfigError
-
             raise ConfigError(
                 "a text gets a label or a score", field="--scale", hint="leave one out"
             )
