@@ -57,21 +57,24 @@ class Pages:
         if len(responses) < (1 if plan.config.judging.is_single else 2):
             return item, ()
         texts = {name: response.text or "" for name, response in responses.items()}
-        pages = presentations(
-            item.item_id,
-            texts,
-            self._judges,
-            plan.config.blinding,
-            plan.config.seed,
-            names=plan.names,
-            excluded_candidates=plan.excluded_candidates,
-            turns={name: response.turns for name, response in responses.items() if response.turns},
-            judging=plan.config.judging,
-            is_plain=bool(self._is_plain[position]),
+        pages = tuple(
+            presentations(
+                item.item_id,
+                texts,
+                self._judges,
+                plan.config.blinding,
+                plan.config.seed,
+                names=plan.names,
+                excluded_candidates=plan.excluded_candidates,
+                turns={
+                    name: response.turns for name, response in responses.items() if response.turns
+                },
+                judging=plan.config.judging,
+                is_plain=bool(self._is_plain[position]),
+            )
         )
-        made_pages = tuple(pages)
-        self._is_plain[position] = all(page.shows(texts) for page in made_pages)
-        return item, made_pages
+        self._is_plain[position] = all(page.shows(texts) for page in pages)
+        return item, pages
 
     def _shown_responses(self, position: int) -> dict[str, Response]:
         """The responses to an item by candidate; where a resumed run asked again, the last one.
