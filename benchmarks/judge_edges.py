@@ -66,7 +66,7 @@ def measure(design: Design, replications: int, seed: int) -> str:
         found = agreement_triangle(spins, clusters=clusters, rng=rng)
         held.append((found.low <= edges) & (edges <= found.high))
         length.append((found.high - found.low) / 2)
-        shown.append(found.identified)
+        shown.append(found.is_identified)
         rejected.append(found.p_independent < 0.05)
         if found.accuracy is not None:
             panel_held.append(found.accuracy.low <= panel <= found.accuracy.high)

@@ -55,7 +55,7 @@ def test_peeking_is_paid_for() -> None:
         z = np.abs(np.array(mean) / np.array(error))
         missed["naive"] += bool(np.any(z > 1.96))
         missed["spending"] += bool(np.any(z > bounds))
-        missed["always"] += any(always_valid(x[:n], planned=250).excludes(0) for n in looks)
+        missed["always"] += any(always_valid(x[:n], n_planned=250).excludes(0) for n in looks)
     assert missed["naive"] / 500 > 0.12
     assert missed["spending"] / 500 < 0.085
     assert missed["always"] / 500 < 0.05
@@ -99,7 +99,7 @@ def test_little_data_is_endless_and_a_wrong_plan_refused() -> None:
     with pytest.raises(StatisticsError):
         group_sequential([1.0, 2.0], None, 7, FIFTHS)
     with pytest.raises(StatisticsError):
-        always_valid([1.0], planned=0)
+        always_valid([1.0], n_planned=0)
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ def test_shares_miss_the_truth_at_any_look_as_seldom_as_they_say(shares) -> None
 
 def _misses(x, codes, at: int, name: str, truth: float) -> bool:
     if name == "always-valid":
-        found = always_valid(x, codes, planned=20, share=True)
+        found = always_valid(x, codes, n_planned=20, share=True)
     else:
         found = group_sequential(x, codes, at, FIFTHS, spending=name, share=True)
     return found.excludes(truth)

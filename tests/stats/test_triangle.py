@@ -97,7 +97,7 @@ def test_what_tells_nothing_is_nan_or_an_interval_of_everything(
     spins: np.ndarray, edges: list[float]
 ) -> None:
     found = agreement_triangle(spins, rng=np.random.default_rng(0))
-    known = found.identified
+    known = found.is_identified
     assert np.array_equal(known, ~np.isnan(edges))
     assert found.edges[known] == pytest.approx(np.array(edges)[known], abs=1e-3)
 

@@ -464,7 +464,7 @@ class _Chooser:
         extra = pick.cost_usd.estimate - rival.cost_usd.estimate
         dearer, cheaper = (pick, rival) if extra >= 0 else (rival, pick)
         a, b = self._column(dearer.candidate), self._column(cheaper.candidate)
-        share = self._preferred(a, b)
+        share = self._preference_share(a, b)
         if share is None or not abs(extra) > 0:
             return None
         prices = self.draws.cost[:, a] - self.draws.cost[:, b]
@@ -487,7 +487,7 @@ class _Chooser:
             p_worth=None if worth is None else float((per_win <= worth).mean()),
         )
 
-    def _preferred(self, a: int, b: int) -> Interval | None:
+    def _preference_share(self, a: int, b: int) -> Interval | None:
         """How often the first is preferred to the second; null where they never met."""
         sample, n_items = self.quality.sample, len(self.run.items)
         n_clusters = len(np.unique(self.economics.clusters))

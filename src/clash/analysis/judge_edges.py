@@ -163,7 +163,7 @@ def _by_labels(votes: Votes, index: int) -> JudgeEdge | None:
 
 
 def _by_agreement(votes: Votes, index: int, triangle: Triangle) -> JudgeEdge:
-    if not triangle.identified[index]:
+    if not triangle.is_identified[index]:
         return JudgeEdge(votes.judges[index], None, None, None, evidence=False)
     estimate, low, high = (
         float(part[index]) for part in (triangle.edges, triangle.low, triangle.high)

@@ -160,7 +160,7 @@ def _interval(
     is_judged = ~np.isnan(points)
     if not is_judged.any():
         return None
-    return always_valid(points[is_judged], clusters[is_judged], level, planned=half, share=True)
+    return always_valid(points[is_judged], clusters[is_judged], level, n_planned=half, share=True)
 
 
 def _estimate(rate: Interval | None) -> float:

@@ -116,10 +116,10 @@ class ProgressLines(CostCounter):
         self._n_done = self._n_failed = 0
         self._next = time.monotonic() + self.EVERY_S
 
-    def count_done(self, actor: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
+    def count_done(self, actor: str, *, is_failure: bool) -> None:  # noqa: ARG002 - part of the protocol
         """Count, and now and then print."""
         self._n_done += 1
-        self._n_failed += failed
+        self._n_failed += is_failure
         if time.monotonic() >= self._next or self._n_done == self._total:
             self._next = time.monotonic() + self.EVERY_S
             self._print()
@@ -225,10 +225,10 @@ class ProgressBars(CostCounter):
         super().attempt_ended(ask, call)
         self._show()
 
-    def count_done(self, actor: str, *, failed: bool) -> None:
+    def count_done(self, actor: str, *, is_failure: bool) -> None:
         """Move the bars."""
         self._n_done[actor] = self._n_done.get(actor, 0) + 1
-        self._n_failed[actor] = self._n_failed.get(actor, 0) + failed
+        self._n_failed[actor] = self._n_failed.get(actor, 0) + is_failure
         if actor in self._tasks:
             n_failed = self._n_failed[actor]
             note = f"{n_failed} failed" if n_failed else ""

@@ -29,7 +29,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     }
 
     @wraps(command)
-    def expanded(**values: Any) -> None:  # noqa: ANN401 - whatever the options hold
+    def wrapper(**values: Any) -> None:  # noqa: ANN401 - whatever the options hold
         for name, group in groups.items():
             names = (parameter.name for parameter in _options(group))
             values[name] = group(**{option: values.pop(option) for option in names})
@@ -44,9 +44,9 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             else [parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY)]
         )
     ]
-    expanded.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    expanded.__annotations__ = {option.name: option.annotation for option in parameters}
-    return expanded
+    wrapper.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {option.name: option.annotation for option in parameters}
+    return wrapper
 
 
 def _options(group: type) -> Iterator[Parameter]:

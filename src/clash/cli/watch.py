@@ -105,8 +105,8 @@ class RunObserver(TerminalObserver):
     @contextmanager
     def progress(self) -> Iterator[Progress]:
         """What the terminal shows, and whoever else hears of the run."""
-        with super().progress() as shown:
-            yield Audience([shown, *self._monitors]) if self._monitors else shown
+        with super().progress() as display:
+            yield Audience([display, *self._monitors]) if self._monitors else display
 
     def __enter__(self) -> Self:
         return self
@@ -152,10 +152,10 @@ class Audience(CostCounter):
         for listener in self._listeners:
             listener.attempt_ended(ask, call)
 
-    def count_done(self, actor: str, *, failed: bool) -> None:
+    def count_done(self, actor: str, *, is_failure: bool) -> None:
         """A piece of work ended."""
         for listener in self._listeners:
-            listener.count_done(actor, failed=failed)
+            listener.count_done(actor, is_failure=is_failure)
 
     def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
         """A batch was looked after."""

@@ -71,7 +71,7 @@ class Progress(Listener, Protocol):
         """A stage begins; ``totals`` is the number of its calls by candidate or judge."""
         ...
 
-    def count_done(self, actor: str, *, failed: bool) -> None:
+    def count_done(self, actor: str, *, is_failure: bool) -> None:
         """One response, set of criteria or judgment is finished, or has failed for good."""
         ...
 
@@ -347,7 +347,7 @@ class _Stages:
         item, candidate = piece
         response = await respond(item, candidate, self.plan, self.caller)
         self.folder.append(response)
-        self.progress.count_done(candidate.id, failed=response.text is None)
+        self.progress.count_done(candidate.id, is_failure=response.text is None)
 
     async def _write_criteria(self, item: Item) -> None:
         ref = self.plan.criteria_ref
@@ -355,7 +355,7 @@ class _Stages:
             return
         criteria = await derive(item, self.plan, ref, self.caller)
         self.folder.append(criteria)
-        self.progress.count_done("criteria", failed=criteria.source == "fallback")
+        self.progress.count_done("criteria", is_failure=criteria.source == "fallback")
 
     async def judge(self) -> None:
         """Seal every page, and have each judged by every judge that may see it."""
@@ -406,7 +406,7 @@ class _Stages:
     async def _fill(self, slot: JudgmentSlot, prompt: JudgePrompt, source: AnswerSource) -> None:
         judgment = await judge_page(slot, prompt, self.plan, source, self.fallbacks)
         self.folder.append(judgment)
-        self.progress.count_done(slot.judge.id, failed=not judgment.is_usable)
+        self.progress.count_done(slot.judge.id, is_failure=not judgment.is_usable)
 
     def _stands(self) -> Callable[[str, int, str], bool]:
         """Whether the judgment of an item, presentation and judge is there, and stands."""

@@ -88,10 +88,10 @@ class MetricsFile(CostCounter):
         self._total = Gauge(
             "clash_stage_work", "Pieces of work of a stage.", ["stage"], registry=registry
         )
-        self._done = Gauge(
+        self._stage_done = Gauge(
             "clash_stage_done", "Pieces of work that ended.", ["stage", "failed"], registry=registry
         )
-        self._ended = Gauge("clash_run_ended", "1 once the run has ended.", registry=registry)
+        self._run_end = Gauge("clash_run_ended", "1 once the run has ended.", registry=registry)
         self._time = Gauge(
             "clash_written_seconds", "When this file was written, Unix time.", registry=registry
         )
@@ -110,7 +110,7 @@ class MetricsFile(CostCounter):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set(1)
+        self._run_end.set(1)
         self._rewrite()
 
     def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
@@ -130,9 +130,9 @@ class MetricsFile(CostCounter):
             self._tokens.labels(call.model, "output").inc(call.tokens.output or 0)
         self._write_now_and_then()
 
-    def count_done(self, actor: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
+    def count_done(self, actor: str, *, is_failure: bool) -> None:  # noqa: ARG002 - part of the protocol
         """Count a piece of work."""
-        self._done.labels(self._stage, str(failed).lower()).inc()
+        self._stage_done.labels(self._stage, str(is_failure).lower()).inc()
         self._write_now_and_then()
 
     def _write_now_and_then(self) -> None:

@@ -52,11 +52,11 @@ class QueryResult:
         Raises:
             InputError: the query fails on a row, or needs too much memory.
         """
-        nested = [i for i, name in enumerate(self.types) if name == "JSON"]
+        json_columns = [i for i, name in enumerate(self.types) if name == "JSON"]
         try:
             while batch := self._cursor.fetchmany(_AT_ONCE):
                 for row in batch:
-                    yield _decoded(row, nested)
+                    yield _decode_row(row, json_columns)
         except duckdb.Error as error:
             raise _query_error(error) from None
         except (ValueError, RecursionError):
@@ -107,8 +107,8 @@ def _query(paths: Mapping[str, Path], sql: str) -> QueryResult:
         _add_view(connection, path, columns, is_empty=path not in files)
     # Both the pattern and the file that it finds must be allowed.
     patterns = dict.fromkeys(text for file in files for text in (str(file), _literal(file)))
-    allowed = ", ".join("'" + text.replace("'", "''") + "'" for text in patterns)
-    connection.execute(f"SET allowed_paths = [{allowed}]")
+    path_list = ", ".join("'" + text.replace("'", "''") + "'" for text in patterns)
+    connection.execute(f"SET allowed_paths = [{path_list}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
     try:
@@ -198,11 +198,11 @@ def _type(annotation: object) -> str:
     return _TYPES.get(annotation, "JSON")  # type: ignore[call-overload, no-any-return]
 
 
-def _decoded(row: tuple[Any, ...], nested: list[int]) -> tuple[Any, ...]:
-    if not nested:
+def _decode_row(row: tuple[Any, ...], json_columns: list[int]) -> tuple[Any, ...]:
+    if not json_columns:
         return row
     values = list(row)
-    for i in nested:
+    for i in json_columns:
         values[i] = None if values[i] is None else json.loads(values[i])
     return tuple(values)
 

@@ -174,7 +174,7 @@ class Telemetry(CostCounter):
             span.set_attribute("error.type", call.error_class or "_OTHER")
             span.set_status(Status(StatusCode.ERROR))
         elif self._has_content and call.text is not None:
-            part = {"type": "text", "content": self._redacted(call.text)}
+            part = {"type": "text", "content": self._redact(call.text)}
             message = {"role": "assistant", "parts": [part], "finish_reason": call.finish_reason}
             span.set_attribute("gen_ai.output.messages", json.dumps([message]))
         span.end()
@@ -193,7 +193,7 @@ class Telemetry(CostCounter):
             name, context, kind, {**attributes, "clash.run": self._path.name}
         )
 
-    def _redacted(self, text: str) -> str:
+    def _redact(self, text: str) -> str:
         return str(self._redactor.data(text))
 
     def _content_of(self, ask: Ask) -> dict[str, str]:
@@ -201,13 +201,13 @@ class Telemetry(CostCounter):
         messages = [
             {
                 "role": turn.role,
-                "parts": [{"type": "text", "content": self._redacted(turn.content)}],
+                "parts": [{"type": "text", "content": self._redact(turn.content)}],
             }
             for turn in ask.request.turns
         ]
         content = {"gen_ai.input.messages": json.dumps(messages)}
         if ask.request.system is not None:
-            system = [{"type": "text", "content": self._redacted(ask.request.system)}]
+            system = [{"type": "text", "content": self._redact(ask.request.system)}]
             content["gen_ai.system_instructions"] = json.dumps(system)
         return content
 
@@ -240,9 +240,11 @@ class Telemetry(CostCounter):
 
 def _places(verdict: Verdict) -> list[tuple[str, str]]:
     """Each candidate of a verdict, and whether it came ``first``, ``tied`` for it, or ``behind``."""
-    first, *others = verdict.ranking or [[]]
+    first, *later_groups = verdict.ranking or [[]]
     label = "first" if len(first) == 1 else "tied"
-    return [(name, label) for name in first] + [(n, "behind") for group in others for n in group]
+    return [(name, label) for name in first] + [
+        (n, "behind") for group in later_groups for n in group
+    ]
 
 
 def _response_id(call: Call) -> str | None:

@@ -141,7 +141,7 @@ class _ProgressCallback(CostCounter):
         super().attempt_ended(ask, call)
         self._tell()
 
-    def count_done(self, actor: str, *, failed: bool) -> None:  # noqa: ARG002 - part of the protocol
+    def count_done(self, actor: str, *, is_failure: bool) -> None:  # noqa: ARG002 - part of the protocol
         self._n_done += 1
         self._tell()
 

@@ -91,9 +91,9 @@ def write_paper_set(prompts: PreparedSet, out: Path) -> Iterator[dict[str, str]]
         ),
         f"{prompts.name}.sample.json": ([prompts.account], "rules, seed and counts"),
     }
-    for name, (lines, about) in files.items():
+    for name, (lines, description) in files.items():
         run_files.replace(out / name, "".join(f"{line}\n" for line in lines).encode("utf-8"))
-        yield {"path": str(out / name), "run": "", "about": about}
+        yield {"path": str(out / name), "run": "", "about": description}
 
 
 def _manifest(run: ForeignRun, source: Path) -> Manifest:

@@ -54,7 +54,7 @@ class CostCounter:
         self.cost_usd += call.cost_usd or call.cost_bound_usd or 0.0
         self.errors += call.outcome == "error"
 
-    def count_done(self, actor: str, *, failed: bool) -> None:
+    def count_done(self, actor: str, *, is_failure: bool) -> None:
         """A piece of work ended."""
 
     def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:

@@ -205,7 +205,7 @@ def _look(
     if rule.sequential == "always-valid":
         # The sequence is tightest at half of the prompts: fixed before the data.
         planned_size = max(1, sizes[-1] // 2)
-        interval = always_valid(points, clusters, planned=planned_size, share=True)
+        interval = always_valid(points, clusters, n_planned=planned_size, share=True)
     else:
         shares = [size / sizes[-1] for size in sizes]
         interval = group_sequential(

@@ -191,7 +191,7 @@ def _chart(chart: AnswerChart, top: float) -> Iterator[Shape]:
     if n_more:
         yield Word(_RIGHT, top + 8, f"and {n_more} more", "end", "ink-2", 22)
     bottom = top + 24 + pitch * len(rows)
-    yield StraightLine(reference, top + 22, reference, bottom - 6, "grey", 2, dashed=True)
+    yield StraightLine(reference, top + 22, reference, bottom - 6, "grey", 2, is_dashed=True)
     for number, row in enumerate(rows):
         y = top + 24 + pitch * (number + 0.5)
         yield from _chart_row(row, names[row.name], axis, ends, y, size)

@@ -184,11 +184,11 @@ def _disagreement(number: int, line: TellingDisagreement) -> str:
     return "\n".join([f"{head}  ", f"   {panel}{split}{people}.", *opinions])
 
 
-def _preference(who: str, choice: str, short: Mapping[str, str]) -> str:
+def _preference(subject: str, choice: str, short: Mapping[str, str]) -> str:
     if choice == "tie":
-        return f"{who} call{'s' if who != 'people' else ''} it a tie"
+        return f"{subject} call{'s' if subject != 'people' else ''} it a tie"
     name = for_markdown(_plain(short.get(choice, choice)))
-    return f"{who} prefer{'s' if who != 'people' else ''} {name}"
+    return f"{subject} prefer{'s' if subject != 'people' else ''} {name}"
 
 
 def _opinion(opinion: Opinion, short: Mapping[str, str]) -> str:

@@ -105,7 +105,7 @@ def _experiments(comparison: RunComparison) -> Table:
                 points(line.newcombe),
                 f"{line.test.statistic:.2f}",
                 p_value(line.test),
-                *_holm_cell(comparison, pair, paired=False),
+                *_holm_cell(comparison, pair, of_shared_items=False),
             ]
         )
     notes = ["taken as independent experiments: the pooled two-proportion z test"]
@@ -125,7 +125,7 @@ def _experiments(comparison: RunComparison) -> Table:
 
 def _shared_items(comparison: RunComparison) -> Table:
     rows = [
-        [*_shared_row(pair), *_holm_cell(comparison, pair, paired=True)]
+        [*_shared_row(pair), *_holm_cell(comparison, pair, of_shared_items=True)]
         for pair in comparison.pairs
         if pair.shared_items is not None
     ]
@@ -166,13 +166,15 @@ def _holm_title(comparison: RunComparison) -> list[str]:
     return ["p, Holm"] if len(comparison.pairs) > 1 else []
 
 
-def _holm_cell(comparison: RunComparison, pair: RunAgainstRun, *, paired: bool) -> list[str]:
+def _holm_cell(
+    comparison: RunComparison, pair: RunAgainstRun, *, of_shared_items: bool
+) -> list[str]:
     """The corrected p of a pair of runs, in the table whose test it is of."""
     if len(comparison.pairs) < 2:
         return []
-    shared = pair.shared_items
-    is_paired = shared is not None and shared.paired_test is not None
-    return [p_cell(pair.p_holm) if paired == is_paired else DASH]
+    overlap = pair.shared_items
+    is_paired = overlap is not None and overlap.paired_test is not None
+    return [p_cell(pair.p_holm) if of_shared_items == is_paired else DASH]
 
 
 def _shared_row(pair: RunAgainstRun) -> list[str]:
@@ -237,8 +239,8 @@ def _across(across: AcrossDataSets | None) -> list[Table]:
         }
         for line in across.sets
     ]
-    pooled = across.concordance
-    notes = [f"a typical data set: {pooled_text(pooled)}"] if pooled is not None else []
+    agreement = across.concordance
+    notes = [f"a typical data set: {pooled_text(agreement)}"] if agreement is not None else []
     if across.gradient is not None and across.gradient.test is not None:
         notes.append(gradient_text(across.gradient))
     if across.n_repeated:
@@ -283,13 +285,12 @@ def _pooled_duels(across: AcrossDataSets) -> Table:
     )
 
 
-def pooled_text(pooled: PooledShare) -> str:
+def pooled_text(summary: PooledShare) -> str:
     """``82% [70, 90] · I² 40% [0, 81] · Q 5.2 (p 0.16)``."""
-    q = pooled.heterogeneity
-    text = (
-        f"{percent(pooled.share)} · I² {percent(pooled.i2)} · Q {q.statistic:.1f} (p {p_value(q)})"
-    )
-    return text if pooled.converged else f"{text} · not converged"
+    q = summary.heterogeneity
+    test = f"Q {q.statistic:.1f} (p {p_value(q)})"
+    text = f"{percent(summary.share)} · I² {percent(summary.i2)} · {test}"
+    return text if summary.converged else f"{text} · not converged"
 
 
 def gradient_text(gradient: Gradient) -> str:

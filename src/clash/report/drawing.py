@@ -68,7 +68,7 @@ class StraightLine:
     y2: float
     tone: str = "hairline"
     width: float = 1
-    dashed: bool = False
+    is_dashed: bool = False
 
 
 @dataclass(frozen=True)

@@ -160,23 +160,23 @@ def _kappa(
         return Kappa(_undefined_interval(level, 0), math.nan, math.nan, table, math.nan)
     p, w = table / n, _agreement_weights(len(table), weighting)
     rows, columns = p.sum(axis=1), p.sum(axis=0)
-    observed, expected = float(np.sum(w * p)), float(rows @ w @ columns)
-    if expected >= 1 - 1e-12:
-        return Kappa(_undefined_interval(level, n), observed, expected, table, math.nan)
-    kappa = (observed - expected) / (1 - expected)
+    agreement, by_chance = float(np.sum(w * p)), float(rows @ w @ columns)
+    if by_chance >= 1 - 1e-12:
+        return Kappa(_undefined_interval(level, n), agreement, by_chance, table, math.nan)
+    kappa = (agreement - by_chance) / (1 - by_chance)
     # What one observation in a cell adds to kappa, the derivative of (p_o - p_e) / (1 - p_e) by
     # the cell's share; its mean square over n is the large-sample variance of Fleiss, Cohen and
     # Everitt (1969).
     of_row, of_column = w @ columns, rows @ w
     reach = of_row[:, None] + of_column[None, :]
-    influence = (w - observed - (1 - kappa) * (reach - 2 * expected)) / (1 - expected)
+    influence = (w - agreement - (1 - kappa) * (reach - 2 * by_chance)) / (1 - by_chance)
     error, df = _clustered_error(influence[a, b], clusters)
     chance = rows[:, None] * columns[None, :]
-    null = np.sum(chance * (w - reach) ** 2) - expected**2
+    null = np.sum(chance * (w - reach) ** 2) - by_chance**2
     # Their variance under independence of the raters; 1e-15 is 0 but for rounding.
-    z = kappa * (1 - expected) / math.sqrt(null / n) if null > 1e-15 else math.nan
-    interval = _kappa_interval(kappa, observed, expected, error, df, n, level)
-    return Kappa(interval, observed, expected, table, z, error)
+    z = kappa * (1 - by_chance) / math.sqrt(null / n) if null > 1e-15 else math.nan
+    interval = _kappa_interval(kappa, agreement, by_chance, error, df, n, level)
+    return Kappa(interval, agreement, by_chance, table, z, error)
 
 
 def _agreement_weights(n_classes: int, weighting: Weighting) -> Floats:
@@ -206,7 +206,7 @@ def _clustered_error(
 
 
 def _kappa_interval(
-    kappa: float, observed: float, expected: float, error: float, df: float, n: int, level: float
+    kappa: float, agreement: float, by_chance: float, error: float, df: float, n: int, level: float
 ) -> Interval:
     groups = n if math.isinf(df) else df + 1
     suffix = "" if math.isinf(df) else ", clustered"
@@ -214,8 +214,8 @@ def _kappa_interval(
         return Interval(kappa, -1.0, 1.0, level, n, groups, "none: one cluster")
     if error < 1e-12:
         # Perfect agreement has no large-sample error, and is not certain all the same.
-        share = wilson(min(1.0, max(0.0, observed)) * groups, groups, level)
-        low, high = ((bound - expected) / (1 - expected) for bound in (share.low, share.high))
+        share = wilson(min(1.0, max(0.0, agreement)) * groups, groups, level)
+        low, high = ((bound - by_chance) / (1 - by_chance) for bound in (share.low, share.high))
         method = "wilson at the expected agreement found"
     else:
         # (1 + kappa) / 2 as a share of so many observations as have its large-sample error: bounds
@@ -304,14 +304,14 @@ class _AlphaStatistic:
         margins = weights @ self.counts
         if self.scale == "ordinal":
             parts = [self._ordinal(w, m) for w, m in zip(weights, margins, strict=True)]
-            observed, expected = np.array(parts).T
+            disagreement, by_chance = np.array(parts).T
         else:
             # Sums over pairs of values, from sums over values: no table of pairs is held.
             within = self._within()
-            observed = weights @ (within / self.pairs)
+            disagreement = weights @ (within / self.pairs)
             total = margins.sum(axis=1)
-            expected = self._spread(margins) / np.maximum(total - 1, 1)
-        return 1 - _divide(observed, expected)
+            by_chance = self._spread(margins) / np.maximum(total - 1, 1)
+        return 1 - _divide(disagreement, by_chance)
 
     def _within(self) -> Floats:
         return self._spread(self.counts)

@@ -95,16 +95,16 @@ def margin(signals: Sequence[Interval], judge: int) -> Interval:
         signals: (J,), delta e of each judge, negative where it inverts the truth.
         judge: which of them.
     """
-    own = signals[judge]
-    rest = [signal for index, signal in enumerate(signals) if index != judge]
-    share = math.sqrt(len(signals) / len(rest)) - 1 if rest else 0.0
-    estimate = own.estimate - share * sum(colleague.estimate for colleague in rest)
-    down = (own.estimate - own.low) ** 2
-    down += share**2 * sum((colleague.high - colleague.estimate) ** 2 for colleague in rest)
-    up = (own.high - own.estimate) ** 2
-    up += share**2 * sum((colleague.estimate - colleague.low) ** 2 for colleague in rest)
+    signal = signals[judge]
+    colleagues = [s for index, s in enumerate(signals) if index != judge]
+    share = math.sqrt(len(signals) / len(colleagues)) - 1 if colleagues else 0.0
+    estimate = signal.estimate - share * sum(colleague.estimate for colleague in colleagues)
+    down = (signal.estimate - signal.low) ** 2
+    down += share**2 * sum((colleague.high - colleague.estimate) ** 2 for colleague in colleagues)
+    up = (signal.high - signal.estimate) ** 2
+    up += share**2 * sum((colleague.estimate - colleague.low) ** 2 for colleague in colleagues)
     return replace(
-        own,
+        signal,
         estimate=estimate,
         low=estimate - math.sqrt(down),
         high=estimate + math.sqrt(up),

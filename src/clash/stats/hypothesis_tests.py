@@ -452,9 +452,9 @@ def cochran_q(
     if rng is None:
         raise StatisticsError("clusters are permuted, which needs a generator")
     # Only sum_j G_j² changes from one permutation to the next.
-    seen, hits = (totals.sum(axis=0) ** 2).sum(), 0
+    statistic, hits = (totals.sum(axis=0) ** 2).sum(), 0
     for _ in range(n):
         order = rng.permuted(np.tile(np.arange(m), (len(totals), 1)), axis=1)
-        drawn = np.take_along_axis(totals, order, axis=1).sum(axis=0)
-        hits += (drawn**2).sum() >= seen - 1e-9
+        sums = np.take_along_axis(totals, order, axis=1).sum(axis=0)
+        hits += (sums**2).sum() >= statistic - 1e-9
     return Significance((hits + 1) / (n + 1), q, f"{names}, permutation of clusters")

@@ -361,12 +361,12 @@ def newcombe(k1: float, n1: float, k2: float, n2: float, level: float = 0.95) ->
 
 
 def newcombe_paired(
-    both: int, first: int, second: int, neither: int, level: float = 0.95
+    n_both: int, first: int, second: int, neither: int, level: float = 0.95
 ) -> Interval:
     """The difference of two proportions on the same items (Newcombe 1998b, method 10).
 
     Args:
-        both: items that both got right.
+        n_both: items that both got right.
         first: items that only the first got right.
         second: items that only the second got right.
         neither: items that both got wrong.
@@ -375,11 +375,11 @@ def newcombe_paired(
     Returns:
         Interval of (first - second) / n; [-1, 1] with a NaN estimate where n = 0.
     """
-    n = both + first + second + neither
+    n = n_both + first + second + neither
     if n == 0:
         return Interval(math.nan, -1.0, 1.0, level, 0.0, 0.0, "newcombe, paired")
-    first_rate, second_rate = wilson(both + first, n, level), wilson(both + second, n, level)
-    phi = _paired_correlation(both, first, second, neither)
+    first_rate, second_rate = wilson(n_both + first, n, level), wilson(n_both + second, n, level)
+    phi = _paired_correlation(n_both, first, second, neither)
     gap = first_rate.estimate - second_rate.estimate
     low = gap - _correlated_distance(
         first_rate.estimate - first_rate.low, second_rate.high - second_rate.estimate, phi

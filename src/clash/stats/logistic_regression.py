@@ -67,9 +67,9 @@ class LogisticLoss:
     def derivatives(self, x: Floats) -> tuple[Floats, Floats]:
         """Equations (2) and (4): (q,) and (q, q)."""
         p = sigmoid(x @ self.columns)
-        expected = self.weights * p
-        gradient = self.columns @ (expected - self.successes) + self.precision * (x - self.centre)
-        hessian = (self.columns * (expected * (1 - p))) @ self.columns.T
+        means = self.weights * p
+        gradient = self.columns @ (means - self.successes) + self.precision * (x - self.centre)
+        hessian = (self.columns * (means * (1 - p))) @ self.columns.T
         hessian.flat[:: len(x) + 1] += self.precision
         return gradient, hessian
 
@@ -102,9 +102,9 @@ class SoftmaxLoss:
         """Equations (2) and (3): (q,) and (q, q)."""
         a, q = self.design, len(x)
         p = softmax(a @ x)
-        expected = self.weights[:, None] * p
-        gradient = (expected - self.counts).ravel() @ a.reshape(-1, q)
-        rows = (a * expected[:, :, None]).reshape(-1, q)
+        means = self.weights[:, None] * p
+        gradient = (means - self.counts).ravel() @ a.reshape(-1, q)
+        rows = (a * means[:, :, None]).reshape(-1, q)
         mean = (p[:, None, :] @ a)[:, 0]
         hessian = rows.T @ a.reshape(-1, q) - (mean * self.weights[:, None]).T @ mean
         hessian.flat[:: q + 1] += self.precision

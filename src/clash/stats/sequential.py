@@ -124,12 +124,12 @@ def always_valid(
     clusters: ArrayLike | None = None,
     level: float = 0.95,
     *,
-    planned: int = 100,
+    n_planned: int = 100,
     share: bool = False,
 ) -> Interval:
     """A confidence sequence for a mean: valid at every n at once, asymptotically.
 
-    With n clusters, spread s of their contributions and rho tuned to be narrowest at ``planned``
+    With n clusters, spread s of their contributions and rho tuned to be narrowest at ``n_planned``
     clusters, the half-width is s sqrt(2 (n rho^2 + 1) / (n^2 rho^2) log(sqrt(n rho^2 + 1) / alpha))
     (Waudby-Smith, Arbour, Sinha, Kennedy, Ramdas 2024). Below 10 clusters it is unbounded: the
     guarantee is for large n.
@@ -138,7 +138,7 @@ def always_valid(
         values: (n_obs,).
         clusters: (n_obs,), codes; None makes every observation its own.
         level: of all intervals together.
-        planned: where it should be narrowest; it may not depend on the data.
+        n_planned: where it should be narrowest; it may not depend on the data.
         share: the values lie in [0, 1], and so does the interval; it is smoothed.
 
     Raises:
@@ -146,12 +146,12 @@ def always_valid(
             [0, 1].
     """
     normal_quantile(level)
-    if planned < 1:
-        raise StatisticsError(f"a plan needs at least one cluster, not {planned}")
+    if n_planned < 1:
+        raise StatisticsError(f"a plan needs at least one cluster, not {n_planned}")
     sample = _ClusterMeans.of(values, clusters, share=share)
     if sample.n < _FEWEST:
         return sample.endless(level, "always valid")
-    reach = boundary(sample.n, 1 - level, planned) * math.sqrt(sample.n)
+    reach = boundary(sample.n, 1 - level, n_planned) * math.sqrt(sample.n)
     return sample.interval(reach, level, "always valid")
 
 
@@ -214,12 +214,12 @@ class _ClusterMeans:
         return Interval(self.mean, low, high, level, self.observations, self.n, name)
 
 
-def boundary(n: int, alpha: float, planned: int) -> float:
+def boundary(n: int, alpha: float, n_planned: int) -> float:
     """Half-width of the confidence sequence for a spread of 1."""
-    # rho^2 that makes the boundary narrowest at `planned` clusters, to first order: with
+    # rho^2 that makes the boundary narrowest at `n_planned` clusters, to first order: with
     # L = -2 log(alpha), rho^2 = (L + log(L + 1)) / n (Waudby-Smith et al. 2024, equation 10).
     log = -2 * math.log(alpha)
-    rho2 = (log + math.log(log + 1)) / planned
+    rho2 = (log + math.log(log + 1)) / n_planned
     part = n * rho2 + 1
     return math.sqrt(2 * part / (n * n * rho2) * math.log(math.sqrt(part) / alpha))
 

@@ -72,7 +72,7 @@ class Triangle:
     n_clusters: int
 
     @property
-    def identified(self) -> Bools:
+    def is_identified(self) -> Bools:
         """(J,), edges that the votes tell within 50 points of accuracy."""
         return np.asarray(~np.isnan(self.edges) & (self.high - self.low < WIDEST))
 
@@ -253,16 +253,16 @@ def _matrix(pairs: list[tuple[int, int]], values: list[float], size: int) -> tup
     return matrix, weight
 
 
-def _fit(system: _System, start: Floats, fixed: float | None) -> tuple[Floats, float]:
+def _fit(system: _System, start: Floats, fixed_value: float | None) -> tuple[Floats, float]:
     """The nearest edges, the judge's own at ``fixed`` if given; the others are at least 0.
 
     Coordinate descent: given the others, the distance is quadratic in each edge.
     """
     edges = start.copy()
     first, second = system.pairs.T
-    if fixed is not None:
-        edges[0] = fixed
-    free = range(1 if fixed is not None else 0, len(edges))
+    if fixed_value is not None:
+        edges[0] = fixed_value
+    free = range(1 if fixed_value is not None else 0, len(edges))
     incident = [np.flatnonzero((first == k) | (second == k)) for k in range(len(edges))]
     gap = system.values - edges[first] * edges[second]
     for _ in range(_SWEEPS):

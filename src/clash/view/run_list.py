@@ -60,8 +60,8 @@ class RunEntry:
     def time(self) -> datetime | None:
         """When the run began, in local time; null where the manifest does not say."""
         try:
-            started = "" if self.manifest is None else self.manifest.started
-            return datetime.fromisoformat(started).astimezone()
+            start = "" if self.manifest is None else self.manifest.started
+            return datetime.fromisoformat(start).astimezone()
         except (ValueError, OverflowError, OSError):
             return None
 
@@ -125,8 +125,8 @@ class RunList:
             raise run_files.file_error(path, "read", error) from None
         stamp = (stat.st_mtime_ns, stat.st_size)
         if path in self._parts and self._parts[path][0] == stamp:
-            kept: T = self._parts[path][1]
-            return kept
+            cached_part: T = self._parts[path][1]
+            return cached_part
         try:
             part = decode(run_files.read(path))
         except FileNotFoundError:

@@ -49,8 +49,8 @@ class ViewServer(LocalServer):
         self.runs = RunList(folder)
         self._news = threading.Condition()
         self._last_request: float | None = None
-        self._watched: str | None = None
-        self._ended: set[str] = set()
+        self._watched_run: str | None = None
+        self._ended_runs: set[str] = set()
         self._paths: dict[str, Path] = {}
         self._live: dict[str, LiveRun] = {}
         self._pages: dict[tuple[str, str, int], Page] = {}
@@ -59,7 +59,7 @@ class ViewServer(LocalServer):
     def run_url(self, path: Path) -> str:
         """The address of a run's page, with the token."""
         key = self._key(path.name)
-        self._paths[key], self._watched = path, path.name
+        self._paths[key], self._watched_run = path, path.name
         return f"{self.origins[0]}/run/{key}/#{self.token}"
 
     def page(self, path: str) -> Page | None:
@@ -107,11 +107,11 @@ class ViewServer(LocalServer):
         with self._news:
             if self._last_request is None or time.monotonic() - self._last_request > _PRESENT_S:
                 return
-            self._news.wait_for(lambda: self._watched in self._ended, timeout=_LINGER_S)
+            self._news.wait_for(lambda: self._watched_run in self._ended_runs, timeout=_LINGER_S)
 
     def _end_shown(self, run: str) -> None:
         with self._news:
-            self._ended.add(run)
+            self._ended_runs.add(run)
             self._news.notify_all()
 
     def _state(self, key: object) -> dict[str, Any]:

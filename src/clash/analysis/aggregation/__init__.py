@@ -190,17 +190,17 @@ def aggregate(
     chooser = next((name for name in (EXPERT_POOL, "auto") if name in names), names[0])
     if "auto" not in names or fits[chooser].p is None:
         chooser = "auto" if "auto" in names else names[0]
-    chosen = fits[chooser]
+    chooser_fit = fits[chooser]
     return Aggregation(
         items=table.items,
         n_judges=len(votes.judges),
         n_labelled=int(table.labelled.sum()),
-        selected=chosen.selected or names[0],
-        reason=chosen.reason or "named first on the command line",
+        selected=chooser_fit.selected or names[0],
+        reason=chooser_fit.reason or "named first on the command line",
         methods=tuple(
             _result(fits[name], held_out[name], held_out["majority"], table) for name in names
         ),
-        warnings=chosen.warnings,
+        warnings=chooser_fit.warnings,
         notes=(*_label_notes(table, names, use_labels=use_labels), *table.notes),
         n_groups=len(set(votes.groups.tolist())),
     )
@@ -329,8 +329,8 @@ def _recalibrate(
         inside = fold != k
         scores[rows[~inside]] = sigmoid(label_scale(odds[inside], y[inside]) * odds[~inside])
     scale = label_scale(odds, y)
-    scaled = sigmoid(scale * log_odds(method_fit.p))
-    p = np.where(table.decisive, method_fit.p, scaled)
+    scaled_p = sigmoid(scale * log_odds(method_fit.p))
+    p = np.where(table.decisive, method_fit.p, scaled_p)
     return replace(method_fit, p=p, scale=scale), scores
 
 

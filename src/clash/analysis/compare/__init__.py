@@ -150,10 +150,11 @@ def compare(
 
 def _with_holm(pairs: list[RunAgainstRun]) -> list[RunAgainstRun]:
     """The pairs with the p values of their agreement with people corrected for their number."""
-    places = [place for place, pair in enumerate(pairs) if pair.agreement_test is not None]
-    p_values = [test.p for pair in pairs if (test := pair.agreement_test) is not None]
-    corrected = dict(zip(places, holm(np.array(p_values)).tolist() if places else [], strict=True))
-    return [replace(pair, p_holm=corrected.get(n)) for n, pair in enumerate(pairs)]
+    tests = {n: test.p for n, pair in enumerate(pairs) if (test := pair.agreement_test) is not None}
+    if not tests:
+        return pairs
+    p_holm = dict(zip(tests, holm(np.array(list(tests.values()))).tolist(), strict=True))
+    return [replace(pair, p_holm=p_holm.get(n)) for n, pair in enumerate(pairs)]
 
 
 def _all_alike(runs: Sequence[RunData], rng: np.random.Generator) -> Significance | None:

@@ -186,7 +186,7 @@ def across_data_sets(
         lines,
         n_repeated,
         n_untagged,
-        _pooled([line.concordance.interval for line in with_labels if line.concordance]),
+        _pooled_share([line.concordance.interval for line in with_labels if line.concordance]),
         _duels(parts),
         _gradient(with_labels, is_stated=bool(rule.difficulty)),
     )
@@ -241,7 +241,7 @@ def _line(name: str, run: str, tag: str | None, part: RunData, rule: DataSetRule
     )
 
 
-def _pooled(shares: Sequence[Interval]) -> PooledShare | None:
+def _pooled_share(shares: Sequence[Interval]) -> PooledShare | None:
     if len(shares) < 2:
         return None
     return PooledShare.of(random_effects(*share_effects(shares)))
@@ -259,11 +259,11 @@ def _duels(parts: Sequence[tuple[DataSetLine, RunData]]) -> list[PooledDuel]:
             shares.setdefault(key, {})[line.name] = share
     duels = []
     for (first, second), by_set in sorted(shares.items()):
-        pooled = _pooled(list(by_set.values()))
-        if pooled is None:
+        summary = _pooled_share(list(by_set.values()))
+        if summary is None:
             continue
-        duel = PooledDuel(first, second, pooled, by_set)
-        duels.append(_turned(duel) if pooled.share.estimate < 0.5 else duel)
+        duel = PooledDuel(first, second, summary, by_set)
+        duels.append(_mirror_image(duel) if summary.share.estimate < 0.5 else duel)
     if not duels:
         return []
     p_values = holm(np.array([duel.pooled.test.p for duel in duels])).tolist()
@@ -271,19 +271,19 @@ def _duels(parts: Sequence[tuple[DataSetLine, RunData]]) -> list[PooledDuel]:
     return sorted(duels, key=lambda duel: (duel.p_holm, duel.pooled.test.p, duel.first))
 
 
-def _turned(duel: PooledDuel) -> PooledDuel:
+def _mirror_image(duel: PooledDuel) -> PooledDuel:
     """The same two with the second first."""
-    pooled = duel.pooled
-    prediction = pooled.prediction
+    summary = duel.pooled
+    prediction = summary.prediction
     return replace(
         duel,
         first=duel.second,
         second=duel.first,
         pooled=replace(
-            pooled,
-            share=pooled.share.complement(),
+            summary,
+            share=summary.share.complement(),
             prediction=None if prediction is None else prediction.complement(),
-            test=replace(pooled.test, statistic=-pooled.test.statistic),
+            test=replace(summary.test, statistic=-summary.test.statistic),
         ),
         by_set={name: share.complement() for name, share in duel.by_set.items()},
     )

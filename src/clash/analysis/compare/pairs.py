@@ -117,9 +117,9 @@ class RunAgainstRun:
     @property
     def agreement_test(self) -> Significance | None:
         """That both agree with people equally often: paired where they share labelled items."""
-        shared = self.shared_items
-        if shared is not None and shared.paired_test is not None:
-            return shared.paired_test.test
+        overlap = self.shared_items
+        if overlap is not None and overlap.paired_test is not None:
+            return overlap.paired_test.test
         return None if self.experiments is None else self.experiments.test
 
 

@@ -98,8 +98,8 @@ def concordance(run: RunData) -> Concordance | None:
     profiles, voting = candidate_profiles(run), list(run.rules.voting)
     judges = [panelist.id for panelist in voting]
     crowd = people(cases, rng)
-    labelled = {case.item_id for case in cases}
-    items = [i for i in run.items if i.item_id in labelled and i.control is None]
+    case_items = {case.item_id for case in cases}
+    items = [i for i in run.items if i.item_id in case_items and i.control is None]
     repeats = exact_repeats(items, texts_by_item(run.items, run.responses))
     return Concordance(
         headline=headline(cases),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 REPLICATES = 1000
-_STEPPED = ("copeland", "schulze", "kemeny")
+_STEP_SCORES = ("copeland", "schulze", "kemeny")
 """Scores that jump, and whose bootstrap is too sure where candidates are level."""
 _FEWER_FROM = 13
 _FEWER = 100
@@ -179,7 +179,7 @@ class _Study:
         fewer = name == "kemeny" and len(scores) >= _FEWER_FROM
         rule_replicates = replicate(rule, draws[:_FEWER] if fewer else draws)
         better = self._better(scores, rule_replicates)
-        if name in _STEPPED:
+        if name in _STEP_SCORES:
             better &= self._better_by_points
         return MethodRanking(
             name,

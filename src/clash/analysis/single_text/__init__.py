@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats, Index
     from clash.votes.text_votes import TextVotes
 
-ALL = "all texts"
+ALL_TEXTS = "all texts"
 _SEED = 0
 _FEWEST_SOURCES = 8
 """Sources below which a bootstrap of alpha has too few to draw from, and there is no interval."""
@@ -167,7 +167,7 @@ def text_findings(run: RunData) -> TextFindings | None:
     outcomes = np.array([verdict_value(v, judging) for v in run.verdicts], dtype=float)
     people = run.people_values(votes)
     names = sorted({name for _, name in votes.texts})
-    parts = [(ALL, np.ones(len(votes.texts), dtype=bool))]
+    parts = [(ALL_TEXTS, np.ones(len(votes.texts), dtype=bool))]
     if len(names) > 1:
         parts += [(name, np.array([key[1] == name for key in votes.texts])) for name in names]
     everyone = run.all_text_votes
@@ -396,7 +396,7 @@ def text_figures(findings: TextFindings) -> NamedFigures:
     """The numbers that a gate tests, by name: ``share.relevant``, ``score``, ``pass_rate``."""
     yield "texts", findings.n_texts
     for group in findings.groups:
-        end = "" if group.candidate == ALL else f".{group.candidate}"
+        end = "" if group.candidate == ALL_TEXTS else f".{group.candidate}"
         for label, share in group.shares.items():
             yield f"share.{label}{end}", share
         for label, share in group.people_shares.items():

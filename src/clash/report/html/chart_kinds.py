@@ -101,7 +101,7 @@ def _draw_forest(chart: Forest) -> Picture:
             Word(x(tick), bottom + 16, f"{tick:.0%}", "middle", "ink-2", 11),
         ]
     if mark is not None:
-        shapes.append(StraightLine(x(mark), 4, x(mark), bottom, "ink-2", 1.5, dashed=True))
+        shapes.append(StraightLine(x(mark), 4, x(mark), bottom, "ink-2", 1.5, is_dashed=True))
         shapes.append(Word(x(mark), bottom + 32, f"- - {chart.mark_name}", "middle", "ink-2", 11))
     for index, (label, interval) in enumerate(rows):
         y = 8 + _ROW * (index + 0.5)

@@ -66,19 +66,19 @@ def check_comparison(
 
 def check_concordance(
     items: int,
-    expected: float,
+    agreement: float,
     clustering: Clustering,
     rng: np.random.Generator,
     level: float = 0.95,
     replications: int = REPLICATIONS,
 ) -> SimulationCheck:
     """How wide Wilson's intervals turn out, and how often they hold the truth."""
-    hits, sizes = _binary(items, expected, clustering, rng, replications)
+    hits, sizes = _binary(items, agreement, clustering, rng, replications)
     intervals = [
         wilson(k, n, level, design_effect=clustering.design_effect)
         for k, n in zip(hits.sum(axis=1), sizes.sum(axis=1), strict=True)
     ]
-    holds = sum(interval.low <= expected <= interval.high for interval in intervals)
+    holds = sum(interval.low <= agreement <= interval.high for interval in intervals)
     width = float(np.mean([interval.half_width for interval in intervals]))
     return SimulationCheck(level, wilson(holds, replications), width)
 

@@ -340,31 +340,35 @@ class FlipRate:
 
 
 def flip_rate(
-    original: ArrayLike, swapped: ArrayLike, clusters: ArrayLike | None = None
+    original: ArrayLike, other_order: ArrayLike, clusters: ArrayLike | None = None
 ) -> FlipRate:
     """Compare verdicts in both orders.
 
     Args:
         original: (n,), 1 for the response shown first in the original order, 0 for the other,
             0.5 a tie, NaN missing.
-        swapped: (n,), said of the swapped order, still 1 for the same response.
+        other_order: (n,), said of the swapped order, still 1 for the same response.
         clusters: (n,), items whose errors are shared.
 
     Raises:
         StatisticsError: shapes that differ.
     """
-    a, b = np.asarray(original, dtype=float), np.asarray(swapped, dtype=float)
+    a, b = np.asarray(original, dtype=float), np.asarray(other_order, dtype=float)
     if a.shape != b.shape:
         raise StatisticsError(f"orders of {a.shape} and {b.shape} items")
     decisive = np.isin(a, [0, 1]) & np.isin(b, [0, 1])
     groups = np.arange(len(a)) if clusters is None else np.asarray(clusters)
     flips = (a != b)[decisive].astype(float)
     first, second = int(np.sum((a == 1) & (b == 0))), int(np.sum((a == 0) & (b == 1)))
-    softened = int(np.sum((a == 0.5) & np.isin(b, [0, 1]))) + int(
+    n_softened = int(np.sum((a == 0.5) & np.isin(b, [0, 1]))) + int(
         np.sum((b == 0.5) & np.isin(a, [0, 1]))
     )
     return FlipRate(
-        wilson_clustered(flips, groups[decisive]), first, second, softened, sign_test(first, second)
+        wilson_clustered(flips, groups[decisive]),
+        first,
+        second,
+        n_softened,
+        sign_test(first, second),
     )
 
 
