@@ -34,7 +34,7 @@ class Budget:
         self.spent_usd = Decimal(0)
         self.reserved_usd = Decimal(0)
         self.exact = True
-        self._settlement = anyio.Event()
+        self._settlement: anyio.Event | None = None
 
     async def reserve(self, worst_case: Decimal) -> Decimal:
         """Reserve ``worst_case``, waiting for calls in flight where they may leave enough.
@@ -52,6 +52,7 @@ class Budget:
                     f"the budget of ${self.limit} does not pay for another call"
                     f" (spent ${self.spent_usd:.4f}, the next may cost ${worst_case:.4f})"
                 )
+            self._settlement = self._settlement or anyio.Event()
             await self._settlement.wait()
         self.reserved_usd += worst_case
         return worst_case
@@ -61,8 +62,9 @@ class Budget:
         self.reserved_usd -= reservation
         self.spent_usd += reservation if cost is None else cost
         self.exact = self.exact and cost is not None
-        self._settlement.set()
-        self._settlement = anyio.Event()
+        if self._settlement is not None:
+            self._settlement.set()
+            self._settlement = None
 
     def hold(self, amount: Decimal) -> None:
         """Reserve again what an earlier process reserved for an answer that may yet come."""

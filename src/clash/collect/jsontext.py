@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -32,6 +34,7 @@ _OPENS = re.compile(r"\{(?=\s*[\"'“”‘’}])")
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 _TOKEN = re.compile(rf"{_STRING}|[{{}}\[\]]", re.DOTALL)
 _DECODER = json.JSONDecoder()
+_KEY_END = re.compile(r'"\s*:')
 _TRAILING_COMMA = re.compile(rf"({_STRING})|,(?=\s*[}}\]])", re.DOTALL)
 _EXCERPT = 20
 """Characters quoted from where JSON is not valid, by which a judge that is asked again finds the spot."""
@@ -109,6 +112,36 @@ def decode(text: str) -> Any:  # noqa: ANN401 - any JSON value
     Raises:
         Unreadable: it is none, names a key twice, or holds a number that is none.
     """
+    value = _decode_plain(text)
+    return _decode_strictly(text) if value is None else value
+
+
+def _decode_plain(text: str) -> Any:  # noqa: ANN401 - any JSON value
+    """The value, in a third of the time; null where only the strict decoder can tell."""
+    try:
+        value = msgspec.json.decode(text)
+        # Of two equal keys one is lost: the value has fewer keys than the text.
+        is_whole = _count_keys(value) == len(_KEY_END.findall(text))
+    except Unreadable:
+        raise
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return None
+    return value if is_whole else None
+
+
+def _count_keys(value: object) -> int:
+    """How many keys the objects in ``value`` have.
+
+    Raises:
+        Unreadable: two keys of one object are spelled alike.
+    """
+    if type(value) is dict:
+        _check_differ(tuple(value))
+        return len(value) + sum(map(_count_keys, value.values()))
+    return sum(map(_count_keys, value)) if type(value) is list else 0
+
+
+def _decode_strictly(text: str) -> Any:  # noqa: ANN401 - any JSON value
     try:
         # A byte order mark has a message of its own.
         return json.loads(text) if text.startswith("\ufeff") else _STRICT.decode(text)
@@ -174,9 +207,13 @@ def folded_key(key: str) -> str:
 
 
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if not _all_differ(tuple([key for key, _ in pairs])):
-        raise Unreadable("the answer is not valid JSON: a key appears twice")
+    _check_differ(tuple([key for key, _ in pairs]))
     return dict(pairs)
+
+
+def _check_differ(keys: tuple[str, ...]) -> None:
+    if not _all_differ(keys):
+        raise Unreadable("the answer is not valid JSON: a key appears twice")
 
 
 @lru_cache(maxsize=256)

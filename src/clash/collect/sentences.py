@@ -13,7 +13,8 @@ Span = tuple[int, int]
 
 LONGEST = 600
 # A full stop ends a sentence where a blank, a quote or emphasis follows: not in "GPT-4.5".
-_END = re.compile(r"[.!?…](?=[\s*_`\"'”»)]|$)|\n+|[。！？।]")
+# All begin with one set of characters, to which the search can leap.
+_END = re.compile(r"[.!?…\n。！？।](?:(?<=[.!?…])(?=[\s*_`\"'”»)]|$)|(?<=\n)\n*|(?<=[。！？।]))")
 
 
 def one_line(text: str) -> str:

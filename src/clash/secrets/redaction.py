@@ -80,7 +80,9 @@ _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _LOWER = bytes(range(256)).lower()
 _NOISE = bytes(byte for byte in range(256) if chr(_LOWER[byte]) not in _LETTERS)
 _ESCAPE = re.compile(r"\\u[0-9a-fA-F]{4}|\\[nrt]|%[0-9a-fA-F]{2}")
-_ESCAPE_BYTES = re.compile(rb"\\u[0-9a-fA-F]{4}|%[0-9a-fA-F]{2}")
+# Two patterns, each with a beginning to leap to: one for both is fifty times slower.
+_UNICODE_ESCAPE = re.compile(rb"\\u[0-9a-fA-F]{4}")
+_PERCENT_ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
 _ENDS = re.compile(r"^[^0-9A-Za-z]*|[^0-9A-Za-z]*$")
 _BETWEEN = "[\\s\u200b-\u200f\u2060-\u2064\ufeff\u00ad]*"
 
@@ -289,8 +291,7 @@ def _fold(data: bytes) -> bytes:
         # By spaces: joining both sides of an escape could form another escape. By two of them:
         # bytes of the same length are replaced in place, in less than half the time.
         data = data.replace(b"\\n", b"  ").replace(b"\\r", b"  ").replace(b"\\t", b"  ")
-    if b"%" in data or b"\\u" in data:
-        data = _ESCAPE_BYTES.sub(b" ", data)
+    data = _PERCENT_ESCAPE.sub(b" ", _UNICODE_ESCAPE.sub(b" ", data))
     return data.translate(_LOWER, _NOISE)
 
 
