@@ -29,20 +29,40 @@ def run(tmp_path, monkeypatch, capsys):
     return tmp_path / "runs" / "r"
 
 
+def seal_again(run, name, text):
+    from clash.store.folder import RunFolder
+    from clash.store.manifest import seals_of
+
+    (run / name).write_text(text)
+    with RunFolder(run).write() as writer:
+        manifest = writer.manifest()
+        files = {**manifest.files, **seals_of(run, [name])}
+        writer.save(manifest.model_copy(update={"files": files}).with_seal())
+
+
 def test_a_complete_run_is_left_as_it_is(run, capsys):
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     assert clash(["resume", "r"]) == 0
-    said = capsys.readouterr()
-    assert "a leads b" in said.out
-    assert "nothing is left to ask" in said.err
+    output = capsys.readouterr()
+    assert "nothing to ask" in output.err
+    assert "clash report r" in output.out
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
 
-def test_its_json_is_that_of_a_run_that_was_worked_through(run, capsys):
-    assert clash(["resume", "r", "--json"]) == 0
-    at_once = json.loads(capsys.readouterr().out)
-    assert clash(["resume", "r", "--json", "--concurrency", "7"]) == 0
-    assert json.loads(capsys.readouterr().out) == at_once
+@pytest.mark.parametrize(
+    ("how", "answer"),
+    [([], "clash report r"), (["-q"], "a leads b"), (["--json"], '"winner": "a"')],
+)
+def test_a_headline_that_somebody_wrote_and_sealed_is_never_shown(run, capsys, how, answer):
+    report = json.loads((run / layout.REPORT_JSON).read_text())
+    report["headline"] |= {"text": "b is the better one", "evidence": "trust me"}
+    report["decision"] |= {"winner": "b", "headline": "b is the better one"}
+    seal_again(run, layout.REPORT_JSON, json.dumps(report))
+    assert clash(["resume", "r", *how]) == 0
+    output = capsys.readouterr().out
+    assert "better one" not in output
+    assert "trust me" not in output
+    assert answer in output
 
 
 @pytest.mark.parametrize("name", [layout.JUDGMENTS, layout.REPORT_MD])
@@ -58,14 +78,7 @@ def test_a_change_since_the_seal_is_told_and_mended(run, capsys, name, is_gone):
 
 
 def test_a_sealed_report_of_another_shape_is_computed_again(run, capsys):
-    from clash.store.folder import RunFolder
-    from clash.store.manifest import seals_of
-
-    (run / layout.REPORT_JSON).write_text('{"coverage": 3}')
-    with RunFolder(run).write() as writer:
-        manifest = writer.manifest()
-        files = {**manifest.files, **seals_of(run, [layout.REPORT_JSON])}
-        writer.save(manifest.model_copy(update={"files": files}).with_seal())
+    seal_again(run, layout.REPORT_JSON, '{"coverage": 3}')
     assert clash(["resume", "r"]) == 0
     assert "coverage" in json.loads((run / layout.REPORT_JSON).read_text())
     assert "a leads b" in capsys.readouterr().out
@@ -80,7 +93,7 @@ def test_a_run_of_which_a_file_is_not_sealed_is_worked_through(run, capsys):
         files = {name: seal for name, seal in manifest.files.items() if name != layout.JUDGMENTS}
         writer.save(manifest.model_copy(update={"files": files}).with_seal())
     assert clash(["resume", "r"]) == 0
-    assert "nothing is left to ask" not in capsys.readouterr().err
+    assert "nothing to ask" not in capsys.readouterr().err
     assert layout.JUDGMENTS in RunFolder(run).manifest().files
 
 

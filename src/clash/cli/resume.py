@@ -1,16 +1,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from clash.cli.common import say
 from clash.cli.option_groups import grouped
 from clash.cli.options import Access, Monitoring, Out, Output, RepeatCalls, RunArgument
-
-if TYPE_CHECKING:
-    from clash.pipeline.finish import CompleteRun
 
 
 @grouped
@@ -39,11 +36,12 @@ def resume(
     Waits for batches that a provider still has. A run with a stopping rule (`eval --until`)
     continues under it.
     """
-    from clash.cli.outcome import print_result
-    from clash.pipeline.finish import complete_run
+    from clash.cli.outcome import print_next, print_result
+    from clash.pipeline.finish import is_settled
     from clash.pipeline.sequential_run import resume_run
     from clash.pipeline.sources import open_run
     from clash.providers.ray_cluster import cluster_connection
+    from clash.report.headline import NextStep
 
     cluster = calls.cluster()
     environ = access.environ()
@@ -54,11 +52,11 @@ def resume(
         raise typer.Exit
     limits = {"max_cost": max_cost, **calls.limits()}
     is_changed = cancel_batches or any(limit is not None for limit in limits.values())
-    if not (is_changed or output.verbose):
-        run_at_end = complete_run(folder, environ, observer)
-        if run_at_end is not None:
-            _print_complete(run_at_end, output)
-            raise typer.Exit
+    shows_figures = output.verbose or output.quiet or output.as_json
+    if not (is_changed or shows_figures) and is_settled(folder, environ, observer):
+        say(f"{folder.path}: complete and unchanged since it was sealed, nothing to ask", style="")
+        print_next([NextStep(f"clash report {run}", "compute its result again and show it")])
+        raise typer.Exit
     with observer, cluster_connection(cluster):
         result = resume_run(
             folder,
@@ -69,22 +67,3 @@ def resume(
         )
     print_result(result, output)
     raise typer.Exit(result.exit_code)
-
-
-def _print_complete(run: CompleteRun, output: Output) -> None:
-    """Print what a complete run says, which is what its report says."""
-    from clash.cli.common import print_json, say, stdout
-    from clash.report.terminal import print_line
-
-    if output.as_json:
-        print_json(run.summary)
-        return
-    answer, evidence = run.headline
-    for line in (answer,) if output.quiet else (answer, evidence):
-        print_line(stdout(), line)
-    if not output.quiet:
-        say(
-            "complete and unchanged since it was sealed: nothing is left to ask;"
-            " `clash verify` computes it again",
-            style="",
-        )

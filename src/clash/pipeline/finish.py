@@ -25,7 +25,6 @@ from clash.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from clash.analysis.findings import Findings
     from clash.analysis.rundata import RunData
@@ -160,21 +159,11 @@ def _status(run: RunData, counts: Mapping[str, int], outcome: CollectOutcome) ->
 def summary(result: RunResult) -> dict[str, Any]:
     """The JSON of ``eval``, ``validate`` and ``resume``."""
     report = to_dict(result.findings)
+    manifest = result.manifest
     return {
-        **_summary(result.folder.path, result.manifest, report),
-        "exit_code": result.exit_code,
-        "over_usd": result.over_usd,
-        "interrupted": result.interrupted,
-        **_concordance(result.findings),
-    }
-
-
-def _summary(path: Path, manifest: Manifest, report: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON of a run that went to its end."""
-    return {
-        "run": str(path),
+        "run": str(result.folder.path),
         "status": manifest.status,
-        "exit_code": 0,
+        "exit_code": result.exit_code,
         "winner": report["decision"]["winner"],
         "decision": report["decision"],
         "leaderboard": report["leaderboard"],
@@ -182,12 +171,13 @@ def _summary(path: Path, manifest: Manifest, report: Mapping[str, Any]) -> dict[
         "cost_usd": manifest.cost_usd,
         "cost_is_lower_bound": manifest.cost_is_lower_bound,
         "spending": report["spending"],
-        "over_usd": 0.0,
+        "over_usd": result.over_usd,
         "usage_doubts": report["usage_doubts"],
         "judges": report["judges"],
         "aggregation": report["aggregation"],
         "stopped": manifest.stopped,
-        "interrupted": None,
+        "interrupted": result.interrupted,
+        **_concordance(result.findings),
     }
 
 
@@ -197,28 +187,14 @@ class _Outcome(msgspec.Struct, gc=False):
     error: str | None = None
 
 
-@dataclass(frozen=True)
-class CompleteRun:
-    """What a run says that has nothing left to ask, to try again or to compute.
-
-    Attributes:
-        summary: as :func:`summary` gives it.
-        headline: the sentence that answers the question, and the one with its evidence.
-    """
-
-    summary: dict[str, Any]
-    headline: tuple[str, str]
-
-
-def complete_run(
-    folder: RunFolder, environ: Mapping[str, str], observer: Observer
-) -> CompleteRun | None:
-    """A run that is complete, from its seals and its stored report; null where anything is open.
+def is_settled(folder: RunFolder, environ: Mapping[str, str], observer: Observer) -> bool:
+    """Whether a run has nothing left to ask, to try again or to compute, by its seals and report.
 
     Every file is hashed, and none is kept in memory. Open are failed judgments of any judge, models
     that stopped, a cap that was passed, secrets of this environment in a file, labels (they may have
     grown, and the report counts them), reports of another version, and files that no seal covers. The
-    observer hears what was changed since the seal.
+    observer hears what was changed since the seal. Whoever can seal can write any report: what it
+    says is not to be shown before it was computed again.
     """
     manifest = folder.manifest()
     is_open = (
@@ -232,27 +208,24 @@ def complete_run(
         or run_files.is_file(folder.path / layout.LABELS)
     )
     if is_open:
-        return None
+        return False
     changes = changes_since_seal(folder)
     for change in changes.values():
         observer.note(change, "warning")
     if changes:
-        return None
+        return False
     try:
         config = Config.model_validate(manifest.config)
         cap = config.limits.max_cost if manifest.max_cost is None else manifest.max_cost
         report = json.loads(run_files.read(folder.path / layout.REPORT_JSON))
-        coverage, headline = report["coverage"], report["headline"]
+        coverage = report["coverage"]
         is_short = coverage["not_run"] or coverage["responses_failed"]
         is_over = cap is not None and report["spending"]["bound_usd"] > cap
         if is_short or is_over or scan(folder.path, secrets_of(config, environ, observer))["hits"]:
-            return None
-        if report["concordance"] is not None or _has_failures(folder):
-            return None
-        lines = str(headline["text"]), str(headline["evidence"] or "")
-        return CompleteRun(_summary(folder.path, manifest, report), lines)
+            return False
+        return report["concordance"] is None and not _has_failures(folder)
     except (ValueError, LookupError, TypeError, RecursionError, OSError, RunFolderError):
-        return None  # whoever sealed it, clash did not write this report
+        return False  # whoever sealed it, clash did not write this report
 
 
 def _has_failures(folder: RunFolder) -> bool:
