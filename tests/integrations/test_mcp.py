@@ -172,6 +172,22 @@ def test_a_link_in_the_folder_of_runs_leads_nowhere(agent, run, folder, tmp_path
         elsewhere.rename(folder / "runs" / run["run"])
 
 
+@pytest.mark.parametrize(
+    ("tool", "arguments", "fix"),
+    [
+        ("list_runs", {"newst": 3}, 'did you mean "newest"?'),
+        ("evaluate", {"prompts": PROMPTS, "max_costs": 1}, 'did you mean "max_cost"?'),
+        ("list_runs", {"\x1b[2J\u202e" * 5_000: 3}, "one of newest"),
+    ],
+)
+def test_an_argument_that_a_tool_does_not_have_is_refused_by_its_name(agent, tool, arguments, fix):
+    text = agent.refusal(tool, **arguments)
+    assert "no argument is called" in text
+    assert fix in text
+    assert "\x1b" not in text
+    assert len(text) < 300
+
+
 def test_an_unknown_item_is_an_error_with_a_fix(agent, run):
     message = agent.refusal("explain_verdict", run=run["run"], item="nothing")
     assert "no item 'nothing'" in message

@@ -13,8 +13,9 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.tools import Tool
 from mcp_types import ToolAnnotations
 from pydantic import Field
 
@@ -28,7 +29,7 @@ from clash.secrets.redaction import Redactor
 from clash.store.folder import check_run_id, manifests, new_run_id
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from clash.library.results import Run
@@ -72,6 +73,8 @@ _WORD = re.compile(r"[\w.:/+-]{1,100}")
 """Ids, names of models, times: what carries no sentence."""
 _LONGEST = 8_000
 """Characters of one text in a result."""
+_LONGEST_NAME = 60
+"""Characters of an argument's name in an error."""
 _LOCAL = frozenset({"replay", "python"})
 """Providers that answer from files or functions of this machine, which an agent may not name."""
 _MOST_DISAGREEMENTS = 20
@@ -376,17 +379,45 @@ def _shorten(text: str) -> str:
     return readable if more <= 0 else f"{readable[:_LONGEST]} … ({more} more characters)"
 
 
+class _StrictTool(Tool):
+    """A tool that refuses an argument it does not have, where the SDK's drops it unread."""
+
+    async def run(
+        self,
+        arguments: dict[str, Any],
+        context: Context[Any, Any],
+        convert_result: bool = False,
+    ) -> Any:  # noqa: ANN401 - the SDK's signature
+        names = self.parameters["properties"]
+        for argument in arguments:
+            if argument not in names:
+                hint = one_of(argument, names)
+                name = clip(argument, _LONGEST_NAME)
+                raise ToolError(f"{self.name}: no argument is called {name!r}\n  fix: {hint}")
+        return await super().run(arguments, context, convert_result)
+
+
+def _tool(function: Callable[..., Any], annotations: ToolAnnotations) -> Tool:
+    tool = _StrictTool.from_function(function, annotations=annotations)
+    tool.parameters["additionalProperties"] = False
+    return tool
+
+
 def build(out: Path, total_usd: float) -> MCPServer[Any]:
     """The server with its tools."""
-    server: MCPServer[Any] = MCPServer(
-        "clash", instructions=INSTRUCTIONS, version=clash.__version__, log_level="ERROR"
-    )
     tools = AgentTools(out, total_usd)
     reads = ToolAnnotations(read_only_hint=True)
-    server.add_tool(tools.evaluate, annotations=ToolAnnotations(destructive_hint=False))
-    for tool in (tools.compare, tools.explain_verdict, tools.list_runs):
-        server.add_tool(tool, annotations=reads)
-    return server
+    readers = (tools.compare, tools.explain_verdict, tools.list_runs)
+    return MCPServer(
+        "clash",
+        instructions=INSTRUCTIONS,
+        version=clash.__version__,
+        tools=[
+            _tool(tools.evaluate, ToolAnnotations(destructive_hint=False)),
+            *(_tool(reader, reads) for reader in readers),
+        ],
+        log_level="ERROR",
+    )
 
 
 def serve(out: Path, total_usd: float) -> None:
