@@ -39,6 +39,9 @@ def verify(
         ),
     ] = None,
     as_json: AsJson = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No line for a check that passed.")
+    ] = False,
 ) -> int:
     """Audit a run: check hashes and references, recompute judgments, verdicts, sums and report.
 
@@ -54,7 +57,7 @@ def verify(
     if as_json:
         print_json(result.as_json())
         return AuditFailed.exit_code if result.failure else 0
-    _print_findings(result.findings)
+    _print_findings([f for f in result.findings if not quiet or f.state != "ok"])
     if signers is None and run_files.is_file(folder.path / layout.SIGNATURE):
         say("the signature was not checked; --signers FILE checks it")
     if result.failure is not None:
