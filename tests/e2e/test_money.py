@@ -165,6 +165,15 @@ def test_an_unknown_price_is_said_loudly(lab):
 # -- dry run ----------------------------------------------------------------------------------------
 
 
+def test_a_dry_run_tells_answers_of_turns_from_responses(lab):
+    turns = [{"role": "user", "content": text} for text in ("Name a fruit.", "Another.")]
+    items = [{"id": "one", "prompt": "Name a town."}, {"id": "two", "messages": turns}]
+    (lab.path / "talk.jsonl").write_text("\n".join(map(json.dumps, items)))
+    models = ("--models", "openai/gpt-5.2-pro,openai/gpt-5.2")
+    done = lab.here("eval", "talk.jsonl", "--panel", "baseline", *models, "--dry-run")
+    assert "6 answers for 4 responses" in done.out
+
+
 def test_a_dry_run_makes_no_call_and_no_folder_and_needs_no_key(lab):
     lab.prompts(3, candidates=())
     lab.panel("openai/gpt-5.2", {"model": "compatible/b", "price": PRICE})

@@ -11,6 +11,7 @@ from clash.pipeline import keys
 from clash.pipeline.price import cap_warning, dry_run_summary, headline, token_cap_warnings
 from clash.report.formats import money
 from clash.report.tables import Table
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +43,7 @@ def print_dry_run(
         say(warning, style="yellow")
     # Soft: a line for one model may be longer than a narrow terminal, and is not to be cut.
     console = stdout()
-    console.print(_headline(forecast, cap), style="bold", soft_wrap=True)
+    console.print(_headline(plan, forecast, cap), style="bold", soft_wrap=True)
     for line in _by_destination(plan, forecast, environ):
         console.print(line, soft_wrap=True)
     if verbose:
@@ -54,11 +55,15 @@ def print_dry_run(
         console.print("Next  the same command without --dry-run")
 
 
-def _headline(forecast: Forecast, cap: float | None) -> str:
+def _headline(plan: Plan, forecast: Forecast, cap: float | None) -> str:
     calls: Counter[str] = Counter()
     for line in forecast.lines:
         calls[line.purpose] += line.calls
     parts = [_count(calls[purpose], purpose) for purpose in _NOUNS if calls[purpose]]
+    n_responses = sum(1 for _ in plan.missing())
+    if calls["generate"] > n_responses:
+        # A conversation is answered turn by turn; progress and report count it as one response.
+        parts[0] += f" for {plural(n_responses, 'response')}"
     total = f"{forecast.calls:,} call{'' if forecast.calls == 1 else 's'}"
     cost = headline(forecast, cap)
     return f"{total}: {', '.join(parts) or 'nothing to ask'}. {cost[0].upper()}{cost[1:]}."
