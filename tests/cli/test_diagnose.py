@@ -49,6 +49,15 @@ def test_the_terminal_says_what_to_do_and_why(votes: Path, capsys, monkeypatch) 
     assert "without it, ties modelled" in out
 
 
+def test_labels_are_not_said_to_measure_the_people_whose_votes_they_are(votes, capsys) -> None:
+    people = votes.with_name("people.jsonl")
+    people.write_text(votes.read_text().replace('"judge"', '"family": "human", "judge"'))
+    assert run(["diagnose", str(people), "--json"]) == 0
+    summary = " ".join(json.loads(capsys.readouterr().out)["summary"])
+    assert "They do not measure people, of whose votes labels are made." in summary
+    assert "labels on 30 items would tell" not in summary.lower()
+
+
 def test_a_run_adds_cost_length_scale_and_effects(tmp_path: Path, capsys) -> None:
     quickstart = Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml"
     assert run(["eval", str(quickstart), "--out", str(tmp_path), "--run-id", "r", "-q"]) == 0

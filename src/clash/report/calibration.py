@@ -205,8 +205,9 @@ def _risk(curve: RiskByLabels) -> Table:
         rows,
         frozenset(range(len(risks) + 1)),
         [
-            f"on average / with {curve.level:.0%} confidence (--max-risk, --risk-confidence);"
-            f" {DASH} where no promise is possible",
+            f"on average / with {curve.level:.0%} confidence: `--max-risk`, and with"
+            " `--risk-confidence`, where a calibrator decides (`clash eval --calibrator`,"
+            f" `clash aggregate --calibrator`); {DASH} where no promise is possible",
             f"fewest labels for a promise with {curve.level:.0%} confidence, without an error among "
             f"the three tenths that are held out: {requirements}",
             "for this map as it is: more labels also improve the map",

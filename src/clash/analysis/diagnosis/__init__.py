@@ -119,7 +119,9 @@ def diagnose(
         source=votes.source,
         labels=votes.label_use,
         edges=edges,
-        summary=tuple(summary(edges, panel, votes.label_use)),
+        summary=tuple(
+            summary(edges, panel, votes.label_use, has_people=any(judge.person for judge in facts))
+        ),
         panel=panel,
         judges=facts,
         recommendations=advice,

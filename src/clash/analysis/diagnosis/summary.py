@@ -20,10 +20,21 @@ ALARM = 0.3
 unseen. It says nothing about any one judge."""
 
 
-def summary(edges: PanelEdges, panel: PanelFacts, labels: LabelUse) -> Iterator[str]:
-    """The findings a reader should leave with, the most important first."""
+def summary(
+    edges: PanelEdges, panel: PanelFacts, labels: LabelUse, *, has_people: bool = False
+) -> Iterator[str]:
+    """The findings a reader should leave with, the most important first.
+
+    Args:
+        edges: how good the judges are.
+        panel: what they are together.
+        labels: how many rows have one, and whether they are used.
+        has_people: whether some of the judges are people.
+    """
     yield _panel_sentence(edges, panel)
-    if edges.unknown:
+    if edges.unknown and has_people:
+        yield f"Not every judge can be measured: {edges.unknown}."
+    elif edges.unknown:
         yield f"Not every judge can be measured: {edges.unknown}. Labels on 30 items would tell."
     elif edges.source == "agreement" and edges.is_dependent:
         yield (
@@ -43,7 +54,8 @@ def summary(edges: PanelEdges, panel: PanelFacts, labels: LabelUse) -> Iterator[
             f" on decisive ballots, below {ALARM:g}). That is no verdict on any one judge:"
             " items may be hard, or a judge may point the wrong way; the accuracies tell which."
         )
-    yield f"Labels: {labels.sentence}."
+    note = " They do not measure people, of whose votes labels are made." if has_people else ""
+    yield f"Labels: {labels.sentence}.{note}"
 
 
 def _panel_sentence(edges: PanelEdges, panel: PanelFacts) -> str:
