@@ -9,23 +9,12 @@ import pytest
 from clash.cli.app import run
 from clash.records import Label
 from clash.store import layout
-from clash.store.folder import RunFolder
 from clash.store.journal import Journal
 from review.runs import judged, plain_prompts
 
 openssh = pytest.mark.skipif(
     shutil.which("ssh-keygen") is None, reason="needs ssh-keygen (apt install openssh-client)"
 )
-
-
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory):
-    return judged(tmp_path_factory.mktemp("honest"), plain_prompts(4))
-
-
-@pytest.fixture
-def folder(honest, tmp_path):
-    return RunFolder(shutil.copytree(honest.path, tmp_path / "run"))
 
 
 def key(tmp_path, name):

@@ -5,7 +5,6 @@ The forger of these tests makes every hash and the seal anew: only recomputing t
 
 import base64
 import json
-import shutil
 import tracemalloc
 import zlib
 
@@ -17,19 +16,7 @@ from clash.analysis.rundata import RunData
 from clash.cli.app import run
 from clash.report.page_audit import audit_pages
 from clash.store import chain, layout
-from clash.store.folder import RunFolder
 from clash.store.manifest import Manifest, sha256_json, sha256_text
-from review.runs import judged, plain_prompts
-
-
-@pytest.fixture(scope="module")
-def honest(tmp_path_factory):
-    return judged(tmp_path_factory.mktemp("honest"), plain_prompts(6))
-
-
-@pytest.fixture
-def forged(honest, tmp_path):
-    return RunFolder(shutil.copytree(honest.path, tmp_path / "run"))
 
 
 def reseal(folder, **changes):
@@ -130,35 +117,35 @@ def swap(report):
     ],
 )
 def test_a_changed_number_or_name_fails_whichever_clash_wrote_it(
-    forged, capsys, change, field, version
+    folder, capsys, change, field, version
 ):
-    edit_json(forged, layout.REPORT_JSON, change)
+    edit_json(folder, layout.REPORT_JSON, change)
     if version is not None:
-        edit_json(forged, layout.REPORT_JSON, lambda report: report.update(clash=version))
-    reseal(forged)
-    ((check, reason),) = failing(forged, capsys).items()
+        edit_json(folder, layout.REPORT_JSON, lambda report: report.update(clash=version))
+    reseal(folder)
+    ((check, reason),) = failing(folder, capsys).items()
     assert check == "the report follows from the records"
     assert field in reason
 
 
-def test_the_last_digits_of_a_sum_are_no_difference(forged, capsys):
+def test_the_last_digits_of_a_sum_are_no_difference(folder, capsys):
     def nudge(report):
         report["leaderboard"][0]["points"]["estimate"] *= 1 + 1e-12
 
-    edit_json(forged, layout.REPORT_JSON, nudge)
-    reseal(forged)
-    assert verified(forged, capsys)[0] == 0
+    edit_json(folder, layout.REPORT_JSON, nudge)
+    reseal(folder)
+    assert verified(folder, capsys)[0] == 0
 
 
-def test_the_wording_of_another_clash_is_named_as_unchecked(forged, capsys):
+def test_the_wording_of_another_clash_is_named_as_unchecked(folder, capsys):
     def reworded(report):
         report["clash"] = "0.0.1"
         report["decision"]["sentence"] = "North it is."
         report["another"] = 1
 
-    edit_json(forged, layout.REPORT_JSON, reworded)
-    reseal(forged)
-    ((check, reason),) = unchecked(forged, capsys).items()
+    edit_json(folder, layout.REPORT_JSON, reworded)
+    reseal(folder)
+    ((check, reason),) = unchecked(folder, capsys).items()
     assert check == "the report follows from the records"
     assert f"written by clash 0.0.1, this is {clash.__version__}" in reason
 
@@ -173,23 +160,23 @@ def test_quietly_only_what_fails_and_the_outcome_are_printed(honest, forged, cap
 
 
 @pytest.mark.parametrize("name", [layout.REPORT_MD, layout.REPORT_HTML])
-def test_a_changed_page_fails_and_names_its_line(forged, capsys, name):
-    edit(forged, name, lambda text: text.replace("north", "west", 1))
-    reseal(forged)
-    ((check, reason),) = failing(forged, capsys).items()
+def test_a_changed_page_fails_and_names_its_line(folder, capsys, name):
+    edit(folder, name, lambda text: text.replace("north", "west", 1))
+    reseal(folder)
+    ((check, reason),) = failing(folder, capsys).items()
     assert check == f"{name} shows the report"
     assert f"{name}:" in reason
 
 
 @pytest.mark.parametrize("name", [layout.REPORT_MD, layout.REPORT_HTML])
-def test_a_page_of_another_version_is_unchecked_where_it_differs(forged, capsys, name):
-    reseal(forged, versions={"clash": "0.0.1"})
-    assert verified(forged, capsys)[1]["checks"] != []
-    edit(forged, name, lambda text: text + "more\n")
-    reseal(forged)
+def test_a_page_of_another_version_is_unchecked_where_it_differs(folder, capsys, name):
+    reseal(folder, versions={"clash": "0.0.1"})
+    assert verified(folder, capsys)[1]["checks"] != []
+    edit(folder, name, lambda text: text + "more\n")
+    reseal(folder)
     assert (
         f"computed by clash 0.0.1, here {clash.__version__}"
-        in (unchecked(forged, capsys)[f"{name} shows the report"])
+        in (unchecked(folder, capsys)[f"{name} shows the report"])
     )
 
 
@@ -207,20 +194,20 @@ def test_a_page_of_another_version_is_unchecked_where_it_differs(forged, capsys,
     ],
     ids=str,
 )
-def test_a_sum_that_the_records_do_not_make_fails(forged, honest, capsys, changes):
+def test_a_sum_that_the_records_do_not_make_fails(folder, honest, capsys, changes):
     if "counts" in changes:
         changes = {"counts": {**honest.manifest().counts, **changes["counts"]}}
-    reseal(forged, **changes)
-    assert "the manifest's sums follow from the records" in failing(forged, capsys)
+    reseal(folder, **changes)
+    assert "the manifest's sums follow from the records" in failing(folder, capsys)
 
 
 @pytest.mark.parametrize("part", ["config", "panel", "templates"])
-def test_a_part_of_the_manifest_that_lost_its_hash_is_unchecked(forged, capsys, part):
-    raw = json.loads((forged.path / layout.MANIFEST).read_text())
+def test_a_part_of_the_manifest_that_lost_its_hash_is_unchecked(folder, capsys, part):
+    raw = json.loads((folder.path / layout.MANIFEST).read_text())
     del raw["hashes"][part]
-    with forged.write() as writer:
+    with folder.write() as writer:
         writer.seal(Manifest.model_validate(raw))
-    checks = verified(forged, capsys)[1]["checks"]
+    checks = verified(folder, capsys)[1]["checks"]
     assert {
         "check": "the manifest agrees with its own hashes",
         "state": "unchecked",
@@ -230,10 +217,10 @@ def test_a_part_of_the_manifest_that_lost_its_hash_is_unchecked(forged, capsys, 
     } in checks
 
 
-def test_a_run_that_has_not_ended_is_unchecked(forged, capsys):
-    with forged.write() as writer:
+def test_a_run_that_has_not_ended_is_unchecked(folder, capsys):
+    with folder.write() as writer:
         writer.save(writer.manifest().model_copy(update={"seal": None, "files": {}}))
-    reasons = unchecked(forged, capsys)
+    reasons = unchecked(folder, capsys)
     assert reasons["manifest is sealed"].startswith("the run has not ended")
     assert "files have the sealed hashes" in reasons
 
@@ -303,23 +290,23 @@ FORGERIES = {
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_record_that_does_not_follow_fails_though_all_else_was_made_to_fit(
-    forged, capsys, forgery
+    folder, capsys, forgery
 ):
     name, change, check = FORGERIES[forgery]
-    edit_line(forged, f"{name}.jsonl", change)
-    rechained(forged)
-    reseal(forged)
+    edit_line(folder, f"{name}.jsonl", change)
+    rechained(folder)
+    reseal(folder)
     if name != "verdicts":
-        assert run(["report", str(forged.path), "--write"]) == 0  # verdicts and pages that fit
-    assert check in failing(forged, capsys)
+        assert run(["report", str(folder.path), "--write"]) == 0  # verdicts and pages that fit
+    assert check in failing(folder, capsys)
 
 
 @pytest.mark.parametrize("name", ["judgments", "blinding", "criteria", "calls", "verdicts"])
-def test_a_record_that_was_left_out_of_a_complete_run_is_missed(forged, capsys, name):
-    edit(forged, f"{name}.jsonl", lambda text: text.partition("\n")[2])
-    rechained(forged)
-    reseal(forged)
-    assert failing(forged, capsys)
+def test_a_record_that_was_left_out_of_a_complete_run_is_missed(folder, capsys, name):
+    edit(folder, f"{name}.jsonl", lambda text: text.partition("\n")[2])
+    rechained(folder)
+    reseal(folder)
+    assert failing(folder, capsys)
 
 
 CONFIGURED = "panel, candidates and seed follow from the configuration"
@@ -361,45 +348,45 @@ def retemplated(raw):
     ids=["weight", "quorum", "seed", "stopped", "both seeds", "both weights", "template", "secret"],
 )
 def test_a_manifest_that_was_changed_with_its_hashes_does_not_fit_the_calls(
-    forged, capsys, change, check
+    folder, capsys, change, check
 ):
-    raw = json.loads((forged.path / layout.MANIFEST).read_text())
+    raw = json.loads((folder.path / layout.MANIFEST).read_text())
     change(raw)
-    reseal(forged, **raw)
-    assert run(["report", str(forged.path), "--write"]) == 0
-    assert check in failing(forged, capsys)
+    reseal(folder, **raw)
+    assert run(["report", str(folder.path), "--write"]) == 0
+    assert check in failing(folder, capsys)
 
 
 @pytest.mark.parametrize("field", ["notes", "started", "ended", "wall_s", "git"])
-def test_what_nothing_follows_from_is_seen_by_a_signature_alone(forged, capsys, field):
+def test_what_nothing_follows_from_is_seen_by_a_signature_alone(folder, capsys, field):
     """The list in docs/run-folder.md: whoever trusts these has to know who sealed them."""
     other = {"notes": ["All is well."], "wall_s": 1.0, "git": {"commit": "0", "dirty": False}}
-    reseal(forged, **{field: other.get(field, "2020-01-01T00:00:00.000Z")})
-    assert run(["report", str(forged.path), "--write"]) == 0
-    assert verified(forged, capsys)[0] == 0
+    reseal(folder, **{field: other.get(field, "2020-01-01T00:00:00.000Z")})
+    assert run(["report", str(folder.path), "--write"]) == 0
+    assert verified(folder, capsys)[0] == 0
 
 
 @pytest.mark.parametrize("form", ["votes", "csv", "parquet"])
-def test_an_export_beside_the_records_is_held_to_them(forged, capsys, form):
+def test_an_export_beside_the_records_is_held_to_them(folder, capsys, form):
     for options in ([], ["--observers"]):
-        assert run(["export", str(forged.path), f"--{form}", *options]) == 0
-        code, said = verified(forged, capsys)
+        assert run(["export", str(folder.path), f"--{form}", *options]) == 0
+        code, said = verified(folder, capsys)
         assert (code, said["ok"]) == (0, True)
-    (export,) = (path for name in layout.EXPORT_FILES if (path := forged.path / name).exists())
+    (export,) = (path for name in layout.EXPORT_FILES if (path := folder.path / name).exists())
     data = bytearray(export.read_bytes())
     data[len(data) // 2] ^= 1
     export.write_bytes(data)
-    code, said = verified(forged, capsys)
+    code, said = verified(folder, capsys)
     assert code == 5
     reasons = {check["check"]: check["unchecked"] for check in said["checks"]}
     assert export.name in reasons["exports follow from the records"]
 
 
-def test_a_lock_that_holds_something_is_none_that_clash_left(forged, capsys):
-    (forged.path / layout.LOCK).touch()
-    assert verified(forged, capsys)[0] == 0
-    (forged.path / layout.LOCK).write_text("not of this run")
-    assert layout.LOCK in failing(forged, capsys)["the folder holds nothing else"]
+def test_a_lock_that_holds_something_is_none_that_clash_left(folder, capsys):
+    (folder.path / layout.LOCK).touch()
+    assert verified(folder, capsys)[0] == 0
+    (folder.path / layout.LOCK).write_text("not of this run")
+    assert layout.LOCK in failing(folder, capsys)["the folder holds nothing else"]
 
 
 def bomb(megabytes):
@@ -408,22 +395,22 @@ def bomb(megabytes):
 
 
 @pytest.mark.parametrize("blocks", [1, 64], ids=["one large", "many"])
-def test_a_page_that_unpacks_to_more_than_the_records_make_is_not_unpacked(forged, blocks):
+def test_a_page_that_unpacks_to_more_than_the_records_make_is_not_unpacked(folder, blocks):
     block = f'<script type="text/plain" id="items-1">{bomb(256 // blocks)}</script>\n'
-    edit(forged, layout.REPORT_HTML, lambda text: text + block * blocks)
-    data = RunData.load(forged)
+    edit(folder, layout.REPORT_HTML, lambda text: text + block * blocks)
+    data = RunData.load(folder)
     findings = compute_findings(data)
     tracemalloc.start()
-    (problem,) = (check.problem for check in audit_pages(forged, data, findings) if check.problem)
+    (problem,) = (check.problem for check in audit_pages(folder, data, findings) if check.problem)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert problem.startswith("report.html:")
     assert peak < 100 << 20
 
 
-def test_a_page_that_is_much_longer_than_the_records_make_is_not_read(forged, capsys):
-    with (forged.path / layout.REPORT_HTML).open("ab") as file:
+def test_a_page_that_is_much_longer_than_the_records_make_is_not_read(folder, capsys):
+    with (folder.path / layout.REPORT_HTML).open("ab") as file:
         file.write(b"<br>" * (16 << 18))
-    reseal(forged)
-    reason = failing(forged, capsys)["report.html shows the report"]
+    reseal(folder)
+    reason = failing(folder, capsys)["report.html shows the report"]
     assert reason == "report.html is much longer than the report that follows from the records"
