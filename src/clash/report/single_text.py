@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from clash.analysis.decision import p_text
 from clash.analysis.single_text.decision import passing_words
 from clash.report.formats import DASH, counts, estimate, p_cell, percent, points
-from clash.report.tables import Table, cut_note, with_rows
+from clash.report.tables import Table, with_rows
 from clash.wording import decimal, plural
 
 if TYPE_CHECKING:
@@ -314,16 +314,15 @@ def _confusion(texts: TextFindings, people: TextPeople) -> Table:
     return Table("Labels of people and panel", columns, rows, frozenset(range(1, len(columns))))
 
 
-def verdict_table(verdicts: Sequence[Verdict], *, most: int | None = None) -> Table:
+def verdict_table(verdicts: Sequence[Verdict]) -> Table:
     """The verdict on every text."""
     has_score = any(verdict.score is not None for verdict in verdicts)
     has_pass = any(verdict.passed is not None for verdict in verdicts)
     columns = ["item", "text", "score" if has_score else "label", "confidence"]
     columns += ["passes"] if has_pass else []
     columns += [] if has_score else ["split"]
-    rows = [_verdict_row(v, has_pass=has_pass, has_score=has_score) for v in verdicts[:most]]
-    notes = [] if most is None else cut_note(len(verdicts), most, "verdicts.jsonl")
-    return Table("Verdicts", columns, rows, frozenset({3}), notes)
+    rows = [_verdict_row(v, has_pass=has_pass, has_score=has_score) for v in verdicts]
+    return Table("Verdicts", columns, rows, frozenset({3}))
 
 
 def _verdict_row(verdict: Verdict, *, has_pass: bool, has_score: bool) -> list[str]:

@@ -33,6 +33,10 @@ _SUREST = 0.98
 """The edge beyond which a larger one counts no more: right on 99% of the votes."""
 _STRONGEST = 3.0
 """Log strength of the best candidate at most: it then wins 95% of its decisive ballots."""
+_BALLOTS = 120
+"""Of each judge in a simulated study."""
+_SHIFT = 2.2
+"""Mean z of the whole panel in a simulated study, were each tie half a win; it sets the effect."""
 
 
 def published_threshold(candidates: int) -> float:
@@ -57,7 +61,7 @@ def _check_candidates(candidates: int) -> None:
         raise StatisticsError(f"{candidates} candidate(s) cannot be compared")
 
 
-def break_even(other_rates: Sequence[float], edges: Sequence[float] | None = None) -> float:
+def break_even(signals: Sequence[float]) -> float:
     """The delta e from which a further judge raises the power where ties are half wins.
 
     Such an analysis has z proportional to sum_j delta_j e_j / sqrt(J), J judges with equally many
@@ -68,19 +72,16 @@ def break_even(other_rates: Sequence[float], edges: Sequence[float] | None = Non
     is 0.
 
     Args:
-        other_rates: discrimination rates of the other judges; without any, 0.
-        edges: their edges; all 1 where not given, so that the result is a threshold for delta
+        signals: delta e of the other judges; their discrimination rates give a threshold for delta
             for judges of one edge.
 
     Returns:
-        In units of delta e.
+        In units of delta e; 0 where there are no others.
     """
-    rates = np.asarray(other_rates, dtype=float)
-    if not len(rates):
+    if not len(signals):
         return 0.0
-    signal = float(rates @ (np.ones(len(rates)) if edges is None else np.asarray(edges)))
-    judges = len(rates) + 1
-    return signal * (math.sqrt(judges / (judges - 1)) - 1)
+    judges = len(signals) + 1
+    return float(np.sum(signals)) * (math.sqrt(judges / (judges - 1)) - 1)
 
 
 def margin(signals: Sequence[Interval], judge: int) -> Interval:
@@ -177,15 +178,13 @@ def simulate_removal(
     *,
     edges: Sequence[float] | None = None,
     analysis: Analysis = "half",
-    ballots: int = 120,
-    shift: float = 2.2,
     replications: int = 600,
 ) -> Removal:
     """Draw panels, compare one candidate with the rest, with and without a judge.
 
-    Every judge casts ``ballots`` ballots, spread evenly over the pairs of K candidates. One
-    candidate is stronger than all others, by so much that the whole panel's z is ``shift`` on
-    average; the others are equal. Strengths are fitted by Bradley and Terry with ties as ``half``
+    Every judge casts 120 ballots, spread evenly over the pairs of K candidates. One candidate is
+    stronger than all others, by so much that the whole panel's z is 2.2 on average, were each tie
+    half a win; the others are equal. Strengths are fitted by Bradley and Terry with ties as ``half``
     wins and the standard error of that model, or with ties modelled (``davidson``), and the
     contrast of the strong one with the mean of the others is tested at 5%.
 
@@ -197,8 +196,6 @@ def simulate_removal(
         edges: (J,), 1 a judge that follows the strengths, 0 one that tosses a coin, -1 one
             that inverts them.
         analysis: how ties are read.
-        ballots: of a judge.
-        shift: mean z of the whole panel, were each tie half a win; it sets the effect.
         replications: studies.
 
     Raises:
@@ -210,10 +207,10 @@ def simulate_removal(
         raise StatisticsError("a panel of one judge is empty without it")
     follow = np.ones(len(discrimination)) if edges is None else np.asarray(edges, dtype=float)
     signal = float(discrimination @ follow)
-    strength = _strength(signal, len(discrimination), candidates, ballots, shift)
+    strength = _strength(signal, len(discrimination), candidates)
     detections = np.array(
         [
-            _study(discrimination, follow, judge, candidates, strength, ballots, analysis, rng)
+            _study(discrimination, follow, judge, candidates, strength, analysis, rng)
             for _ in range(replications)
         ]
     )
@@ -227,13 +224,13 @@ def simulate_removal(
     return Removal(analysis, float(with_judge.mean()), float(without.mean()), change, replications)
 
 
-def _strength(signal: float, judges: int, candidates: int, ballots: int, shift: float) -> float:
-    """The log strength of the best that gives z = ``shift`` with ties as half wins, for small ones.
+def _strength(signal: float, judges: int, candidates: int) -> float:
+    """The log strength of the best that gives z = 2.2 with ties as half wins, for small ones.
 
     The contrast with the mean of K - 1 equals meets it in ballots 2 / K of all ballots.
     """
-    n_informative = 2 / candidates * ballots * judges
-    edge = shift / math.sqrt(n_informative) * judges / max(abs(signal), 1e-9)
+    n_informative = 2 / candidates * _BALLOTS * judges
+    edge = _SHIFT / math.sqrt(n_informative) * judges / max(abs(signal), 1e-9)
     return _STRONGEST if edge >= math.tanh(_STRONGEST / 2) else 2 * math.atanh(edge)
 
 
@@ -243,13 +240,12 @@ def _study(
     judge: int,
     candidates: int,
     strength: float,
-    ballots: int,
     analysis: Analysis,
     rng: np.random.Generator,
 ) -> tuple[bool, bool]:
     """Whether the difference is found with the panel, and without the judge."""
     panels = [
-        _draw(rate, edge, candidates, strength, ballots, rng)
+        _draw(rate, edge, candidates, strength, rng)
         for rate, edge in zip(rates, edges, strict=True)
     ]
     all_counts = _sum(panels)
@@ -258,16 +254,11 @@ def _study(
 
 
 def _draw(
-    rate: float,
-    edge: float,
-    candidates: int,
-    strength: float,
-    ballots: int,
-    rng: np.random.Generator,
+    rate: float, edge: float, candidates: int, strength: float, rng: np.random.Generator
 ) -> Comparisons:
     first, second = np.triu_indices(candidates, 1)
-    n_ballots = np.full(len(first), ballots // len(first))
-    n_ballots[: ballots % len(first)] += 1
+    n_ballots = np.full(len(first), _BALLOTS // len(first))
+    n_ballots[: _BALLOTS % len(first)] += 1
     # Candidate 0 is the strong one; it is always the first of its pairs.
     p = 0.5 + edge * np.where(first == 0, math.tanh(strength / 2) / 2, 0.0)
     n_decisive = rng.binomial(n_ballots, rate)

@@ -180,8 +180,8 @@ def _gap_line(
     return RatingGap(low, high, share, sum(g > 0 for g in gaps), sum(g < 0 for g in gaps))
 
 
-def chronic(cases: Sequence[LabelledCase], least: int = 2) -> list[PairLine]:
-    """Pairs of candidates that were missed ``least`` times or more, the most missed first."""
+def chronic(cases: Sequence[LabelledCase]) -> list[PairLine]:
+    """Pairs of candidates that were missed twice or more, the most missed first."""
     appearances = Counter(case.pair for case in cases)
     misses: dict[str, list[str]] = {}
     for case in cases:
@@ -190,6 +190,6 @@ def chronic(cases: Sequence[LabelledCase], least: int = 2) -> list[PairLine]:
     lines = [
         PairLine(pair, n, len(items), wilson(len(items), n), tuple(items))
         for pair, items in misses.items()
-        if len(items) >= least and (n := appearances[pair])
+        if len(items) >= 2 and (n := appearances[pair])
     ]
     return sorted(lines, key=lambda line: (-line.misses, line.n, line.pair))
