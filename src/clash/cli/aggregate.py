@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,7 +8,7 @@ import typer
 
 from clash.cli.common import print_json, print_tables, stdout
 from clash.cli.completion import complete_methods
-from clash.cli.option_groups import grouped
+from clash.cli.option_groups import OptionGroup, grouped
 from clash.cli.options import (
     AsJson,
     Decisive,
@@ -22,6 +23,97 @@ from clash.pipeline.options import AGGREGATE_METHODS
 
 if TYPE_CHECKING:
     from clash.pipeline.aggregate import AggregateFindings
+
+
+@dataclass(frozen=True)
+class Fitting(OptionGroup):
+    """How each method reads the votes: options of the same names in the pipeline."""
+
+    use_labels: Annotated[
+        bool | None,
+        typer.Option(
+            "--use-labels/--no-labels",
+            help="Use labels in every fit, or in none. By default `auto` brings the `expert-pool` "
+            "along from 10 labels on, which reads them. Scores are cross-fitted.",
+        ),
+    ] = None
+    ties: Annotated[
+        str | None,
+        typer.Option(
+            "--ties",
+            help="Count a tied vote as `half` a vote for each side (the default), as `missing`, "
+            "or as an `outcome` of its own.",
+        ),
+    ] = None
+    copies: Annotated[
+        str,
+        typer.Option(
+            "--copies",
+            help="Treat both orders and repeats of an item as one item "
+            "(`merge`) or as several (`separate`).",
+        ),
+    ] = "merge"
+    threshold: Annotated[
+        float | None, typer.Option("--threshold", help="Scores of at least this count as side 1.")
+    ] = None
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights",
+            help="Weights of the judges in rankings and the weighted majority: `panel`, `equal`, "
+            "`discrimination`, `one-coin`, or a file of judges and weights.",
+        ),
+    ] = None
+    ridge: Annotated[
+        str | None,
+        typer.Option(
+            "--ridge",
+            help="L2 penalty on the couplings of the Ising models, as a share of the number of "
+            "items, or `held-out` to choose it by held-out likelihood (default: 0.01; `ising-class` "
+            "chooses the strength of its whole prior).",
+        ),
+    ] = None
+    bootstrap: Annotated[
+        int | None,
+        typer.Option(
+            "--bootstrap",
+            min=0,
+            help="Bootstrap replicates for the intervals of rankings (default 1000).",
+        ),
+    ] = None
+    style: Annotated[
+        str | None,
+        typer.Option(
+            "--style",
+            help="With bradley-terry: also fit how reliable each judge is, and rank at equal "
+            "style: `length`, `markdown`, `position`, `self` (same organisation as the judge), "
+            "comma separated, `all`, or `none`.",
+        ),
+    ] = None
+    pairs: Annotated[
+        Path | None,
+        typer.Option(
+            "--pairs",
+            help="Responses behind a votes file, for --style: JSONL with item_id, response_a, "
+            "response_b.",
+        ),
+    ] = None
+    calibrator: Annotated[
+        Path | None,
+        typer.Option("--calibrator", help="Add this file of `clash calibrate` as a method."),
+    ] = None
+    max_risk: Annotated[
+        float | None,
+        typer.Option("--max-risk", help="Largest share of wrong calibrated verdicts to accept."),
+    ] = None
+    ranges: Annotated[
+        bool,
+        typer.Option(
+            "--range",
+            help="Show which accuracies the votes allow, and which 20 labels would narrow them most.",
+        ),
+    ] = False
+    risk_confidence: RiskConfidence = None
 
 
 @grouped
@@ -40,91 +132,7 @@ def aggregate(
     ] = AGGREGATE_METHODS,
     votes: VoteFilter,
     decisive: Decisive = False,
-    use_labels: Annotated[
-        bool | None,
-        typer.Option(
-            "--use-labels/--no-labels",
-            help="Use labels in every fit, or in none. By default `auto` brings the `expert-pool` "
-            "along from 10 labels on, which reads them. Scores are cross-fitted.",
-        ),
-    ] = None,
-    ties: Annotated[
-        str | None,
-        typer.Option(
-            "--ties",
-            help="Count a tied vote as `half` a vote for each side (the default), as `missing`, "
-            "or as an `outcome` of its own.",
-        ),
-    ] = None,
-    copies: Annotated[
-        str,
-        typer.Option(
-            "--copies",
-            help="Treat both orders and repeats of an item as one item "
-            "(`merge`) or as several (`separate`).",
-        ),
-    ] = "merge",
-    threshold: Annotated[
-        float | None, typer.Option("--threshold", help="Scores of at least this count as side 1.")
-    ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights",
-            help="Weights of the judges in rankings and the weighted majority: `panel`, `equal`, "
-            "`discrimination`, `one-coin`, or a file of judges and weights.",
-        ),
-    ] = None,
-    ridge: Annotated[
-        str | None,
-        typer.Option(
-            "--ridge",
-            help="L2 penalty on the couplings of the Ising models, as a share of the number of "
-            "items, or `held-out` to choose it by held-out likelihood (default: 0.01; `ising-class` "
-            "chooses the strength of its whole prior).",
-        ),
-    ] = None,
-    bootstrap: Annotated[
-        int | None,
-        typer.Option(
-            "--bootstrap",
-            min=0,
-            help="Bootstrap replicates for the intervals of rankings (default 1000).",
-        ),
-    ] = None,
-    style: Annotated[
-        str | None,
-        typer.Option(
-            "--style",
-            help="With bradley-terry: also fit how reliable each judge is, and rank at equal "
-            "style: `length`, `markdown`, `position`, `self` (same organisation as the judge), "
-            "comma separated, `all`, or `none`.",
-        ),
-    ] = None,
-    pairs: Annotated[
-        Path | None,
-        typer.Option(
-            "--pairs",
-            help="Responses behind a votes file, for --style: JSONL with item_id, response_a, "
-            "response_b.",
-        ),
-    ] = None,
-    calibrator: Annotated[
-        Path | None,
-        typer.Option("--calibrator", help="Add this file of `clash calibrate` as a method."),
-    ] = None,
-    max_risk: Annotated[
-        float | None,
-        typer.Option("--max-risk", help="Largest share of wrong calibrated verdicts to accept."),
-    ] = None,
-    ranges: Annotated[
-        bool,
-        typer.Option(
-            "--range",
-            help="Show which accuracies the votes allow, and which 20 labels would narrow them most.",
-        ),
-    ] = False,
-    risk_confidence: RiskConfidence = None,
+    fitting: Fitting,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -148,23 +156,7 @@ def aggregate(
     from clash.pipeline.aggregate import AggregateOptions, aggregate_votes
 
     selection = votes.select(sources[0], runs, *sources[1:], decisive=decisive)
-    options = AggregateOptions(
-        method,
-        use_labels,
-        ties,
-        copies,
-        threshold,
-        weights,
-        ridge,
-        bootstrap,
-        calibrator,
-        max_risk,
-        42 if seed is None else seed,
-        ranges,
-        risk_confidence,
-        style,
-        pairs,
-    )
+    options = AggregateOptions(method, **vars(fitting), seed=42 if seed is None else seed)
     findings = aggregate_votes(selection, options)
     if out is not None:
         findings.write(out)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from clash.cli.common import print_json, print_tables, print_written, progress_bar, stdout
-from clash.cli.option_groups import grouped
+from clash.cli.option_groups import OptionGroup, grouped
 from clash.cli.options import (
     AsJson,
     Decisive,
@@ -26,23 +27,23 @@ if TYPE_CHECKING:
     from clash.pipeline.calibrate import CalibrateFindings
 
 
-@grouped
-def calibrate(
-    *,
-    source: VotesArgument,
+@dataclass(frozen=True)
+class Learning(OptionGroup):
+    """What is learned from which labels: options of the same names in the pipeline."""
+
     labels: Annotated[
         int | None,
         typer.Option(
             "--labels", min=8, help="Number of labelled items to learn from in each split."
         ),
-    ] = None,
-    splits: Annotated[int, typer.Option("--splits", min=2, help="Random splits by source.")] = 30,
+    ] = None
+    splits: Annotated[int, typer.Option("--splits", min=2, help="Random splits by source.")] = 30
     folds: Annotated[
         int | None,
         typer.Option(
             "--folds", min=2, help="Number of cross-validation folds, instead of random splits."
         ),
-    ] = None,
+    ] = None
     protocol: Annotated[
         str,
         typer.Option(
@@ -50,10 +51,10 @@ def calibrate(
             help="rotate: each label is used for selection, calibration and validation in turn, "
             "and the choice is refitted; blocks: one block for each purpose, as published.",
         ),
-    ] = "rotate",
+    ] = "rotate"
     paths: Annotated[
         str | None, typer.Option("--paths", help="Path rules, comma separated; default: all four.")
-    ] = None,
+    ] = None
     families: Annotated[
         str | None,
         typer.Option(
@@ -61,13 +62,13 @@ def calibrate(
             help="Families, comma separated; default: all but joint-table-global, the joint table"
             " as published.",
         ),
-    ] = None,
+    ] = None
     sizes: Annotated[
         str | None, typer.Option("--k", help="Prefix sizes, comma separated; default: 1 to all.")
-    ] = None,
+    ] = None
     loss: Annotated[str, typer.Option("--loss", help="What validation compares: mse or nll.")] = (
         "mse"
-    ),
+    )
     select: Annotated[
         str | None,
         typer.Option(
@@ -76,7 +77,7 @@ def calibrate(
             "best method that passes the guard (default with `--protocol blocks` or "
             "`--guard`).",
         ),
-    ] = None,
+    ] = None
     guard: Annotated[
         float | None,
         typer.Option(
@@ -84,7 +85,7 @@ def calibrate(
             help="Number of standard errors by which a method must beat majority; default: 2 "
             "below 200 items, else 1.",
         ),
-    ] = None,
+    ] = None
     prior: Annotated[
         str | None,
         typer.Option(
@@ -92,7 +93,7 @@ def calibrate(
             help="Prior over the families, from 8 labels on: calibrators of earlier panels, "
             "comma separated, or `task` for the published default.",
         ),
-    ] = None,
+    ] = None
     sources: Annotated[
         str,
         typer.Option(
@@ -100,7 +101,14 @@ def calibrate(
             help="What a split keeps together: group (all rows of a `group`, the default) or item "
             "(where `group` is a category, not a mark of copies).",
         ),
-    ] = "group",
+    ] = "group"
+
+
+@grouped
+def calibrate(
+    *,
+    source: VotesArgument,
+    learning: Learning,
     votes: VoteFilter,
     decisive: Decisive = False,
     out: Annotated[
@@ -147,22 +155,7 @@ def calibrate(
         raise ConfigError("the cluster has its own processes", field="--jobs", hint="leave it out")
     cluster = ray_cluster(ray, send_keys=False)
     selection = votes.select(source, runs, decisive=decisive)
-    options = CalibrateOptions(
-        labels,
-        splits,
-        folds,
-        protocol,
-        paths,
-        families,
-        sizes,
-        loss,
-        select,
-        guard,
-        prior,
-        jobs,
-        42 if seed is None else seed,
-        sources,
-    )
+    options = CalibrateOptions(**vars(learning), jobs=jobs, seed=42 if seed is None else seed)
     if plan_labels is not None:
         plan = plan_next(selection, options, plan_labels)
         if as_json:
