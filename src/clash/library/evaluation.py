@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
@@ -320,12 +320,7 @@ def _rerunning(
     panel: str | None = None,
     **arguments: Unpack[ResumeArguments],
 ) -> LibraryWork:
-    def judge_again(
-        parent: RunFolder,
-        environ: Mapping[str, str],
-        observer: LibraryObserver,
-        limits: Mapping[str, Any],
-    ) -> Result[Retest]:
+    def judge_again(parent: OpenRun) -> Result[Retest]:
         from clash.library.statistics import retest_result
         from clash.pipeline.rerun import RerunOptions, execute_reruns, keeping, reruns
 
@@ -334,11 +329,12 @@ def _rerunning(
             regenerate=regenerate,
             only=None if only is None else set(only),
             panel=panel,
-            limits=limits,
+            limits=parent.limits,
         )
-        changes = keeping(parent, keep, changes)
-        execute_reruns(parent, times, changes, RunOptions(environ, observer, yes=True))
-        return retest_result([parent, *reruns(parent)], tuple(observer.notes))
+        changes = keeping(parent.folder, keep, changes)
+        execute_reruns(parent.folder, times, changes, parent.options)
+        runs = [parent.folder, *reruns(parent.folder)]
+        return retest_result(runs, tuple(parent.observer.notes))
 
     return _work_on_run(run, judge_again, **arguments)
 
@@ -400,22 +396,17 @@ def _studying(
         "items": items,
     }
 
-    def study_run(
-        parent: RunFolder,
-        environ: Mapping[str, str],
-        observer: LibraryObserver,
-        limits: Mapping[str, Any],
-    ) -> Result[VarianceStudy]:
+    def study_run(parent: OpenRun) -> Result[VarianceStudy]:
         from clash.pipeline.variance import open_study, require_findings, run_study
         from clash.report import variance as report
 
-        options = RunOptions(environ, observer, yes=True)
-        study = open_study(str(parent.path), parent.path.parent, design, options)
+        path, limits = parent.folder.path, parent.limits
+        study = open_study(str(path), path.parent, design, parent.options)
         prices = {"allow_unknown_price": allow_unknown_price or None}
-        result = run_study(study, limits["max_cost"], {**limits, **prices}, options)
+        result = run_study(study, limits["max_cost"], {**limits, **prices}, parent.options)
         findings = require_findings(result)
         headlines = (report.headline(findings), *report.evidence(findings))
-        warnings = (*observer.notes, *([result.shortfall] if result.shortfall else []))
+        warnings = (*parent.observer.notes, *([result.shortfall] if result.shortfall else []))
         tables = tuple(report.tables(findings))
         return Result(findings, tables, headlines, warnings, result.as_json())
 
@@ -447,30 +438,40 @@ def favouritism(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> 
         ClashError: no judge has its own among the candidates, or the run is not blind.
     """
 
-    def tell_names(
-        parent: RunFolder,
-        environ: Mapping[str, str],
-        observer: LibraryObserver,
-        limits: Mapping[str, Any],
-    ) -> Result[Favouritism]:
+    def tell_names(parent: OpenRun) -> Result[Favouritism]:
         from clash.pipeline.favouritism import compare_arms, run_unblinded
         from clash.report import favouritism as report
 
-        arms = compare_arms(
-            parent, run_unblinded(parent, limits, RunOptions(environ, observer, yes=True))
-        )
+        unblinded = run_unblinded(parent.folder, parent.limits, parent.options)
+        arms = compare_arms(parent.folder, unblinded)
         findings = arms.findings
         headlines = (report.headline(findings), *report.evidence(findings))
         incomplete = ["the unblinded arm is not complete"] if arms.exit_code else []
-        warnings = (*observer.notes, *incomplete)
+        warnings = (*parent.observer.notes, *incomplete)
         return Result(findings, tuple(report.tables(findings)), headlines, warnings, arms.as_json())
 
     return _work_on_run(run, tell_names, **arguments).blocking()  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True)
+class OpenRun:
+    """A run that exists, and what a call brings to go on with it.
+
+    Attributes:
+        options: the keys, who hears of the run, and that its price is agreed to.
+        observer: the observer of the options.
+        limits: new limits by name; null keeps that of the run.
+    """
+
+    folder: RunFolder
+    options: RunOptions
+    observer: LibraryObserver
+    limits: Mapping[str, Any]
+
+
 def _work_on_run(
     run: str | Path | Run,
-    action: Callable[[RunFolder, Mapping[str, str], LibraryObserver, Mapping[str, Any]], Any],
+    action: Callable[[OpenRun], Any],
     *,
     max_cost: float | None = None,
     concurrency: int | None = None,
@@ -479,7 +480,7 @@ def _work_on_run(
     env: Mapping[str, str] | None = None,
     progress: ProgressCallback | None = None,
 ) -> LibraryWork:
-    """What is done with a run that exists: with its folder, the keys, an observer and new limits."""
+    """What is done with a run that exists."""
     observer = LibraryObserver(progress)
 
     def work() -> object:
@@ -488,7 +489,8 @@ def _work_on_run(
         folder = open_run(run_path(run), Path(out), observer)
         limits = {"max_cost": max_cost, "concurrency": concurrency}
         with _register(Callables(dict(functions or {})), None):
-            return action(folder, _environ(env), observer, limits)
+            options = RunOptions(_environ(env), observer, yes=True)
+            return action(OpenRun(folder, options, observer, limits))
 
     return LibraryWork(work, observer)
 
@@ -520,15 +522,11 @@ async def resume_async(run: str | Path | Run, **arguments: Unpack[ResumeArgument
 
 
 def _resumption(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> LibraryWork:
-    def finish(
-        folder: RunFolder,
-        environ: Mapping[str, str],
-        observer: LibraryObserver,
-        limits: Mapping[str, Any],
-    ) -> Run:
+    def finish(run: OpenRun) -> Run:
         from clash.pipeline.sequential_run import resume_run
 
-        return _run(resume_run(folder, environ, observer, limits), observer)
+        observer = run.observer
+        return _run(resume_run(run.folder, run.options.environ, observer, run.limits), observer)
 
     return _work_on_run(run, finish, **arguments)
 
