@@ -7,7 +7,6 @@ model answered or not; only a model that refused for good raises, and only once 
 from __future__ import annotations
 
 import hashlib
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -344,16 +343,14 @@ class Caller:
 
     async def _attempt(self, ask: Ask, connection: ModelConnection) -> Call:
         """One attempt, recorded whichever way it ends."""
-        slot = connection.limiter.slot()
+        slot = connection.limiter.slot(connection.capacity)
         # A provider that never waits for anything has to wait here, or nothing else would get a turn.
-        if connection.capacity is None and not connection.provider.offline and slot.take():
-            async with slot:
-                return await self._attempt_now(ask, connection)
-        async with AsyncExitStack() as resources:
+        if connection.provider.offline or not slot.take():
             with self._stop.wakes():
-                if connection.capacity is not None:
-                    await resources.enter_async_context(connection.capacity)
-                await resources.enter_async_context(slot)
+                await slot.wait()
+            if not slot.is_taken:
+                raise Interrupted(str(self._stop.reason))
+        async with slot:
             return await self._attempt_now(ask, connection)
 
     async def _attempt_now(self, ask: Ask, connection: ModelConnection) -> Call:

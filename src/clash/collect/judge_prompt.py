@@ -151,7 +151,7 @@ def page_code(secret: str, purpose: Literal["delimiter", "ballot"], blinding: Bl
     must not thereby write the code of an answer.
     """
     page = json.dumps([purpose, blinding.item_id, blinding.presentation, blinding.judge])
-    return hmac.new(secret.encode(), page.encode(), "sha256").hexdigest()[:12]
+    return hmac.digest(secret.encode(), page.encode(), "sha256").hex()[:12]
 
 
 def seeded_nonce(seed: int, *parts: object) -> str:

@@ -268,12 +268,16 @@ class Limiter:
         """The most in flight at this moment."""
         return max(1, int(self._limit))
 
-    def slot(self) -> Slot:
-        """Room for one attempt, as an async context manager."""
-        return Slot(self)
+    def slot(self, capacity: anyio.CapacityLimiter | None = None) -> Slot:
+        """Room for one attempt, as an async context manager.
+
+        Args:
+            capacity: room that a model has besides; null without a limit of its own.
+        """
+        return Slot(self, capacity)
 
     def try_acquire(self, borrower: object) -> bool:
-        """Take room where there is some and no wait is due; nearly every call finds it so."""
+        """Take room where there is some and no wait is due."""
         if self._pace.per_second is not None or self._held_until > self._clock():
             return False
         try:
@@ -367,23 +371,43 @@ class Limiter:
 
 
 class Slot:
-    """Room for one attempt at an account."""
+    """Room for one attempt at an account.
 
-    __slots__ = ("_epoch", "_is_taken", "_limiter")
+    Args:
+        limiter: of the account.
+        capacity: room that a model has besides, whoever asks it; null without a limit of its own.
 
-    def __init__(self, limiter: Limiter) -> None:
+    Attributes:
+        is_taken: it holds the room.
+    """
+
+    __slots__ = ("_capacity", "_epoch", "_limiter", "is_taken")
+
+    def __init__(self, limiter: Limiter, capacity: anyio.CapacityLimiter | None = None) -> None:
         self._limiter = limiter
+        self._capacity = capacity
         self._epoch = 0
-        self._is_taken = False
+        self.is_taken = False
 
     def take(self) -> bool:
-        """Take the room at once, where there is some; entering the slot does not wait then."""
-        self._is_taken = self._limiter.try_acquire(self)
-        return self._is_taken
+        """Take the room at once, where there is some; nearly every call finds it so."""
+        self.is_taken = self._capacity is None and self._limiter.try_acquire(self)
+        return self.is_taken
+
+    async def wait(self) -> None:
+        """Take the room once there is some; a wait that is cancelled takes none."""
+        if self._capacity is not None:
+            await self._capacity.acquire_on_behalf_of(self)
+        try:
+            await self._limiter.acquire(self)
+            self.is_taken = True
+        finally:
+            if not self.is_taken:
+                self._release_capacity()
 
     async def __aenter__(self) -> None:
-        if not self._is_taken:
-            await self._limiter.acquire(self)
+        if not self.is_taken:
+            await self.wait()
         self._epoch = self._limiter.epoch
 
     async def __aexit__(
@@ -397,6 +421,11 @@ class Slot:
         elif isinstance(error, ProviderError):
             self._limiter.on_failure(error, self._epoch)
         self._limiter.release(self)
+        self._release_capacity()
+
+    def _release_capacity(self) -> None:
+        if self._capacity is not None:
+            self._capacity.release_on_behalf_of(self)
 
 
 class Limiters:
