@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import ahocorasick_rs
@@ -82,6 +83,7 @@ class RuleIndex:
                 rule = _IndexedRule(language, pattern, masks)
                 for entry in [self._by_word[numbers[word]] for word in first] or [self._always]:
                     entry.append(rule)
+        self._bits = [1 << number for number in range(len(numbers))]
         self._words = ahocorasick_rs.AhoCorasick(list(numbers))
 
     def fits(self, languages: Container[LanguageRules], sentence: str) -> bool:
@@ -90,14 +92,20 @@ class RuleIndex:
         digits_alike = sentence.translate(_ZEROS) if is_ascii else _DIGIT.sub("0", sentence)
         matches = self._words.find_matches_as_indexes(digits_alike, overlapping=True)
         numbers = {match[0] for match in matches}
-        present = sum(1 << number for number in numbers)
-        return any(
-            rule.language in languages
-            and all(present & mask for mask in rule.masks)
-            and rule.pattern.search(sentence) is not None
-            for rules in (self._always, *(self._by_word[number] for number in numbers))
-            for rule in rules
-        )
+        present = 0
+        for number in numbers:
+            present |= self._bits[number]
+        rules = chain(self._always, *map(self._by_word.__getitem__, numbers))
+        # A loop in a loop takes two thirds of the time of any() of all().
+        for language, pattern, masks in rules:
+            if language in languages:
+                for mask in masks:
+                    if not present & mask:
+                        break
+                else:
+                    if pattern.search(sentence) is not None:
+                        return True
+        return False
 
 
 def needed_words(source: str) -> list[frozenset[str]]:

@@ -123,6 +123,11 @@ class _Repetition:
             StoredCalls(self.folder.path / layout.CALLS), frozenset(self.manifest.stopped.values())
         )
 
+    @cached_property
+    def shown_pages(self) -> Pages:
+        """The pages of the run; what is plain in the first pass is not searched in the second."""
+        return Pages(self.plan, self.folder)
+
     def settings(self) -> Iterator[str]:
         """What the manifest lists beside the configuration that it follows from."""
         manifest, config = self.manifest, self.plan.config
@@ -142,7 +147,7 @@ class _Repetition:
     def pages(self) -> Iterator[str]:
         """Every shuffle and every mask."""
         pages = _OpenRecords(self.folder.records(Blinding), self.plan.positions, presentation_key)
-        for _, presentation in Pages(self.plan, self.folder):
+        for _, presentation in self.shown_pages:
             blinding = presentation.blinding
             record = pages.pop(presentation_key(blinding)) or blinding
             if differences := _differences(record, blinding):
@@ -224,7 +229,7 @@ class _Repetition:
         """Page by page, so that each is rendered once."""
         rubric = rubrics_of(self.plan, self.folder)
         duties = Duties(self.plan.excluded_candidates)
-        for item, presentation in Pages(self.plan, self.folder):
+        for item, presentation in self.shown_pages:
             prompt = prompt_of(item, rubric(item.item_id), presentation, self.plan)
             for judge in self.plan.judges:
                 for slot in duties.slots(judge, [(item, presentation)]):
@@ -295,6 +300,8 @@ _WORDED = frozenset({"error", "repairs", "flags"})
 
 
 def _differences(record: Record, expectation: Record) -> list[str]:
+    if record.__dict__ == expectation.__dict__:
+        return []
     return [
         name
         for name in type(record).model_fields

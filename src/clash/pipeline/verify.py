@@ -73,7 +73,9 @@ def all_checks(folder: RunFolder) -> list[AuditFinding]:
     from clash.collect.reread import reread
     from clash.report.page_audit import audit_pages
     from clash.store.audit import audit
+    from clash.store.folder import CheckedFolder
 
+    folder = CheckedFolder(folder.path)
     return [*audit(folder), *reread(folder), *recheck(folder, audit_pages)]
 
 

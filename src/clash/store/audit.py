@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from clash.conversations import transcript
 from clash.errors import ClashError, RunFolderError
 from clash.files import run_files
-from clash.records import Blinding, Item, Judgment, Response
+from clash.records import Blinding, Call, Item, Judgment, Response
 from clash.store import chain, layout
 from clash.store.manifest import digest, manifest_text, seal_file, sha256_json, sha256_text
 from clash.store.stored import HashedKeys, all_differ, decode_fast
@@ -261,6 +261,9 @@ def _lines(folder: RunFolder) -> Iterator[str]:
     for name, model in layout.RECORDS.items():
         path = folder.path / name
         try:
+            if model is not Call:
+                folder.records(model)
+                continue
             for number, line in enumerate(run_files.lines(path), start=1):
                 decode_fast(path, number, line, model)
         except RunFolderError as error:

@@ -216,6 +216,20 @@ class RunFolder:
         return RunWriter(self.path)
 
 
+class CheckedFolder(RunFolder):
+    """A run folder that nobody writes to meanwhile: each line is checked once, whoever reads it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._records: dict[type[Record], Sequence[Any]] = {}
+
+    def records(self, model: type[R]) -> Sequence[R]:
+        """As of a run folder, of the first time that they were asked for."""
+        if model not in self._records:
+            self._records[model] = super().records(model)
+        return cast("Sequence[R]", self._records[model])
+
+
 class RunWriter(RunFolder):
     """A run folder that only this process may write to.
 

@@ -131,22 +131,23 @@ def written_fields(value: object) -> dict[str, Any]:
     """The fields of a record, or of a part of one, as a line has them."""
     if isinstance(value, BaseModel):
         conditions = _exclusions(type(value))
-        if not conditions:
-            return value.__dict__
-        return {
-            name: part
-            for name, part in value.__dict__.items()
-            if name not in conditions or not conditions[name](part)
-        }
+        fields = value.__dict__
+        absent = [name for name, is_absent in conditions if is_absent(fields[name])]
+        if not absent:
+            return fields
+        fields = fields.copy()
+        for name in absent:
+            del fields[name]
+        return fields
     raise TypeError(f"{type(value).__name__} cannot be stored in a record")
 
 
 @cache
-def _exclusions(model: type[BaseModel]) -> dict[str, Callable[[Any], bool]]:
-    """When a field of a record is left out, by its name; of those that ever are."""
-    return {
-        name: field.exclude_if for name, field in model.model_fields.items() if field.exclude_if
-    }
+def _exclusions(model: type[BaseModel]) -> list[tuple[str, Callable[[Any], bool]]]:
+    """The fields of a record that are ever left out, and when."""
+    return [
+        (name, field.exclude_if) for name, field in model.model_fields.items() if field.exclude_if
+    ]
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=written_fields)

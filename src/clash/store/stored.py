@@ -11,7 +11,6 @@ import weakref
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Required, TypedDict, TypeVar, overload
 
@@ -21,7 +20,7 @@ from pydantic import ValidationError
 from clash.errors import RunFolderError
 from clash.files import run_files
 from clash.records import Call, Record
-from clash.store.journal import decode
+from clash.store.journal import decode, decode_part
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -128,8 +127,10 @@ def _decoder(model: type[Record], without: tuple[str, ...]) -> Callable[[bytes],
 def _part(kind: type[BaseModel], value: object) -> BaseModel:
     """A part of a record that is a model itself; equal parts may be one object."""
     if isinstance(value, dict):
-        with suppress(TypeError):  # a part with lists or maps in it
+        try:
             return _flat_part(kind, tuple(value.items()))
+        except TypeError:  # a part with lists or maps in it
+            return _validated(kind, value)
     return _validated(kind, value)
 
 
@@ -302,6 +303,12 @@ def all_differ(hashes: array[int]) -> bool:
     return not bool((ordered[1:] == ordered[:-1]).any())
 
 
+class _CallPart(msgspec.Struct, gc=False):
+    """Which call a line is of."""
+
+    call_id: str
+
+
 class StoredCalls(Mapping[str, Call]):
     """The last attempt of each call, by id, without request and raw answer; they stay on disk."""
 
@@ -309,12 +316,14 @@ class StoredCalls(Mapping[str, Call]):
         """Args: the file; one that is missing has no calls.
 
         Raises:
-            RunFolderError: a line is not a call; the message names file and line.
+            RunFolderError: a line has no call id; the message names file and line. The others are
+                checked when they are asked for.
         """
         self._path = path
         hashes, offsets, start = array("q"), array("q"), 0
+        decoder = msgspec.json.Decoder(_CallPart)
         for number, line in enumerate(run_files.lines(path), start=1):
-            hashes.append(hash(decode_fast(path, number, line, Call, _RAW).call_id))
+            hashes.append(hash(decode_part(path, number, line, decoder, Call).call_id))
             offsets.append(start)
             start += len(line)
         import numpy as np
