@@ -174,6 +174,30 @@ def test_a_prompt_with_other_responses_is_clustered_with_its_twin(tmp_path):
     assert "clustered by prompt" in " ".join(loaded.warnings)
 
 
+@pytest.mark.parametrize(
+    ("twin", "error"),
+    [
+        ({"id": "q7", "prompt": "other"}, "'q7' appears twice .first in line 8."),
+        ({"prompt": "P7", "responses": {"a": "7", "b": "0"}}, "the same as item 'q7'"),
+        ({"prompt": "P7", "responses": {"b": "7", "a": "0"}}, None),
+        ({"prompt": "P7", "system": "s", "responses": {"a": "7", "b": "0"}}, None),
+    ],
+)
+def test_a_twin_is_found_whatever_comes_between(tmp_path, twin, error):
+    entries = [
+        {"id": f"q{n}", "prompt": f"P{n}", "responses": {"a": str(n), "b": "0"}}
+        for n in range(1500)
+    ]
+    # An item with a group of its own says nothing of the prompts of others.
+    entries[6] = {"id": "q6", "prompt": "P7", "group": "g"}
+    path = wrote(tmp_path, "p.jsonl", "\n".join(map(json.dumps, [*entries, twin])))
+    if error is not None:
+        with pytest.raises(InputError, match=error):
+            load(path)
+    else:
+        assert [item.cluster for item in load(path).items][-2:] == ["q1499", "q7"]
+
+
 def test_lone_surrogates_are_replaced_and_said(tmp_path):
     loaded = load(wrote(tmp_path, "p.jsonl", '{"prompt": "a\\ud800b"}\n'))
     assert loaded.items[0].prompt == "a\ufffdb"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from array import array
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
@@ -23,12 +26,13 @@ from clash.store.table import RecordTable
 from clash.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from clash.secrets.redaction import Redactor
     from clash.store.folder import RunFolder
 
+K = TypeVar("K", bound=Hashable)
 _COLUMNS = ("id", "prompt", "system", "reference", "tags", "label", "group", "response")
 _RESPONSE = "response:"
 _BY_LINE = (".jsonl", ".ndjson")
@@ -128,39 +132,21 @@ def load(path: Path, *, single: bool = False) -> Prompts:
     warnings: list[str] = []
     entries = _Entries(path, warnings, single=single)
     items, responses = RecordTable.of(Item, ()), RecordTable.of(Response, ())
-    id_lines: dict[str, int | None] = {}
-    # Positions by hash: the texts themselves would be in memory twice.
-    contents: dict[bytes, int] = {}
-    first_of_prompt: dict[bytes, int] = {}
-    n_repeats = 0
+    earlier, n_repeats = _EarlierItems(items, responses), 0
     for position, (document, entry, has_replacements) in enumerate(entries):
         item_id = entry.id or free_id(f"q{position + 1}", entries.ids)
         if has_replacements:
             warnings.append(f"{item_id}: characters that are not Unicode text were replaced")
-        if item_id in id_lines:
-            raise document.error(
-                f"the id {item_id!r} appears twice (first in line {id_lines[item_id]})",
-                "id",
-                hint="give each item an id of its own",
-            )
-        id_lines[item_id] = document.line(())
+        earlier.check_id(item_id, document)
         item = _item(entry, item_id)
-        prompt = item.prompt or repr([(t.role, t.content) for t in item.turns])
-        content = _digest(prompt, entry.system, entry.user, sorted(entry.texts.items()))
-        if (first := contents.setdefault(content, position)) != position:
-            raise document.error(
-                f"is the same as item {items[first].item_id!r}",
-                hint="remove one; to judge an item several times use --repeat",
-            )
-        group = entry.group
-        if not group:
-            first = first_of_prompt.setdefault(_digest(prompt), position)
-            group = item_id if first == position else items[first].item_id
+        item_responses = list(_responses(document, entry, item))
+        earlier.check_content(item, item_responses, document)
+        group = entry.group or earlier.group(item)
         if group != item_id:
             n_repeats += 1
             item = item.model_copy(update={"group": group})
         items.append(item)
-        for response in _responses(document, entry, item):
+        for response in item_responses:
             responses.append(response)
     if not items:
         raise InputError("holds no prompt", path=path, hint="write at least one prompt")
@@ -192,8 +178,107 @@ class _Source(msgspec.Struct, gc=False):
     source: str = ""
 
 
-def _digest(*parts: object) -> bytes:
-    return hashlib.blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).digest()
+def _prompt(item: Item) -> str:
+    return item.prompt or repr([(turn.role, turn.content) for turn in item.turns])
+
+
+def _content(item: Item, responses: Iterable[Response]) -> tuple[object, ...]:
+    """What two items have in common that are the same but for their id."""
+    texts = sorted((r.candidate, r.text or "", repr(r.turns)) for r in responses)
+    return _prompt(item), item.system, repr(item.user), tuple(texts)
+
+
+class _EarlierItems:
+    """Which item came first with an id, a prompt or a content: few bytes an item, whatever it holds.
+
+    Args:
+        items: those before the next one.
+        responses: theirs, one item after the other.
+    """
+
+    def __init__(self, items: RecordTable[Item], responses: RecordTable[Response]) -> None:
+        self._items, self._responses = items, responses
+        self._lines, self._starts = array("q"), array("q")
+        self._ids = _FirstPlaces[str](lambda place, item_id: items[place].item_id == item_id)
+        self._prompts = _FirstPlaces[str](lambda place, prompt: _prompt(items[place]) == prompt)
+        self._contents = _FirstPlaces[tuple[object, ...]](self._has_content)
+
+    def check_id(self, item_id: str, document: Document) -> None:
+        """Refuse the next item if an earlier one has its id.
+
+        Raises:
+            InputError: one has.
+        """
+        place = len(self._items)
+        self._lines.append(document.line(()) or 0)
+        self._starts.append(len(self._responses))
+        if (first := self._ids.first(item_id, place)) != place:
+            raise document.error(
+                f"the id {item_id!r} appears twice (first in line {self._lines[first] or None})",
+                "id",
+                hint="give each item an id of its own",
+            )
+
+    def check_content(self, item: Item, responses: Sequence[Response], document: Document) -> None:
+        """Refuse the next item if an earlier one is the same but for its id.
+
+        Raises:
+            InputError: one is.
+        """
+        place = len(self._items)
+        if (first := self._contents.first(_content(item, responses), place)) != place:
+            raise document.error(
+                f"is the same as item {self._items[first].item_id!r}",
+                hint="remove one; to judge an item several times use --repeat",
+            )
+
+    def group(self, item: Item) -> str:
+        """The first item with the prompt of the next one, which may be that item."""
+        place = len(self._items)
+        first = self._prompts.first(_prompt(item), place)
+        return item.item_id if first == place else self._items[first].item_id
+
+    def _has_content(self, place: int, content: tuple[object, ...]) -> bool:
+        responses = self._responses[self._starts[place] : self._starts[place + 1]]
+        return _content(self._items[place], responses) == content
+
+
+class _FirstPlaces(Generic[K]):
+    """Where each of many keys came first: some twenty bytes a key, whatever is in it.
+
+    Args:
+        is_key: whether the key of a place is this one; different keys may have one hash.
+    """
+
+    def __init__(self, is_key: Callable[[int, K], bool]) -> None:
+        self._is_key = is_key
+        self._hashes = array("q")
+        self._slots = array("i", [-1]) * 1024
+
+    def first(self, key: K, place: int) -> int:
+        """The place where a key came first; ``place``, which follows every other, where it is new."""
+        self._hashes.extend(repeat(0, place - len(self._hashes)))
+        self._hashes.append(hash(key))
+        if 2 * place > len(self._slots):
+            self._grow()
+        hashes, slots, last = self._hashes, self._slots, len(self._slots) - 1
+        slot = hashes[place] & last
+        while (first := slots[slot]) >= 0:
+            if hashes[first] == hashes[place] and self._is_key(first, key):
+                return first
+            slot = (slot + 1) & last
+        slots[slot] = place
+        return place
+
+    def _grow(self) -> None:
+        places = [place for place in self._slots if place >= 0]
+        self._slots = array("i", [-1]) * (2 * len(self._slots))
+        last = len(self._slots) - 1
+        for place in places:
+            slot = self._hashes[place] & last
+            while self._slots[slot] >= 0:
+                slot = (slot + 1) & last
+            self._slots[slot] = place
 
 
 class _Entries:
