@@ -97,6 +97,15 @@ def test_a_stratum_whose_labels_are_all_the_same_proves_nothing():
     assert np.mean(covered) > 0.9
 
 
+@pytest.mark.parametrize(("n_rare", "least", "most"), [(1, 0.8, 1.0), (5, 0.4, 0.75)])
+def test_what_a_panel_saves_is_doubted_where_one_kind_of_label_is_rare(n_rare, least, most):
+    """A panel that agrees with each of 20 labels, one of them of the rarer kind or five."""
+    labels = np.arange(400) % 20 >= n_rare
+    panel = np.where(labels, 0.9, 0.1)
+    found = corrected_share(some(labels.astype(float), np.arange(20)), panel)
+    assert least < found.interval.half_width / found.labels_only.half_width < most
+
+
 def test_copies_of_a_row_are_not_taken_for_evidence():
     rng = np.random.default_rng(3)
     labels, panel = people_and_panel(rng, 100)

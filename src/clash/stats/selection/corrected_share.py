@@ -40,6 +40,8 @@ PLANNED = 50
 """Labels at which the interval for continuous looking is narrowest."""
 FEW = 10.0
 """Squared number of rarer labels at which half of what votes save beyond the panel is believed."""
+SKEWED = 0.5
+"""Squared skewness of the labels' mean at which half of what a panel saves is believed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ def corrected_share(
 
     It covers however wrong the panel is if each row's chance of a label is as stated, up to a factor,
     whatever its label. A stratum whose labels are all the same, which show no spread, fewer than ten
-    labelled sources, and a table that is labelled throughout leave the labels alone.
+    labelled sources, and a table that is labelled throughout leave the labels alone. Where one kind
+    of label is rare, not all that the panel seems to save is believed.
 
     Args:
         labels: (N,), in [0, 1]; NaN where there is none.
@@ -180,7 +183,7 @@ def corrected_share(
     is_narrowed = sample.n_sources >= FEWEST and sample.freedom >= 1 and not has_label.all()
     if is_narrowed and sample.varies:
         for estimate, method in _estimates(sample, f, x, labels_only):
-            narrower = _interval(estimate, sample, level, method)
+            narrower = _interval(estimate, sample, labels_only, method)
             if narrower is not None and narrower.half_width < interval.half_width:
                 interval, power = narrower, estimate.power
     bias = float(sample.weights @ np.where(has_label, f - sample.y, 0.0))
@@ -209,14 +212,25 @@ def _check(y: Floats, f: Floats, has_label: Bools, votes: Floats) -> None:
         raise StatisticsError("a share lies in [0, 1]")
 
 
-def _interval(estimate: _Estimate, sample: _Sample, level: float, method: str) -> Interval | None:
-    """Wilson's interval of the same variance; null where an estimate leaves its range."""
-    mean = estimate.mean
+def _interval(
+    estimate: _Estimate, sample: _Sample, labels_only: Interval, method: str
+) -> Interval | None:
+    """Wilson's interval of the same variance; null where an estimate leaves its range.
+
+    Where one kind of label is rare, a sample of few mostly lacks the rows that the panel gets wrong,
+    and the residuals look smaller than they are. So their variance is drawn to that of the labels
+    alone, with weight g^2 / (g^2 + ``SKEWED``), g being the skewness of the labels' mean.
+    """
+    mean, n, level = estimate.mean, labels_only.n, labels_only.level
     if not (0 < mean < 1 and estimate.variance > 0):
         return None
-    n = int(sample.has_label.sum())
+    spread = mean * (1 - mean)
+    alone = spread / labels_only.n_effective
+    skewness = (1 - 2 * mean) ** 2 / (labels_only.n_effective * spread)
+    doubt = skewness / (skewness + SKEWED)
+    variance = estimate.variance + doubt * max(alone - estimate.variance, 0.0)
     t_factor = t_quantile(level, sample.freedom) / normal_quantile(level)
-    effective = mean * (1 - mean) / (estimate.variance * t_factor**2)
+    effective = spread / (variance * t_factor**2)
     bounds = wilson(mean * n, n, level, design_effect=n / effective)
     return Interval(mean, bounds.low, bounds.high, level, n, effective, f"{method}, Wilson")
 
