@@ -16,6 +16,7 @@ from clash.stats.choice import (
     regrets,
 )
 from clash.stats.selection.corrected_share import corrected_share
+from clash.stats.selection.sample_design import SampleDesign
 
 RNG = np.random.default_rng
 
@@ -72,17 +73,23 @@ def test_strengths_are_those_of_the_win_rates_that_screens_show():
     assert draws.quality.std(axis=0) == pytest.approx(spread, rel=0.15)
 
 
-def test_labels_move_and_narrow_a_pair_as_the_corrected_share_does():
+@pytest.mark.parametrize("n_labels", [20, 120])
+@pytest.mark.parametrize("copies", [1, 3])
+def test_labels_and_each_judges_vote_narrow_a_pair_as_the_corrected_share(n_labels, copies):
     rng = RNG(6)
     people = (rng.random(400) < 0.6).astype(float)
-    panel = np.where(rng.random(400) < 0.85, people, 1 - people)
-    labels = np.where(np.arange(400) < 120, people, np.nan)
-    share = corrected_share(labels, panel)
-    sample = [PairSample(0, 1, np.arange(400), panel, labels, None, share.power)]
-    blank = np.full((400, 2), np.nan)
-    shares = draw_candidates(sample, blank, blank, np.arange(400), RNG(7)).shares[:, 0, 1]
-    assert shares.mean() == pytest.approx(share.interval.estimate, abs=0.01)
-    assert 1.96 * shares.std() == pytest.approx(share.interval.half_width, rel=0.12)
+    is_right = rng.random((400, 3)) < [0.95, 0.5, 0.2]
+    votes = np.where(is_right, people[:, None], 1 - people[:, None])
+    labels = np.where(np.arange(400) < n_labels, people, np.nan)
+    source, rows = np.repeat(np.arange(400), copies), np.arange(400 * copies)
+    labels, votes = np.repeat(labels, copies), np.repeat(votes, copies, axis=0)
+    share = corrected_share(labels, votes.mean(axis=1), SampleDesign(source), votes=votes)
+    sample = [PairSample.of_labels((0, 1), rows, share, source)]
+    blank = np.full((len(rows), 2), np.nan)
+    shares = draw_candidates(sample, blank, blank, source, RNG(7)).shares[:, 0, 1]
+    assert share.interval.half_width < 0.95 * share.labels_only.half_width
+    assert shares.mean() == pytest.approx(share.interval.estimate, abs=0.25 / n_labels + 0.005)
+    assert 1.96 * shares.std() == pytest.approx(share.interval.half_width, rel=0.1)
 
 
 def test_corrected_strengths_are_drawn_with_their_influence():

@@ -331,18 +331,18 @@ class _Table:
         )
 
     def pair_sample(self, first: int, second: int) -> PairSample | None:
-        """Two candidates, by their columns, with the power of the panel's say."""
+        """Two candidates, by their columns, with what each judge's vote is worth."""
         names = self.run.candidates[first], self.run.candidates[second]
         rows = self._rows_of_pair(*names)
         panel = self._panel_outcomes(*names)[rows]
         people = np.array([self._outcome(row, *names) for row in rows.tolist()])
-        share = self._share(people, panel, rows)
+        share = self._share(people, panel, rows, votes=self._sides(*names, rows))
         if share is None:
             return None
         weights = None
         if self.sample.chances is not None or self.sample.strata is not None:
             weights = self._design(rows).weights(~np.isnan(people))
-        return PairSample(first, second, rows, panel, people, weights, share.power)
+        return PairSample.of_labels((first, second), rows, share, self.clusters[rows], weights)
 
     def strengths(self, order: Sequence[str]) -> tuple[CorrectedStrength, ...]:
         """Strengths of three candidates or more, best first; none where labels are few."""
@@ -362,8 +362,10 @@ class _Table:
         pairs = [(i, j) for i in range(len(order)) for j in range(i + 1, len(order))]
         people = np.column_stack([self._people_side(order[i], order[j]) for i, j in pairs])
         panel = np.column_stack([self._panel_outcomes(order[i], order[j]) for i, j in pairs])
+        rows = np.arange(len(people))
+        votes = np.stack([self._sides(order[i], order[j], rows) for i, j in pairs], axis=1)
         try:
-            fit = corrected_strengths(people, panel, pairs, len(order), self._design())
+            fit = corrected_strengths(people, panel, pairs, len(order), self._design(), votes=votes)
         except StatisticsError:
             return None
         return fit if fit.converged else None

@@ -10,6 +10,7 @@ three are no certainty. An ordinary bootstrap draws nothing but wins there.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from clash.stats.logistic import sigmoid
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from clash.stats.selection.corrected_share import CorrectedShare
     from clash.stats.typing import Floats, Index
 
 DRAWS = 4000
@@ -36,36 +38,69 @@ class PairSample:
     Attributes:
         first, second: their columns, 0 to K - 1.
         rows: (n,), the items.
-        outcomes: (n,), of the first by the panel, 0 to 1.
-        labels: (n,), the same by people, NaN where they were not asked; null for the panel alone.
+        outcomes: (n,), of the first by the panel, 0 to 1; with labels, what is expected of people.
+        gaps: (n,), by how much people's outcome is above that, as if their label had not been used,
+            NaN where they were not asked; null for the panel alone.
         label_weights: (n,), one over the chance that people were asked; null for equal chances.
-        power: how much of the panel's say is used beside labels.
+        worth: independent labels that say as much as one label does with the panel.
+        widening: factor on the errors of the share, for what the draws do not see.
     """
 
     first: int
     second: int
     rows: Index
     outcomes: Floats
-    labels: Floats | None = None
+    gaps: Floats | None = None
     label_weights: Floats | None = None
-    power: float = 0.0
+    worth: float = 1.0
+    widening: float = 1.0
+
+    @classmethod
+    def of_labels(
+        cls,
+        pair: tuple[int, int],
+        rows: Index,
+        share: CorrectedShare,
+        clusters: Index,
+        label_weights: Floats | None = None,
+    ) -> PairSample:
+        """A pair whose draws are as wide as the interval of its corrected share.
+
+        The Bayesian bootstrap knows no Student's quantile, nor what is doubted of the panel's
+        savings. Its variance is that of the clusters' totals (n,) of ``clusters``.
+        """
+        has_label = ~np.isnan(share.gaps)
+        chance = np.ones(len(rows)) if label_weights is None else label_weights
+        weights = np.where(has_label, chance, 0.0)
+        gaps = np.nan_to_num(share.gaps)
+        errors = weights / weights.sum() * (gaps - np.average(gaps, weights=weights))
+        errors += (share.model - share.model.mean()) / len(rows)
+        totals = np.bincount(clusters, errors)
+        rate, variance = share.interval.estimate, float(totals @ totals)
+        own = rate * (1 - rate) / share.interval.n_effective
+        widening = math.sqrt(max(1.0, own / variance)) if variance > 0 else 1.0
+        worth = share.interval.n_effective / int(has_label.sum())
+        return cls(*pair, rows, share.model, share.gaps, label_weights, worth, widening)
 
     def share(self, weights: Floats) -> tuple[Floats, Floats]:
         """The first one's share and the weight that it rests on, (B,) each.
 
         With labels it is the difference estimator of
-        :func:`~clash.stats.selection.corrected_share.corrected_share` at its power.
+        :func:`~clash.stats.selection.corrected_share.corrected_share`, whose ``model`` and ``gaps``
+        are here.
         """
         w = weights[:, self.rows]
         total = w.sum(axis=1)
-        if self.labels is None:
+        if self.gaps is None:
             return w @ self.outcomes / total, total
-        has_label = ~np.isnan(self.labels)
+        has_label = ~np.isnan(self.gaps)
         chance = np.ones(len(self.rows)) if self.label_weights is None else self.label_weights
         mass = w[:, has_label] * chance[has_label]
-        gap = self.labels[has_label] - self.power * self.outcomes[has_label]
-        share = self.power * (w @ self.outcomes) / total + mass @ gap / mass.sum(axis=1)
-        return np.clip(share, 0.0, 1.0), w[:, has_label].sum(axis=1)
+        gaps = self.gaps[has_label]
+        share = w @ self.outcomes / total + mass @ gaps / mass.sum(axis=1)
+        centre = self.outcomes.mean() + np.average(gaps, weights=chance[has_label])
+        share = centre + self.widening * (share - centre)
+        return np.clip(share, 0.0, 1.0), self.worth * w[:, has_label].sum(axis=1)
 
 
 @dataclass(frozen=True)

@@ -256,6 +256,38 @@ def test_a_panel_makes_strengths_more_precise_and_its_bias_does_not_move_them():
     assert np.mean(ratio) < 0.9
 
 
+@pytest.mark.parametrize("sees_winner_only", [False, True])
+def test_strengths_use_each_judges_vote_where_judges_differ(sees_winner_only):
+    """A good judge, a coin and one that mostly inverts the order."""
+    rng = np.random.default_rng(7)
+    strength = np.array([0.6, 0.0, -0.6])
+    covered, ratio = [], []
+    for _ in range(40):
+        utility = strength + rng.gumbel(size=(300, 3))
+        seen = np.stack([utility, 0 * utility, -utility]) + [
+            [[0.3]],
+            [[1.0]],
+            [[0.7]],
+        ] * rng.gumbel(size=(3, 300, 3))
+        first, second = np.array(PAIRS).T
+        labels = (utility[:, first] > utility[:, second]).astype(float)
+        votes = np.moveaxis(seen[..., first] > seen[..., second], 0, 2).astype(float)
+        if sees_winner_only:
+            best = utility.argmax(axis=1)[:, None]
+            labels[(first != best) & (second != best)] = np.nan
+        labels[50:] = np.nan
+        panel = votes.mean(axis=2)
+        found = corrected_strengths(labels, panel, PAIRS, 3, votes=votes)
+        by_mean = corrected_strengths(labels, panel, PAIRS, 3)
+        covered += [
+            line.low <= value <= line.high
+            for line, value in zip(found.strengths, strength, strict=True)
+        ]
+        ratio.append(found.win_rates[0].half_width / by_mean.win_rates[0].half_width)
+    assert np.mean(covered) > 0.9
+    assert np.mean(ratio) < 0.85
+
+
 def test_a_candidate_that_always_wins_has_a_finite_strength():
     found = corrected_strengths(np.ones((12, 1)), np.full((12, 1), 0.5), [(0, 1)], 2)
     assert all(np.isfinite([line.low, line.high]).all() for line in found.strengths)

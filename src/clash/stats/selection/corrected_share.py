@@ -10,7 +10,7 @@ cross-fitted regression on their votes takes the place of the panel's mean.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,6 +57,10 @@ class CorrectedShare:
         bias: the panel's mean minus that of the labels on labelled rows, weighted.
         power: how much of the panel's mean is used, 0 the labels alone. Where ``interval`` is by each
             judge's vote, what would be used of their mean.
+        model: (N,), what the estimate takes the label of each row to be, up to a constant; 0 for
+            labels alone.
+        gaps: (N,), labels minus a model that did not see them, NaN where there is no label. The
+            estimate is the mean of ``model`` and the weighted mean of ``gaps``.
     """
 
     interval: Interval
@@ -65,15 +69,23 @@ class CorrectedShare:
     panel_mean: float
     bias: float
     power: float
+    model: Floats = field(repr=False, compare=False)
+    gaps: Floats = field(repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Estimate:
-    """A mean, and its variance as of an independent sample."""
+    """A mean, its variance as of an independent sample, and what it takes each row's label to be.
+
+    Attributes:
+        model, held_out: (N,), by fits to all labels, and for labelled rows by fits without them.
+    """
 
     mean: float
     variance: float
     power: float
+    model: Floats
+    held_out: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +191,25 @@ def corrected_share(
         design.stratum(len(f)),
     )
     labels_only = _labels_only(sample, level)
-    interval, power = labels_only, 0.0
+    interval, used = labels_only, _Estimate(labels_only.estimate, 0.0, 0.0, *np.zeros((2, len(f))))
     is_narrowed = sample.n_sources >= FEWEST and sample.freedom >= 1 and not has_label.all()
     if is_narrowed and sample.varies:
         for estimate, method in _estimates(sample, f, x, labels_only):
             narrower = _interval(estimate, sample, labels_only, method)
             if narrower is not None and narrower.half_width < interval.half_width:
-                interval, power = narrower, estimate.power
+                interval, used = narrower, estimate
     bias = float(sample.weights @ np.where(has_label, f - sample.y, 0.0))
     always = _always_valid(interval, sample.n_sources, planned)
-    return CorrectedShare(interval, labels_only, always, float(f.mean()), bias, power)
+    return CorrectedShare(
+        interval,
+        labels_only,
+        always,
+        float(f.mean()),
+        bias,
+        used.power,
+        used.model,
+        y - used.held_out,
+    )
 
 
 def _estimates(
@@ -278,7 +299,7 @@ def _by_panel(sample: _Sample, f: Floats) -> _Estimate:
     power = _power(sample.y - y_mean, f - f_mean, f - f_all, sample.weights)
     model = y_mean + power * (f - f_mean)
     variance = sample.variance(sample.y - model, model, sample.freedom)
-    return _Estimate(float(model.mean()), variance, power)
+    return _Estimate(float(model.mean()), variance, power, power * f, power * f)
 
 
 def _by_votes(
@@ -301,9 +322,8 @@ def _by_votes(
     by_residuals = sample.variance(residuals - shift, model, freedom)
     rarer = (labels_only.n_effective * mean * (1 - mean)) ** 2
     doubt = FEW / (rarer + FEW)
-    return _Estimate(
-        mean, by_residuals + doubt * max(by_panel.variance - by_residuals, 0.0), by_panel.power
-    )
+    variance = by_residuals + doubt * max(by_panel.variance - by_residuals, 0.0)
+    return _Estimate(mean, variance, by_panel.power, fit.everywhere, fit.held_out)
 
 
 def _power(y: Floats, f: Floats, f_all: Floats, weights: Floats) -> float:

@@ -18,9 +18,11 @@ from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
 from clash.stats.logistic import sigmoid
 from clash.stats.selection.sample_design import RANDOM_ROWS, SampleDesign
-from clash.stats.selection.vote_regression import PRIOR_POWER, PRIOR_ROWS
+from clash.stats.selection.vote_regression import PRIOR_POWER, PRIOR_ROWS, cross_fit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import ArrayLike, NDArray
 
     from clash.stats.typing import Codes, Floats
@@ -37,7 +39,8 @@ class CorrectedStrengths:
     Attributes:
         strengths: (K,) intervals of the strengths.
         win_rates: (K,) intervals of the mean chance to beat each of the others.
-        power: how much of the panel's say is used; 0 is the labels alone.
+        power: how much of the panel's say is used; 0 is the labels alone. Where each judge's vote is
+            used, what would be used of their mean.
         converged: whether the score equation is solved.
         influence: (G, K), what each source adds to the error of the strengths, with Student's
             quantile over the normal one in it.
@@ -57,14 +60,12 @@ class _Data:
     Attributes:
         labels: (N, P), of the first of each pair; NaN where untold.
         design: (P, K), +1 for the first and -1 for the second of each pair.
-        shift: (N, K), the panel's wins of each candidate, centred over all rows.
         weights: (N,), of the labelled rows, which sum to their number.
         source: (N,), codes.
     """
 
     labels: Floats
     design: Floats
-    shift: Floats
     weights: Floats
     source: Codes
 
@@ -73,10 +74,14 @@ class _Data:
         """Labelled sources, less one for the location and one for the power."""
         return max(1, len(np.unique(self.source[self.weights > 0])) - 2)
 
+    def gaps(self, strengths: Floats) -> Floats:
+        """(N, K), wins by each row's label less those expected; 0 without one."""
+        gaps = self.labels - sigmoid(self.design @ strengths)
+        return np.asarray(np.nan_to_num(gaps) @ self.design, np.float64)
+
     def scores(self, strengths: Floats) -> Floats:
         """(N, K), what each row's label adds to the score."""
-        gaps = self.labels - sigmoid(self.design @ strengths)
-        return np.asarray(np.nan_to_num(gaps) @ self.design * self.weights[:, None], np.float64)
+        return self.gaps(strengths) * self.weights[:, None]
 
     def information(self, strengths: Floats) -> Floats:
         """(K, K), of the labelled pairs and the ridge."""
@@ -86,6 +91,23 @@ class _Data:
         return np.asarray(self.design.T @ weighted + RIDGE * np.eye(len(strengths)), np.float64)
 
 
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """What each row's label is expected to add to the score, (N, K), up to a constant.
+
+    Attributes:
+        everywhere: by fits to all labels.
+        held_out: of labelled rows, by fits that did not see them.
+    """
+
+    everywhere: Floats
+    held_out: Floats
+
+    def rectifier(self, weights: Floats) -> Floats:
+        """(K,), what all rows are expected to add more than the labelled ones."""
+        return np.asarray(weights.sum() * self.everywhere.mean(axis=0) - weights @ self.held_out)
+
+
 def corrected_strengths(
     labels: ArrayLike,
     panel: ArrayLike,
@@ -93,6 +115,7 @@ def corrected_strengths(
     n_candidates: int,
     design: SampleDesign = RANDOM_ROWS,
     *,
+    votes: ArrayLike | None = None,
     level: float = 0.95,
 ) -> CorrectedStrengths:
     """Strengths that people's labels would give to all rows.
@@ -104,6 +127,8 @@ def corrected_strengths(
         pairs: (P, 2), the candidates of each pair.
         n_candidates: K.
         design: sources, and how rows came to be labelled.
+        votes: (N, P, J), as ``panel`` by each judge; NaN where it says nothing. The score is then
+            expected by a cross-fitted regression on each judge's wins, where that is more precise.
         level: confidence level.
 
     Raises:
@@ -120,21 +145,17 @@ def corrected_strengths(
     for row, (first, second) in enumerate(np.asarray(pairs).tolist()):
         sides[row, first], sides[row, second] = 1.0, -1.0
     weights = design.weights(has_label) * has_label.sum()
-    wins = (f - 0.5) @ sides
-    data = _Data(y, sides, wins - wins.mean(axis=0), weights, design.sources(len(y)))
-    alone, is_solved = _solve(data, np.zeros(n_candidates))
-    power = 0.0 if has_label.all() else _power(data, alone)
-    influence = _influence(data, alone, 0.0)
-    floor = _floor(data, alone, influence)
-    strengths = alone
-    if power > 0:
-        rectifier = -power * (weights @ data.shift)
-        solution, is_shifted = _solve(data, rectifier)
-        shifted_influence = _influence(data, solution, power)
-        if is_shifted and (shifted_influence**2).sum() < (influence**2).sum():
-            strengths, is_solved, influence = solution, True, shifted_influence
-        else:
-            power = 0.0
+    data = _Data(y, sides, weights, design.sources(len(y)))
+    strengths, is_solved = _solve(data, np.zeros(n_candidates))
+    panel_wins = (f - 0.5) @ sides
+    slope = _power(data, strengths, panel_wins - panel_wins.mean(axis=0))
+    influence, power = _influence(data, strengths), 0.0
+    floor = _floor(data, strengths, influence)
+    for model in _models(data, strengths, slope, panel_wins, _wins(votes, sides)):
+        solution, is_shifted = _solve(data, model.rectifier(weights))
+        errors = _influence(data, solution, model)
+        if is_shifted and (errors**2).sum() < (influence**2).sum():
+            strengths, is_solved, influence, power = solution, True, errors, slope
     influence = influence * floor
     t_factor = t_quantile(level, data.freedom) / normal_quantile(level)
     return CorrectedStrengths(
@@ -143,6 +164,36 @@ def corrected_strengths(
         is_solved,
         influence * t_factor,
     )
+
+
+def _wins(votes: ArrayLike | None, sides: Floats) -> Floats | None:
+    """(N, K, J), what each judge's votes add to the score; null without two judges."""
+    if votes is None or (x := np.asarray(votes, dtype=float)).shape[2] < 2:
+        return None
+    wins = np.einsum("npj,pk->nkj", np.nan_to_num(x - 0.5), sides)
+    return np.where(np.isnan(x).all(axis=1)[:, None, :], np.nan, wins)
+
+
+def _models(
+    data: _Data, strengths: Floats, power: float, panel: Floats, votes: Floats | None
+) -> Iterator[_Model]:
+    """By the panel's wins, and by each judge's; none where every row has a label."""
+    if (data.weights > 0).all():
+        return
+    if power > 0:
+        yield _Model(power * panel, power * panel)
+    if votes is None:
+        return
+    # One regression for all candidates, whose gaps have a mean of 0 in each row.
+    k = len(strengths)
+    fit = cross_fit(
+        data.gaps(strengths).ravel(),
+        panel.ravel(),
+        votes.reshape(-1, votes.shape[2]),
+        np.repeat(data.weights / data.weights.sum() / k, k),
+        np.repeat(data.source, k),
+    )
+    yield _Model(fit.everywhere.reshape(-1, k), fit.held_out.reshape(-1, k))
 
 
 def _solve(data: _Data, rectifier: Floats) -> tuple[Floats, bool]:
@@ -157,26 +208,29 @@ def _solve(data: _Data, rectifier: Floats) -> tuple[Floats, bool]:
     return strengths - strengths.mean(), False
 
 
-def _power(data: _Data, strengths: Floats) -> float:
+def _power(data: _Data, strengths: Floats, shift: Floats) -> float:
     """The slope of the labels' score on the panel's wins, shrunk as for a share; at least 0."""
     scores, w = data.scores(strengths), data.weights[:, None]
-    shift = data.shift - (w * data.shift).sum(axis=0) / w.sum()
-    prior = PRIOR_ROWS * float((data.shift**2).sum()) / len(data.shift)
+    prior = PRIOR_ROWS * float((shift**2).sum()) / len(shift)
+    shift = shift - (w * shift).sum(axis=0) / w.sum()
     spread = float((w * w * shift**2).sum()) + prior
     if spread <= 0:
         return 0.0
     return max(0.0, (float((scores * w * shift).sum()) + prior * PRIOR_POWER) / spread)
 
 
-def _influence(data: _Data, strengths: Floats, power: float) -> Floats:
+def _influence(data: _Data, strengths: Floats, model: _Model | None = None) -> Floats:
     """(G, K), what each source adds to the error; the sum of its squares is the sandwich."""
-    n = float(data.weights.sum())
-    centre = (data.weights @ data.shift) / n
-    errors = data.scores(strengths) - power * data.weights[:, None] * (data.shift - centre)
-    errors -= errors.sum(axis=0) * data.weights[:, None] / n
+    n, w = float(data.weights.sum()), data.weights[:, None]
+    errors = data.scores(strengths)
+    if model is not None:
+        errors -= w * model.held_out
+    errors -= errors.sum(axis=0) * w / n
     sources = len(np.unique(data.source[data.weights > 0]))
     errors *= math.sqrt(sources / data.freedom)
-    errors += power * n * data.shift / len(data.shift)
+    if model is not None:
+        centred = model.everywhere - model.everywhere.mean(axis=0)
+        errors += n * centred / len(centred)
     totals = np.column_stack([np.bincount(data.source, column) for column in errors.T])
     inverse = np.linalg.inv(data.information(strengths))
     inverse -= inverse.mean(axis=0)
