@@ -8,7 +8,17 @@ import typer
 from clash.cli.common import print_json, print_tables, print_written, say, stdout
 from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import grouped
-from clash.cli.options import Access, AsJson, Quiet, Seed, UseLabels, VoteFilter, VotesArgument, Yes
+from clash.cli.options import (
+    Access,
+    AsJson,
+    Output,
+    Quiet,
+    Seed,
+    UseLabels,
+    VoteFilter,
+    VotesArgument,
+    Yes,
+)
 from clash.extras import require
 from clash.pipeline.options import RunOptions
 
@@ -109,7 +119,7 @@ def diagnose(
         pairs_options = PairsOptions(panel, sources, max_cost, number)
         calibration = prepare_pairs(source, runs, pairs_options, run_options)
         if dry_run:
-            print_dry_run(calibration.plan, environ, as_json=as_json)
+            print_dry_run(calibration.plan, environ, Output(as_json=as_json))
             return
         source = str(judge_pairs(calibration, runs, run_options).folder.path)
     options = DiagnoseOptions(

@@ -16,6 +16,7 @@ from clash.wording import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from clash.cli.options import Output
     from clash.collect.forecast import Forecast
     from clash.collect.plan import Plan
     from clash.config import ModelRef
@@ -24,16 +25,11 @@ _NOUNS = {"generate": "answer", "user": "user message", "criteria": "criteria", 
 
 
 def print_dry_run(
-    plan: Plan,
-    environ: Mapping[str, str],
-    notes: Sequence[str] = (),
-    *,
-    as_json: bool,
-    verbose: bool = False,
+    plan: Plan, environ: Mapping[str, str], output: Output, notes: Sequence[str] = ()
 ) -> None:
     """Print the plan, its price and where keys would go; ``notes`` go to stderr, as in a run."""
     missing = keys.missing(plan.refs(), environ)
-    if as_json:
+    if output.as_json:
         print_json({**dry_run_summary(plan, environ), "missing_keys": missing})
         return
     forecast = price(plan)
@@ -46,7 +42,7 @@ def print_dry_run(
     console.print(_headline(plan, forecast, cap), style="bold", soft_wrap=True)
     for line in _by_destination(plan, forecast, environ):
         console.print(line, soft_wrap=True)
-    if verbose:
+    if output.verbose:
         print_tables([_details(plan, forecast)])
     console.print("Nothing was sent.")
     if missing:

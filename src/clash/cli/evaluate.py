@@ -5,25 +5,19 @@ from typing import Annotated
 
 import typer
 
+from clash.cli.new_run import Execution, NewJudgments, NewRun
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     Access,
     ConfigFile,
-    DryRun,
-    ExcludeSelf,
     Looks,
     Models,
     Monitoring,
-    NewJudgments,
-    NewRun,
     Output,
-    Prereg,
     RiskConfidence,
     Seed,
     Sequential,
-    ShardOption,
     Until,
-    Yes,
 )
 from clash.pipeline.options import Origin, RunOptions
 
@@ -72,11 +66,7 @@ def evaluate(
             "apply, and its prompts if none are given.",
         ),
     ] = None,
-    exclude_self: ExcludeSelf = None,
-    shard: ShardOption = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    prereg: Prereg = None,
+    execution: Execution,
     until: Until = None,
     sequential: Sequential = "always-valid",
     looks: Looks = 5,
@@ -90,15 +80,10 @@ def evaluate(
 
     `clash eval prompts.yaml --models openai/a,anthropic/b --panel supreme-court`
     """
-    from clash.cli.dry_run import print_dry_run
-    from clash.cli.outcome import print_result
     from clash.collect.resolve import read_config
-    from clash.pipeline.execute import execute
     from clash.pipeline.prepare import prepare
     from clash.pipeline.prereg import read_plan
-    from clash.pipeline.sequential_run import execute_until
-    from clash.pipeline.stopping import check_controls, parse_rule
-    from clash.providers.ray_cluster import cluster_connection
+    from clash.pipeline.stopping import parse_rule
 
     settings = {
         **new.settings(),
@@ -109,7 +94,7 @@ def evaluate(
         "aggregate.risk_confidence": risk_confidence,
         "observers": {"none": []}.get(observers or "", observers),
         "repeat": repeat,
-        "exclude_self": exclude_self,
+        "exclude_self": execution.exclude_self,
         "seed": seed,
     }
     environ = access.environ()
@@ -124,19 +109,10 @@ def evaluate(
         replay=earlier,
     )
     labels = earlier.labels() if earlier is not None and prompts is None else ()
-    origin = Origin(labels=tuple(labels), registration=read_plan(prereg))
-    options = RunOptions(environ, observer, run_id=new.run_id, origin=origin, yes=yes)
-    if shard is not None:
-        setup = setup.cut(shard)
+    origin = Origin(labels=tuple(labels), registration=read_plan(execution.prereg))
+    options = RunOptions(environ, observer, run_id=new.run_id, origin=origin, yes=execution.yes)
     rule = None if until is None else parse_rule(until, sequential, looks)
-    if rule is not None:
-        check_controls(setup.plan.config)
-    if dry_run:
-        print_dry_run(
-            setup.plan, environ, setup.notes, as_json=output.as_json, verbose=output.verbose
-        )
-        return
-    with observer, cluster_connection(judging.cluster()):
-        result = execute_until(setup, rule, options) if rule else execute(setup, options)
-    print_result(result, output)
-    raise typer.Exit(result.exit_code)
+    code = execution.carry_out(
+        setup, options, observer, output, cluster=judging.cluster(), rule=rule
+    )
+    raise typer.Exit(code)

@@ -63,7 +63,7 @@ def favouritism(
     limits = {"max_cost": max_cost, "concurrency": concurrency, "batch": batch}
     if dry_run:
         plan = plan_unblinded(parent, limits, options).setup.plan
-        print_dry_run(plan, options.environ, as_json=output.as_json, verbose=output.verbose)
+        print_dry_run(plan, options.environ, output)
         return
     result = None
     if not only_report:

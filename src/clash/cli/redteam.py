@@ -95,7 +95,7 @@ def redteam(
         only_judging = injected_only(read_config(config, settings))
         run = assemble(only_judging, prompts, environ, options.observer)
         if dry_run:
-            print_dry_run(run.plan, environ, as_json=output.as_json, verbose=output.verbose)
+            print_dry_run(run.plan, environ, output)
             return
         result = execute(run, options)
         folder, exit_code = result.folder, result.exit_code

@@ -139,7 +139,7 @@ def rerun(
     options = RunOptions(access.environ(), observer, yes=yes, compress=compress)
     if dry_run:
         plan = plan_rerun(parent, next_number(parent), changes, options).setup.plan
-        print_dry_run(plan, options.environ, as_json=output.as_json, verbose=output.verbose)
+        print_dry_run(plan, options.environ, output)
         return
     with observer, cluster_connection(cluster):
         results = execute_reruns(parent, times, changes, options)

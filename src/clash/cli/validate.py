@@ -8,21 +8,9 @@ import typer
 
 from clash.cli.completion import complete_datasets
 from clash.cli.datasets import Cache, RuleSet, Stratify
+from clash.cli.new_run import Execution, NewJudgments, NewRun
 from clash.cli.option_groups import grouped
-from clash.cli.options import (
-    Access,
-    ConfigFile,
-    DryRun,
-    ExcludeSelf,
-    Monitoring,
-    NewJudgments,
-    NewRun,
-    Output,
-    Prereg,
-    Seed,
-    ShardOption,
-    Yes,
-)
+from clash.cli.options import Access, ConfigFile, Monitoring, Output, Seed
 from clash.pipeline.options import RunOptions
 
 _SAMPLE_SEED = 42
@@ -77,11 +65,7 @@ def validate(
             "--replay", help="Answer from the recorded calls of this run: no network, no cost."
         ),
     ] = None,
-    exclude_self: ExcludeSelf = None,
-    shard: ShardOption = None,
-    dry_run: DryRun = False,
-    yes: Yes = False,
-    prereg: Prereg = None,
+    execution: Execution,
     cache: Cache = None,
     config: ConfigFile = None,
     access: Access,
@@ -93,19 +77,15 @@ def validate(
 
     `clash validate mt-bench --n 100 --panel supreme-court`
     """
-    from clash.cli.dry_run import print_dry_run
-    from clash.cli.outcome import print_result
     from clash.collect.resolve import read_config
-    from clash.pipeline.execute import execute
     from clash.pipeline.prepare import assemble, injected_only
     from clash.pipeline.prereg import read_plan
     from clash.pipeline.validation import Draw, draw_labelled, sample_origin, sample_prompts
-    from clash.providers.ray_cluster import cluster_connection
 
     settings = {
         **new.settings(),
         **judging.settings(),
-        "exclude_self": exclude_self,
+        "exclude_self": execution.exclude_self,
         "seed": seed,
     }
     environ = access.environ()
@@ -122,25 +102,11 @@ def validate(
     )
     sample = draw_labelled(dataset, draw)
     earlier = new.open_replay(replay, observer)
-    setup = assemble(
-        own_config,
-        sample_prompts(sample),
-        environ,
-        observer,
-        replay=earlier,
-    )
-    if shard is not None:
-        setup = setup.cut(shard)
-    if dry_run:
-        print_dry_run(
-            setup.plan, environ, setup.notes, as_json=output.as_json, verbose=output.verbose
-        )
-        return
-    origin = replace(sample_origin(sample, tiers), registration=read_plan(prereg))
+    setup = assemble(own_config, sample_prompts(sample), environ, observer, replay=earlier)
+    registration = read_plan(execution.prereg)
+    origin = replace(sample_origin(sample, tiers), registration=registration)
     options = RunOptions(
-        environ, observer, kind="validate", run_id=new.run_id, origin=origin, yes=yes
+        environ, observer, kind="validate", run_id=new.run_id, origin=origin, yes=execution.yes
     )
-    with observer, cluster_connection(judging.cluster()):
-        result = execute(setup, options)
-    print_result(result, output)
-    raise typer.Exit(result.exit_code)
+    code = execution.carry_out(setup, options, observer, output, cluster=judging.cluster())
+    raise typer.Exit(code)
