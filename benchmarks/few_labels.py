@@ -132,7 +132,7 @@ def part_of(panel, size, rng):
     columns = np.sort(rng.permutation(table.codes.shape[1])[:size])
     codes = table.codes[:, columns]
     families = None if table.families is None else tuple(table.families[c] for c in columns)
-    part = replace(table, codes=codes, judges=columns, families=families, presented=None)
+    part = replace(table, codes=codes, judges=columns, families=families, presentation_rows=None)
     return replace(of_table(panel.source, f"{panel.name}, {size} judges", part), is_part=True)
 
 

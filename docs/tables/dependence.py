@@ -71,7 +71,7 @@ def line(panel: Panel, votes: Votes) -> str:
     by_label, by_votes = (
         measure.effective(e, m) for e, m in ((known, measured), (inferred, blind))
     )
-    pairs = [off_diagonal(m.correlations.pooled) for m in (measured, blind)]
+    pairs = [off_diagonal(m.correlations.within_classes) for m in (measured, blind)]
     if pairs[0].shape != pairs[1].shape:
         raise ValueError(f"{panel.name}: a judge voted on no labelled row")
     both = ~np.isnan(pairs).any(axis=0)

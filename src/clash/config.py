@@ -757,7 +757,7 @@ class Limits(Strict):
         default=None, exclude=True
     )
 
-    def updated(self, changes: Mapping[str, Any]) -> Limits:
+    def with_changes(self, changes: Mapping[str, Any]) -> Limits:
         """The limits with these changes; a null changes nothing."""
         fields = {name: value for name, value in changes.items() if value is not None}
         return self.model_copy(update=fields)

@@ -484,7 +484,7 @@ class Verdict(Record):
         return not (self.ranking is None and self.label is None and self.score is None)
 
 
-class Pooled(Record):
+class PoolItem(Record):
     """An item that a run with a stopping rule (``--until``) may judge, with injected responses."""
 
     item: Item

@@ -96,7 +96,7 @@ def test_two_versions_of_one_name_keep_the_names_they_have():
 def test_a_rule_that_the_source_cannot_answer_excludes_nothing_and_is_named():
     drawn = sample(dataset(battle(facts=ItemFacts(turns=1))), PAPER_ARENA, rng())
     assert len(drawn.dataset.items) == 1
-    assert drawn.unanswered == ("anonymous", "language")
+    assert drawn.open_rules == ("anonymous", "language")
 
 
 def test_the_draw_depends_on_the_seed_alone():

@@ -46,7 +46,7 @@ class Actor:
 def pool(monkeypatch) -> RayPool:
     monkeypatch.setattr("clash.providers.ray_workers._nodes", lambda: 1)
     monkeypatch.setattr("clash.providers.ray_workers._end", lambda _: None)
-    limits = Limits().updated({"ray": RayCluster("host:6379"), "workers": 1})
+    limits = Limits().with_changes({"ray": RayCluster("host:6379"), "workers": 1})
     return RayPool(ENVIRON, limits, lambda _: pytest.fail("nothing is opened here"))
 
 

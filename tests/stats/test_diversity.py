@@ -107,7 +107,7 @@ def test_split_by_hand() -> None:
     tied = np.array([0.9, 0.7, 0.5])
     at = np.array([[0.9, 0.6], [0.7, 0.3], [0.5, 0.1]])
     found = split_ties(tied, at, np.array([0.5, 0.1]), eligible=np.array([True, True]))
-    assert found.unguided == pytest.approx(0.3 / 2.1)
+    assert found.no_guidance == pytest.approx(0.3 / 2.1)
     assert found.equivalence == pytest.approx((0.5 + 0.2) / 2.1)
     assert found.conservatism == pytest.approx((0.3 + 0.4 + 0.4) / 2.1)
     none = split_ties(tied * 0, at, np.zeros(2), eligible=np.array([True, True]))

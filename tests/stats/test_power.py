@@ -159,15 +159,15 @@ def test_simulated_power_is_what_was_planned(
     comparison: Comparison, rng: np.random.Generator
 ) -> None:
     done = check_comparison(comparison, comparison.demand().clusters, rng, replications=600)
-    assert done.claimed == pytest.approx(0.8, abs=0.01)
-    assert done.simulated.low - 0.02 < 0.8 < done.simulated.high + 0.02
+    assert done.claim == pytest.approx(0.8, abs=0.01)
+    assert done.rate.low - 0.02 < 0.8 < done.rate.high + 0.02
 
 
 def test_simulated_error_rate_is_alpha(rng: np.random.Generator) -> None:
     no_effect = Comparison("compare", 0.0, Clustering(7, 0.3))
     done = check_comparison(no_effect, 60, rng, replications=1500)
-    assert done.claimed == pytest.approx(0.05)
-    assert done.simulated.low < 0.05 < done.simulated.high
+    assert done.claim == pytest.approx(0.05)
+    assert done.rate.low < 0.05 < done.rate.high
 
 
 def test_simulated_intervals_are_as_narrow_and_cover(rng: np.random.Generator) -> None:
@@ -181,7 +181,7 @@ def test_simulated_intervals_are_as_narrow_and_cover(rng: np.random.Generator) -
     ]
     for width, done in checks:
         assert done.width == pytest.approx(width, rel=0.03)
-        assert done.simulated.estimate > 0.92
+        assert done.rate.estimate > 0.92
 
 
 WRONG = {

@@ -44,7 +44,7 @@ class LabelChange:
 
 
 def label_change(
-    before: Findings, after: Findings, n_written: int, calibrated: CalibrationChange | None = None
+    before: Findings, after: Findings, n_written: int, calibration: CalibrationChange | None = None
 ) -> LabelChange:
     """Hold the report on the new labels beside the one before."""
     concordance = after.label_concordance
@@ -55,7 +55,7 @@ def label_change(
         after=concordance,
         people=people.agreement if people is not None and people.items else None,
         more=None if concordance is None else more_labels(concordance),
-        calibrated=calibrated,
+        calibrated=calibration,
         decision_before=before.correction.decision if before.correction is not None else None,
         decision=after.correction.decision if after.correction is not None else None,
     )

@@ -107,7 +107,7 @@ def _measure_errors(data: RunData, rows: MethodTable) -> SharedErrors:
     return SharedErrors(
         tuple(ids),
         estimate_of_truth.source,
-        correlations.correlations.pooled,
+        correlations.correlations.within_classes,
         None if coupling_fit is None else coupling_fit.matrix,
         measure.pairs(correlations, None, coupling_fit, ids, [judge.family for judge in names]),
         measure.effective(estimate_of_truth, correlations),

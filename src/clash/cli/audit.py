@@ -20,7 +20,7 @@ def audit(
             metavar="FOLDER|FILE",
         ),
     ],
-    published: Annotated[
+    figures: Annotated[
         list[str] | None,
         typer.Option(
             "--published",
@@ -41,7 +41,7 @@ def audit(
     from clash.report.report_file import write_report
     from clash.report.terminal import print_text
 
-    audits = audit_published(source, parse_figures(published or ()))
+    audits = audit_published(source, parse_figures(figures or ()))
     record = audits_json(audits)
     if to is not None:
         tables = [table for a in audits for table in report.tables(a, verbose=True)]

@@ -169,7 +169,7 @@ def calibrate(
     if out is not None:
         calibrator = findings.fit()
         write_calibrator(calibrator, out)
-        answered_shares = findings.answered(calibrator)
+        answered_shares = findings.answer_shares(calibrator)
     drawing = {} if plots is None else _draw(findings, plots, quiet=quiet or as_json)
     if as_json:
         path = None if out is None else str(out)

@@ -349,8 +349,8 @@ def _print_sample(sample: DatasetSample, files: dict[str, str]) -> None:
 
     rows = [{"items": name, "count": f"{count:,}"} for name, count in sample.counts.items()]
     print_table(stdout(), Table.of(sample.dataset.name, rows))
-    if sample.unanswered:
-        open_rules = ", ".join(sample.unanswered)
+    if sample.open_rules:
+        open_rules = ", ".join(sample.open_rules)
         print_text(stdout(), f"the source does not say, so not applied: {open_rules}")
     print_text(stdout(), f"licence: {sample.dataset.licence}")
     for name, path in files.items():

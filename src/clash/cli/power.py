@@ -150,7 +150,7 @@ def power(
             pipeline.parse_shares(icc, "--icc"),
             replications=replications if simulate else 0,
             seed=number,
-            published=published_tables or is_default,
+            with_published=published_tables or is_default,
         )
     if as_json:
         print_json(findings.as_json())

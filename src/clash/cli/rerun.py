@@ -42,7 +42,7 @@ def rerun(
         ),
     ],
     times: Annotated[int, typer.Option("--times", min=1, help="Number of reruns.")] = 1,
-    targeted: Annotated[
+    only_targets: Annotated[
         bool,
         typer.Option(
             "--targeted",
@@ -133,7 +133,7 @@ def rerun(
     )
     parts = [part.strip() for part in (keep or "").split(",") if part.strip()]
     changes = keeping(parent, parts, changes)
-    if targeted:
+    if only_targets:
         items, note = targeted_items(parent, stable)
         changes = replace(changes, only=items, notes=(*changes.notes, note))
     options = RunOptions(access.environ(), observer, yes=yes, compress=compress)

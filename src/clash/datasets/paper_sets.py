@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 PER_BUCKET, FIRST_PAIRS, BATTLES = 1000, 1000, 800
 MOST_TOKENS, CHARS_PER_TOKEN = 5000, 4
-REPEATED = "same prompt and responses as another item"
+REPEAT_REASON = "same prompt and responses as another item"
 """A run judges what is the same once; a published set may hold it several times."""
 _PATTERNS = ("*.parquet", "*.jsonl", "*.jsonl.zip", "*.csv", "dataset.json")
 
@@ -183,7 +183,7 @@ def prepare_set(name: str, path: Path | None, seed: int, cache: Path | None = No
     rows = chain.from_iterable(record_files.rows(file) for file in files)
     builder = DatasetBuilder(name, source, entry.licence)
     dataset = paper_set.read(islice(rows, paper_set.first), builder)
-    dataset = _only(dataset, _distinct(dataset), REPEATED)
+    dataset = _only(dataset, _distinct(dataset), REPEAT_REASON)
     dataset = paper_set.prepare(dataset, np.random.default_rng(seed))
     if not dataset.items:
         raise InputError("holds no item that the paper's rules admit", path=path or source)

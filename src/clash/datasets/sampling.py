@@ -87,13 +87,13 @@ class DatasetSample:
 
     Attributes:
         counts: items of the source, admitted, drawn, and left out by each reason.
-        unanswered: rules that the source cannot answer, and that therefore excluded nothing.
+        open_rules: rules that the source cannot answer, and that therefore excluded nothing.
     """
 
     dataset: Dataset
     rules: SamplingRules
     counts: Mapping[str, int]
-    unanswered: tuple[str, ...] = ()
+    open_rules: tuple[str, ...] = ()
     strata: Mapping[str, int] = field(default_factory=dict)
 
     def summary(self) -> str:
@@ -105,7 +105,7 @@ class DatasetSample:
             "rules": self.rules.record(),
             "counts": self.counts,
             "strata": self.strata,
-            "unanswered": self.unanswered,
+            "unanswered": self.open_rules,
         }
         return json.dumps(account, ensure_ascii=False)
 
@@ -147,7 +147,7 @@ def sample(dataset: Dataset, rules: SamplingRules, rng: np.random.Generator) -> 
         dataset=subset,
         rules=rules,
         counts=counts | subset.excluded_by_reason(),
-        unanswered=_unanswered_rules(source, rules),
+        open_rules=_unanswered_rules(source, rules),
         strata=dict(strata.most_common()) if rules.stratify else {},
     )
 

@@ -41,12 +41,12 @@ class MethodChoice:
     Attributes:
         items: methods that give a verdict on each item.
         rankings: methods that rank the candidates.
-        refused: rankings that votes without names of candidates cannot have.
+        refusals: rankings that votes without names of candidates cannot have.
     """
 
     items: tuple[str, ...]
     rankings: tuple[str, ...]
-    refused: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> MethodChoice:
@@ -146,7 +146,7 @@ class AggregateFindings:
 
     Attributes:
         verdicts: on every item, by each method of verdicts.
-        calibrated: the verdicts of a calibrator.
+        calibrated_votes: the verdicts of a calibrator.
         rankings: the order of the candidates, by each method of rankings.
         judge_aware: their strengths with the judges' reliability and at equal style.
         folder: the run that the votes are of; null for a votes file.
@@ -155,7 +155,7 @@ class AggregateFindings:
 
     methods: MethodChoice
     verdicts: Aggregation | None
-    calibrated: CalibratedVotes | None
+    calibrated_votes: CalibratedVotes | None
     rankings: CandidateRankings | None
     folder: Path | None
     ranges: VoteRanges | None = None
@@ -170,8 +170,8 @@ class AggregateFindings:
         if self.ranges is not None:
             record["range"] = aggregation.ranges_json(self.ranges)
         methods = record["methods"]
-        if self.calibrated is not None:
-            methods["calibrated"] = calibration.applied_json(self.calibrated)
+        if self.calibrated_votes is not None:
+            methods["calibrated"] = calibration.applied_json(self.calibrated_votes)
         if self.rankings is not None:
             record["rankings"] = ranking_tables.as_json(self.rankings)
             for name, method in ranking_tables.methods_json(self.rankings).items():
@@ -181,7 +181,7 @@ class AggregateFindings:
                 )
         if self.judge_aware is not None:
             record["judge_aware"] = judge_aware_tables.as_json(self.judge_aware)
-        for name in self.methods.refused:
+        for name in self.methods.refusals:
             methods[name] = {
                 **aggregation.without_figures(),
                 "status": "refused",
@@ -224,15 +224,15 @@ class AggregateFindings:
             lines.append(f"use {self.verdicts.selected}: {self.verdicts.reason}")
         if self.ranges is not None:
             lines += aggregation.ranges_lines(self.ranges)
-        if self.calibrated is not None:
-            lines.append(calibration.applied_line(self.calibrated))
+        if self.calibrated_votes is not None:
+            lines.append(calibration.applied_line(self.calibrated_votes))
         return lines + list(() if self.rankings is None else self.rankings.differences)
 
     def warnings(self) -> list[str]:
         """What to beware of, and which methods could not be had."""
-        parts = (self.verdicts, self.calibrated, self.rankings, self.judge_aware)
+        parts = (self.verdicts, self.calibrated_votes, self.rankings, self.judge_aware)
         warnings = [line for part in parts if part is not None for line in part.warnings]
-        return warnings + [f"{name} refused: {NAMELESS}" for name in self.methods.refused]
+        return warnings + [f"{name} refused: {NAMELESS}" for name in self.methods.refusals]
 
     def write(self, path: Path) -> None:
         """Write a line of JSON for each method and item, and for each method and candidate.
@@ -257,8 +257,8 @@ class AggregateFindings:
 
         if self.verdicts is not None:
             yield from _item_lines(self.verdicts)
-        if self.calibrated is not None:
-            yield from self.calibrated.lines()
+        if self.calibrated_votes is not None:
+            yield from self.calibrated_votes.lines()
         if self.rankings is not None:
             yield from ranking_tables.lines(self.rankings)
 

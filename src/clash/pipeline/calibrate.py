@@ -199,7 +199,7 @@ class CalibrateFindings:
             templates=templates,
         )
 
-    def answered(self, calibrator: Calibrator) -> tuple[AnsweredShare, ...]:
+    def answer_shares(self, calibrator: Calibrator) -> tuple[AnsweredShare, ...]:
         """How many of the rows a written calibrator answers, by risk."""
         from clash.analysis.calibration.risk import answered_shares
 

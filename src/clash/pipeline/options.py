@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clash.analysis.prereg import FrozenRegistration
     from clash.collect.calling import Ask
     from clash.collect.run import Progress
-    from clash.records import Call, Kind, Label, Pooled
+    from clash.records import Call, Kind, Label, PoolItem
     from clash.secrets.redaction import Redactor
 
 Level = Literal["detail", "progress", "notice", "warning"]
@@ -107,7 +107,7 @@ class Origin:
     notes: tuple[str, ...] = ()
     registration: FrozenRegistration | None = None
     stopping: Mapping[str, Any] | None = None
-    pool: tuple[Pooled, ...] = ()
+    pool: tuple[PoolItem, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def _only_judging(config: Config, pairs: PairsOptions) -> Config:
         "repeat": 1,
         "observers": Observers(judges=[]),
         "seed": pairs.seed,
-        "limits": config.limits.updated({"max_cost": pairs.max_cost}),
+        "limits": config.limits.with_changes({"max_cost": pairs.max_cost}),
         "criteria": config.criteria.model_copy(update={"reuse": None}),
     }
     return config.model_copy(update=changes)

@@ -30,22 +30,24 @@ class PowerFindings:
     """What a design can show.
 
     Attributes:
-        published: the published tables computed again; null where they are not asked for.
+        published_tables: the published tables computed again; null where they are not asked for.
     """
 
     scenario: Scenario
-    published: PublishedTables | None = None
+    published_tables: PublishedTables | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The contract of ``clash power --json``."""
-        return {**to_dict(self.scenario), "published": to_plain(self.published)}
+        return {**to_dict(self.scenario), "published": to_plain(self.published_tables)}
 
     def tables(self) -> list[Table]:
         """What each panel needs at each correlation, and the published tables."""
         from clash.report import power
 
         tables = [power.scenario_table(self.scenario)]
-        return tables + ([] if self.published is None else power.published_tables(self.published))
+        if self.published_tables is not None:
+            tables += power.published_tables(self.published_tables)
+        return tables
 
 
 def plan_power(
@@ -55,7 +57,7 @@ def plan_power(
     *,
     replications: int = 0,
     seed: int = 0,
-    published: bool = False,
+    with_published: bool = False,
 ) -> PowerFindings:
     """What a question needs, for each panel and each correlation of ballots.
 
@@ -65,7 +67,7 @@ def plan_power(
         correlations: of ballots of one run or item.
         replications: simulated studies that check each figure; 0 simulates none.
         seed: of the simulation.
-        published: compute the published tables again too.
+        with_published: compute the published tables again too.
     """
     from clash.analysis.power.scenarios import scenario
     from clash.reproduction.power_tables import published_tables
@@ -78,7 +80,7 @@ def plan_power(
         replications=replications or 1,
         seed=seed,
     )
-    return PowerFindings(findings, published_tables() if published else None)
+    return PowerFindings(findings, published_tables() if with_published else None)
 
 
 @dataclass(frozen=True)

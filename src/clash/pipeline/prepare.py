@@ -375,7 +375,7 @@ def replan(
     manifest = folder.manifest()
     check_inputs(folder)
     config = Config.model_validate(manifest.config)
-    caps = config.limits.updated({"max_cost": manifest.max_cost}).updated(limits or {})
+    caps = config.limits.with_changes({"max_cost": manifest.max_cost}).with_changes(limits or {})
     config = config.model_copy(update={"limits": caps})
     if not isinstance(config.panel, Panel):
         raise ConfigError("names no panel", path=folder.path / layout.MANIFEST, field="config")

@@ -294,7 +294,7 @@ def _config(parent: RunFolder, seed: int, rerun: RerunOptions) -> Config:
             field="--panel",
             hint="name one: --panel supreme-court",
         )
-    update: dict[str, Any] = {"panel": panel, "limits": config.limits.updated(rerun.limits)}
+    update: dict[str, Any] = {"panel": panel, "limits": config.limits.with_changes(rerun.limits)}
     if rerun.show_names:
         update["blinding"] = config.blinding.model_copy(update={"show_names": True})
     if rerun.author is not None:

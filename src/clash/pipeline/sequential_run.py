@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from clash.collect.run import New
     from clash.pipeline.finish import RunResult
     from clash.pipeline.options import Observer, RunOptions
-    from clash.records import Pooled
+    from clash.records import PoolItem
     from clash.store.folder import RunFolder, RunWriter
     from clash.store.manifest import Manifest
 
@@ -136,16 +136,16 @@ def _order(setup: RunSetup) -> dict[str, int]:
     return {clusters[old]: new for new, old in enumerate(rng.permutation(len(clusters)))}
 
 
-def _pool(setup: RunSetup) -> tuple[Pooled, ...]:
+def _pool(setup: RunSetup) -> tuple[PoolItem, ...]:
     """All items that may be judged, in the order of judging."""
-    from clash.records import Pooled, Response
+    from clash.records import PoolItem, Response
 
     order = _order(setup)
     responses: dict[str, list[Response]] = {}
     for response in setup.plan.responses:
         responses.setdefault(response.item_id, []).append(response)
     return tuple(
-        Pooled(item=item, responses=responses.get(item.item_id, []))
+        PoolItem(item=item, responses=responses.get(item.item_id, []))
         for item in sorted(setup.plan.items, key=lambda item: order[item.cluster])
     )
 
@@ -161,7 +161,7 @@ def _first_batch(setup: RunSetup, looks: int, options: RunOptions) -> RunSetup:
     return assemble(setup.plan.config, first, options.environ, options.observer)
 
 
-def _top_up(writer: RunWriter, pool: Sequence[Pooled], clusters: int) -> None:
+def _top_up(writer: RunWriter, pool: Sequence[PoolItem], clusters: int) -> None:
     """Write the items of the first clusters that the folder does not hold yet.
 
     Nothing is written where the pool is not whole: :func:`~clash.pipeline.prepare.replan` says so.

@@ -152,7 +152,7 @@ def sample_prompts(sample: DatasetSample) -> Prompts:
         digest.update(f"{line}\n".encode())
     left_out = {k: v for k, v in sample.counts.items() if k not in ("items", "admitted", "drawn")}
     notes = [f"left out: {count} ({reason})" for reason, count in left_out.items()]
-    notes += [f"the source does not say, so not applied: {name}" for name in sample.unanswered]
+    notes += [f"the source does not say, so not applied: {name}" for name in sample.open_rules]
     return Prompts(
         Path(dataset.name),
         dataset.items,

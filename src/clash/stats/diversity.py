@@ -201,13 +201,13 @@ class TieSplit:
         equivalence: ties that the readiest judge would cast too, beyond its floor, because the
             responses are alike.
         conservatism: ties beyond those of the readiest judge at the same diversity.
-        unguided: ties that even the readiest judge casts where responses differ most: the
+        no_guidance: ties that even the readiest judge casts where responses differ most: the
             criteria give it nothing to decide by.
     """
 
     equivalence: float
     conservatism: float
-    unguided: float
+    no_guidance: float
 
 
 def split_ties(

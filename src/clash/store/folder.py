@@ -28,7 +28,7 @@ from clash.records import (
     Item,
     Judgment,
     Label,
-    Pooled,
+    PoolItem,
     Record,
     Reservation,
     Response,
@@ -199,9 +199,9 @@ class RunFolder:
         records = islice(journal.read(self.path / layout.LABELS, Label), first)
         return list({(r.item_id, r.candidate, r.annotator): r for r in records}.values())
 
-    def pool(self) -> list[Pooled]:
+    def pool(self) -> list[PoolItem]:
         """Every item that a run with a stopping rule may judge, in the order drawn."""
-        return list(journal.read(self.path / layout.POOL, Pooled))
+        return list(journal.read(self.path / layout.POOL, PoolItem))
 
     def is_being_written(self) -> bool:
         """Whether a process is writing to the run now; one that was killed is not."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from clash.records import Batch, Call, CallSummary, Pooled, Reservation
+    from clash.records import Batch, Call, CallSummary, PoolItem, Reservation
     from clash.store.manifest import Manifest
 
 R = TypeVar("R", bound=Record)
@@ -163,7 +163,7 @@ class RunGroup(RunFolder):
         """People's decisions."""
         return self._in_order([label for folder in self.folders for label in folder.labels(first)])
 
-    def pool(self) -> list[Pooled]:
+    def pool(self) -> list[PoolItem]:
         """Every item that a run with a stopping rule may judge."""
         return [record for folder in self.folders for record in folder.pool()]
 

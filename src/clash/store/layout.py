@@ -10,7 +10,7 @@ from clash.records import (
     Item,
     Judgment,
     Label,
-    Pooled,
+    PoolItem,
     Record,
     Reservation,
     Response,
@@ -59,7 +59,7 @@ RECORDS: dict[str, type[Record]] = {
     JUDGMENTS: Judgment,
     VERDICTS: Verdict,
     LABELS: Label,
-    POOL: Pooled,
+    POOL: PoolItem,
 }
 
 FILE_OF = {model: name for name, model in RECORDS.items()}

@@ -29,7 +29,7 @@ class MethodTable:
         groups: (N,) codes 0..G-1 of what errors are shared in.
         judges: (J,), the columns of the votes that these are, in order.
         families: of each judge; null where none is known.
-        presented: the votes with every copy of an item as a row, and its order; null where the
+        presentation_rows: the votes with every copy of an item as a row, and its order; null where the
             order is not known.
         ties: a tied vote is half a vote for either side, or no vote.
         uses_labels: labels enter the fits.
@@ -42,7 +42,7 @@ class MethodTable:
     groups: Index
     judges: Index
     families: tuple[str, ...] | None
-    presented: PresentedVotes | None = None
+    presentation_rows: PresentedVotes | None = None
     ties: Ties = "half"
     uses_labels: bool = False
     notes: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class MethodTable:
             groups=unique_rows.groups,
             judges=np.arange(len(votes.judges)),
             families=_families(votes),
-            presented=_presented_votes(votes, rows, unique_rows),
+            presentation_rows=_presented_votes(votes, rows, unique_rows),
             ties=ties,
             uses_labels=use_labels,
             notes=tuple(notes),
@@ -111,7 +111,7 @@ class MethodTable:
             codes=self.codes[keep],
             truth=self.truth[keep],
             groups=np.unique(self.groups[keep], return_inverse=True)[1].astype(np.intp),
-            presented=None,
+            presentation_rows=None,
         )
 
     def only_voting(self) -> MethodTable:
@@ -122,7 +122,7 @@ class MethodTable:
             codes=self.codes[:, columns],
             judges=self.judges[columns],
             families=None if self.families is None else tuple(self.families[k] for k in columns),
-            presented=None,
+            presentation_rows=None,
         )
 
     def patterns(self, held_out: Bools | None = None) -> Patterns:
@@ -144,12 +144,12 @@ class PresentedVotes:
 
     Attributes:
         codes: int8 (M, J), a row for each copy.
-        reversed: (M,), whether the copy was shown in reverse order.
+        is_reversed: (M,), whether the copy was shown in reverse order.
         row: (M,), the row of the table that it is a copy of.
     """
 
     codes: VoteCodes
-    reversed: Bools
+    is_reversed: Bools
     row: Index
 
 

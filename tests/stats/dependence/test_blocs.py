@@ -21,7 +21,7 @@ def blocs(patterns: Patterns, seed: int = 0) -> tuple[Bloc, ...]:
     n = patterns.n_items
     counts = resampled_counts(patterns, np.arange(n), 200, np.random.default_rng(seed))
     return find_blocs(
-        residual_correlations(patterns, p).pooled,
+        residual_correlations(patterns, p).within_classes,
         pooled_replicates(patterns, p, counts),
         class_rates(patterns, p, patterns.counts[None])[0],
         class_rates(patterns, p, counts),

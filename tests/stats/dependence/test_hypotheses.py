@@ -94,7 +94,7 @@ def test_with_labels_it_is_the_test_of_a_residual_correlation() -> None:
     """The score statistic of a pair is n r^2, up to the simulated information."""
     sample = panels.families().sample(500, np.random.default_rng(3))
     patterns = panels.patterns(sample, labelled=True)
-    r = off_diagonal(residual_correlations(patterns, patterns.labels.astype(float)).pooled)
+    r = off_diagonal(residual_correlations(patterns, patterns.labels.astype(float)).within_classes)
     found = independence_tests(patterns, np.random.default_rng(4))
     statistics = np.array([test.statistic for test in found.tests])
     np.testing.assert_allclose(statistics, 500 * r**2, rtol=0.1, atol=0.2)

@@ -29,7 +29,7 @@ def test_with_labels_they_are_correlations_of_class_centred_votes() -> None:
     means = np.array([sample.votes[sample.labels == y].mean(axis=0) for y in (0, 1)])
     centred = sample.votes - means[sample.labels]
     # Centred by class, numpy's own centring changes nothing.
-    np.testing.assert_allclose(found.pooled, np.corrcoef(centred.T), atol=1e-12)
+    np.testing.assert_allclose(found.within_classes, np.corrcoef(centred.T), atol=1e-12)
     for y in (0, 1):
         alone = np.corrcoef(sample.votes[sample.labels == y].T)
         np.testing.assert_allclose(found.by_class[y], alone, atol=1e-12)
@@ -46,8 +46,8 @@ def test_posterior_weights_leave_nothing_between_independent_judges() -> None:
     sample = panels.independent(6).sample(20_000, np.random.default_rng(1))
     patterns = panels.patterns(sample, labelled=False)
     p = dawid_skene(patterns, priors=FLAT).pattern_posterior
-    weighted = off_diagonal(residual_correlations(patterns, p).pooled)
-    decided = off_diagonal(residual_correlations(patterns, (p > 0.5).astype(float)).pooled)
+    weighted = off_diagonal(residual_correlations(patterns, p).within_classes)
+    decided = off_diagonal(residual_correlations(patterns, (p > 0.5).astype(float)).within_classes)
     assert np.abs(weighted).max() < 0.03
     # A hard decision correlates what it conditions on.
     assert decided.mean() < -0.05
@@ -61,7 +61,7 @@ def test_missing_votes_drop_out_of_their_pairs_only() -> None:
     assert found.together[0, 2] == 3
     # Judge 2's own mean is over the three rows it voted on, judge 0's over all five.
     x, y = votes[[0, 1, 4], 0] - 0.4, votes[[0, 1, 4], 2] - 2 / 3
-    assert found.pooled[0, 2] == pytest.approx((x @ y) / np.sqrt((x @ x) * (y @ y)))
+    assert found.within_classes[0, 2] == pytest.approx((x @ y) / np.sqrt((x @ x) * (y @ y)))
 
 
 def test_pairs_with_too_little_in_common_are_undefined() -> None:
@@ -69,24 +69,24 @@ def test_pairs_with_too_little_in_common_are_undefined() -> None:
     patterns = collapse(votes)
     p = np.ones(len(patterns.counts))
     found = residual_correlations(patterns, p, least=4)
-    assert np.isfinite(found.pooled[0, 1])
-    assert np.isnan(found.pooled[0, 2])
+    assert np.isfinite(found.within_classes[0, 1])
+    assert np.isnan(found.within_classes[0, 2])
     drawn = pooled_replicates(patterns, p, patterns.counts[None], least=4)
-    np.testing.assert_array_equal(drawn[0], found.pooled)
+    np.testing.assert_array_equal(drawn[0], found.within_classes)
 
 
 def test_ties_are_half_votes() -> None:
     patterns = collapse(np.array([[0, 0], [1, 1], [TIE, TIE], [TIE, 1]]))
     found = residual_correlations(patterns, np.ones(len(patterns.counts)))
     expected = np.corrcoef([0, 1, 0.5, 0.5], [0, 1, 0.5, 1])[0, 1]
-    assert found.pooled[0, 1] == pytest.approx(expected)
+    assert found.within_classes[0, 1] == pytest.approx(expected)
 
 
 def test_a_judge_that_never_varies_has_no_correlation() -> None:
     patterns = collapse(np.array([[0, 1, 0], [1, 1, 1], [0, 1, 1]]))
     found = residual_correlations(patterns, np.ones(len(patterns.counts)))
-    assert np.isnan(found.pooled[1, [0, 2]]).all()
-    assert np.isfinite(found.pooled[0, 2])
+    assert np.isnan(found.within_classes[1, [0, 2]]).all()
+    assert np.isfinite(found.within_classes[0, 2])
 
 
 def test_replicates_are_correlations_under_redrawn_counts() -> None:
@@ -95,7 +95,7 @@ def test_replicates_are_correlations_under_redrawn_counts() -> None:
     counts = resampled_counts(patterns, np.arange(300), 5, np.random.default_rng(3))
     drawn = pooled_replicates(patterns, p, counts)
     for replicate, weight in zip(drawn, counts, strict=True):
-        again = residual_correlations(patterns.with_counts(weight), p).pooled
+        again = residual_correlations(patterns.with_counts(weight), p).within_classes
         np.testing.assert_allclose(replicate, again, atol=1e-12)
     assert (counts.sum(axis=1) == 300).all()
 

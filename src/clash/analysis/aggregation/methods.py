@@ -134,12 +134,12 @@ def _refuse_two_sides(patterns: Patterns) -> MethodFit:  # noqa: ARG001 - a rule
 
 
 def _fit_position_bias(patterns: Patterns, *, table: MethodTable) -> MethodFit:  # noqa: ARG001 - copies, not patterns, know their order
-    copies = table.presented
+    copies = table.presentation_rows
     if copies is None:
         raise StatisticsError("the votes do not say in which order the responses were shown")
     if table.ties == "half" and (copies.codes == TIE).any():
         raise StatisticsError("this model cannot use ties: --ties missing leaves them out")
-    fit = temper(position_bias(copies.codes, copies.reversed))
+    fit = temper(position_bias(copies.codes, copies.is_reversed))
     odds = log_odds(fit.patterns.expand(blend(fit)))
     # An item seen in both orders was judged twice by the same judges: their mean, not their sum.
     count = np.bincount(copies.row, minlength=len(table.items))

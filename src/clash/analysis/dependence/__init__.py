@@ -156,7 +156,7 @@ class _Work:
             truth=self.estimate.source,
             effective=measure.effective(self.estimate, correlations),
             alternatives=measure.alternatives(self.estimate),
-            correlations=correlations.correlations.pooled,
+            correlations=correlations.correlations.within_classes,
             couplings=None if coupling_fit is None else coupling_fit.matrix,
             couplings_by_class=None if coupling_fit is None else coupling_fit.by_class,
             no_couplings=no_couplings,

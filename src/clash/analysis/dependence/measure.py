@@ -85,7 +85,7 @@ def effective(estimate: TruthEstimate, correlations: ErrorCorrelations) -> Effec
     would make the panel worth more than it has. By accuracy it may be more, since the majority of
     unequal judges is right more often than that of equal ones with their mean.
     """
-    numbers = [_effective(estimate, correlations.correlations.pooled, None)]
+    numbers = [_effective(estimate, correlations.correlations.within_classes, None)]
     numbers += [
         _effective(estimate, matrix, counts)
         for matrix, counts in zip(correlations.replicates, correlations.counts, strict=True)
@@ -130,7 +130,7 @@ def alternatives(estimate: TruthEstimate) -> tuple[Alternative, ...]:
         return ()
     results = []
     for method, p in other_estimates(estimate).items():
-        matrix = residual_correlations(estimate.patterns, p, least=TOGETHER).pooled
+        matrix = residual_correlations(estimate.patterns, p, least=TOGETHER).within_classes
         number = effective_number(matrix, np.nan, np.nan)
         if not np.isnan(number.by_mean):
             by_mean = min(number.by_mean, float(estimate.patterns.n_judges))
@@ -182,7 +182,7 @@ def pairs(
 ) -> tuple[PairFinding, ...]:
     """Every pair of judges: correlation, coupling and tests."""
     first, second = np.triu_indices(len(judges), 1)
-    estimates = off_diagonal(correlations.correlations.pooled)
+    estimates = off_diagonal(correlations.correlations.within_classes)
     replicates = off_diagonal(correlations.replicates)
     p = _p_values(tests, len(first))
     p_holm = _holm_corrected(p)
@@ -261,7 +261,7 @@ def family_table(
             name,
             int(in_group.sum()),
             _mean(
-                off_diagonal(correlations.correlations.pooled),
+                off_diagonal(correlations.correlations.within_classes),
                 off_diagonal(correlations.replicates),
                 in_group,
                 (-1.0, 1.0),
@@ -296,7 +296,7 @@ def blocs(
         return ()
     patterns, p = estimate.patterns, estimate.p
     bloc_results = find_blocs(
-        correlations.correlations.pooled,
+        correlations.correlations.within_classes,
         correlations.replicates,
         class_rates(patterns, p, patterns.counts[None])[0],
         class_rates(patterns, p, correlations.counts),

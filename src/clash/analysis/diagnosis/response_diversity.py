@@ -324,14 +324,14 @@ def _bootstrap(
             again = table.fit(weights, fit.coefficients)
             shares = _split(table, again, eligible, weights)
             draws.append(
-                [_r2(table, of_item), shares.equivalence, shares.conservatism, shares.unguided]
+                [_r2(table, of_item), shares.equivalence, shares.conservatism, shares.no_guidance]
             )
     return np.array(draws)
 
 
 def _shares(shares: TieSplit, draws: Floats, table: _Table) -> TieShares:
     n = int(np.sum(table.decisive == 0))
-    middle = (shares.equivalence, shares.conservatism, shares.unguided)
+    middle = (shares.equivalence, shares.conservatism, shares.no_guidance)
     equivalence, conservatism, unguided_share = (
         _percentiles(value, draws[:, 1 + at], n) for at, value in enumerate(middle)
     )

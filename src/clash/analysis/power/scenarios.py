@@ -265,9 +265,9 @@ def _simulate(
         check = monte_carlo.check_retest(
             n_needed, ask.expected, ask.runs, rng, _confidence(ask), replications
         )
-    share = check.simulated
+    share = check.rate
     return PowerSimulation(
-        check.claimed, share.estimate, share.low, share.high, replications, check.width
+        check.claim, share.estimate, share.low, share.high, replications, check.width
     )
 
 

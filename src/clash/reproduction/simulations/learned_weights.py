@@ -36,7 +36,7 @@ class PanelSetup:
     name: str
     sensitivity: tuple[float, ...]
     specificity: tuple[float, ...]
-    weighted: float
+    em_accuracy: float
     uniform: float
 
     @property
@@ -121,7 +121,7 @@ def _rows(setup: PanelSetup, trials: int, rng: np.random.Generator) -> list[Pape
 def _weighted_row(quantity: str, accuracy: SampleMean, setup: PanelSetup) -> PaperComparison:
     paper_se = accuracy.sd / TRIALS**0.5
     return PaperComparison(
-        quantity, accuracy.value, setup.weighted, "table 4", accuracy.se, paper_se, RESOLUTION
+        quantity, accuracy.value, setup.em_accuracy, "table 4", accuracy.se, paper_se, RESOLUTION
     )
 
 
@@ -192,10 +192,10 @@ def _best_finding() -> str:
     setup = SETUPS[0]
     best = setup.panel.bayes_accuracy()
     error = (best * (1 - best) / (N_ITEMS * TRIALS)) ** 0.5
-    distance = max(0.0, setup.weighted - RESOLUTION - best) / error
+    distance = max(0.0, setup.em_accuracy - RESOLUTION - best) / error
     chance = "which chance explains" if distance <= WITHIN else "more than chance explains"
     return (
         f"In setup 1 no rule that reads the votes is right on more than {best:.4f} on average; the "
-        f"paper's {setup.weighted:.4f} is {distance:.1f} standard errors of its {TRIALS} trials "
+        f"paper's {setup.em_accuracy:.4f} is {distance:.1f} standard errors of its {TRIALS} trials "
         f"above that, {chance}."
     )

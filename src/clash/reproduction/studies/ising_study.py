@@ -210,7 +210,7 @@ def _take(table: MethodTable, keep: Bools, pool: Index) -> MethodTable:
         groups=np.unique(table.groups[keep], return_inverse=True)[1].astype(np.intp),
         judges=table.judges[pool],
         families=None,
-        presented=None,
+        presentation_rows=None,
     )
 
 

@@ -22,13 +22,13 @@ class ResidualCorrelations:
     """Correlations between judges within the classes.
 
     Attributes:
-        pooled: shape (K, K); both classes together, each with its own means. 1 on the diagonal,
+        within_classes: shape (K, K); both classes together, each with its own means. 1 on the diagonal,
             NaN where a judge does not vary within the classes or two never voted together.
         by_class: shape (2, K, K); within class 0 and within class 1.
         together: shape (K, K); items (or their weight) on which both voted.
     """
 
-    pooled: Floats
+    within_classes: Floats
     by_class: Floats
     together: Floats
 

@@ -31,13 +31,13 @@ class SimulationCheck:
     """The claim of a formula beside the simulated rate.
 
     Attributes:
-        claimed: power, or coverage.
-        simulated: the share of replications, with its interval.
+        claim: power, or coverage.
+        rate: the share of replications, with its interval.
         width: mean half-width of the intervals drawn; null for a test.
     """
 
-    claimed: float
-    simulated: Interval
+    claim: float
+    rate: Interval
     width: float | None = None
 
 
