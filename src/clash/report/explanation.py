@@ -13,6 +13,7 @@ from clash.report import text_explanation
 from clash.report.formats import DASH, first_names, number, p_cell, percent, plural
 from clash.report.screens import blank_screen
 from clash.report.tables import MOST_ROWS, Table, cut_note, with_rows
+from clash.report.text_explanation import MOST_TELLING, REASON_LENGTH, ScreenParts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,12 +26,10 @@ if TYPE_CHECKING:
     from clash.stats.intervals import Interval
     from clash.votes import LabelUse
 
-_BRIEF_DISAGREEMENTS = 2
 _MOST_DISAGREEMENTS = 10
 _FEW_NAMES = 3
 _FEWEST_NAMES = 2
 _NAME_WIDTH = 22
-_REASON_LENGTH = 60
 _ITEM_WIDTH = 18
 _ITEMS_FILE = "`clash explain RUN --json`"
 
@@ -73,33 +72,43 @@ def explanation_screen(
         labels: what became of them.
     """
     if isinstance(explanation, TextExplanation):
-        return text_explanation.explanation_screen(explanation, headline, width, run, labels)
+        parts = text_explanation.screen_parts(explanation)
+    else:
+        parts = _screen_parts(explanation)
     screen = blank_screen(width)
     screen.headline(replace(headline, evidence="", notes=()))
-    for sentence in _change_sentences(explanation):
+    for sentence in parts.sentences:
         screen.sentence(sentence)
     screen.add()
-    is_validation = explanation.kind == "validate" and explanation.agreement is not None
-    for label, text in (_people_facts if is_validation else _facts)(explanation):
+    for label, text in parts.facts:
         screen.fact(label, text)
     if labels is not None and labels.labelled:
         screen.fact("Labels", labels.sentence)
-    lines, names = explanation.disagreements, _ShortNames.of(explanation)
-    if lines:
-        screen.add()
-        screen.sentence(f"Most telling of {plural(len(lines), 'disagreement')}", "bold")
-        for line in lines[:_BRIEF_DISAGREEMENTS]:
-            prompt = f"“{clip(line.prompt, _REASON_LENGTH)}”" if line.prompt.strip() else ""
-            text = f"{_sides(line, names)}. {_best_reason(line, names) or prompt}".rstrip()
-            screen.fact(shorten(line.item_id, _ITEM_WIDTH), text)
     command = f"clash explain {run} -v"
-    if lines:
-        command = f"clash explain {run} --item {shlex.quote(lines[0].item_id)}"
-    elif explanation.leader is None and headline.next_steps:
+    if parts.telling:
+        screen.add()
+        screen.sentence(f"Most telling of {plural(parts.n_disagreements, 'disagreement')}", "bold")
+        for item_id, text in parts.telling:
+            screen.fact(shorten(item_id, _ITEM_WIDTH), text)
+        command = f"clash explain {run} --item {shlex.quote(parts.telling[0][0])}"
+    elif parts.is_undecided and headline.next_steps:
         command = headline.next_steps[0].command
     screen.add()
     screen.add((f"Next    {command}", ""))
     return screen
+
+
+def _screen_parts(explanation: Explanation) -> ScreenParts:
+    is_validation = explanation.kind == "validate" and explanation.agreement is not None
+    facts = (_people_facts if is_validation else _facts)(explanation)
+    lines, names = explanation.disagreements, _ShortNames.of(explanation)
+    telling = []
+    for line in lines[:MOST_TELLING]:
+        prompt = f"“{clip(line.prompt, REASON_LENGTH)}”" if line.prompt.strip() else ""
+        text = f"{_sides(line, names)}. {_best_reason(line, names) or prompt}".rstrip()
+        telling.append((line.item_id, text))
+    is_undecided = explanation.leader is None
+    return ScreenParts(_change_sentences(explanation), facts, telling, len(lines), is_undecided)
 
 
 class _ShortNames(dict[str, str]):
@@ -400,7 +409,7 @@ def _best_reason(line: TellingDisagreement, names: Mapping[str, str]) -> str:
     with_panel = [o for o in reasons if o.first == line.panel and _is_against(o, line)]
     opinions = (with_panel or [o for o in reasons if o.first == line.panel] or reasons)[:1]
     return "".join(
-        f"{names[opinion.judge]} on {_reason(opinion, names, _REASON_LENGTH)}"
+        f"{names[opinion.judge]} on {_reason(opinion, names, REASON_LENGTH)}"
         for opinion in opinions
     )
 

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clash.escape import clip
 from clash.pages.names import shorten
 from clash.report.formats import DASH, percent
-from clash.report.screens import blank_screen
 from clash.report.tables import MOST_ROWS, Table, cut_note, with_rows
 from clash.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.analysis.single_text.explanation import TellingText, TextExplanation
     from clash.report.headline import Headline
-    from clash.report.screens import Screen
-    from clash.votes import LabelUse
 
-_BRIEF_TEXTS = 2
-_ITEM_WIDTH = 18
-_REASON_LENGTH = 60
+MOST_TELLING = 2
+"""Disagreements on the first screen."""
+REASON_LENGTH = 60
+"""Characters of a reason on it."""
+
+
+@dataclass(frozen=True)
+class ScreenParts:
+    """What the first screen of an explanation holds beside the answer.
+
+    Attributes:
+        sentences: what would change the answer.
+        facts: labels and texts.
+        telling: the most telling disagreements, each the id of its item and what happened.
+        n_disagreements: of which they are.
+        is_undecided: nobody leads, so that the next step is that of the run.
+    """
+
+    sentences: Sequence[str]
+    facts: Sequence[tuple[str, str]]
+    telling: Sequence[tuple[str, str]]
+    n_disagreements: int
+    is_undecided: bool = False
 
 
 def headlines(explanation: TextExplanation, headline: Headline) -> list[str]:
@@ -30,39 +48,15 @@ def headlines(explanation: TextExplanation, headline: Headline) -> list[str]:
     return [line for line in lines if line]
 
 
-def explanation_screen(
-    explanation: TextExplanation,
-    headline: Headline,
-    width: int | None,
-    run: str,
-    labels: LabelUse | None = None,
-) -> Screen:
-    """The answer, what each judge does to it, and the most telling texts, in 20 lines."""
-    screen = blank_screen(width)
-    screen.headline(replace(headline, evidence="", notes=()))
-    screen.sentence(_decisive(explanation))
-    screen.add()
+def screen_parts(explanation: TextExplanation) -> ScreenParts:
+    """What each judge does to the answer, and the most telling texts."""
+    facts = [(f"Without {shorten(line.judge, 10)}", line.sentence) for line in explanation.judges]
     if explanation.agreement is not None:
+        texts = plural(explanation.n_labelled, "text")
         share = percent(explanation.agreement)
-        screen.fact(
-            "Panel vs. people", f"{share} agree on {plural(explanation.n_labelled, 'text')}"
-        )
-    for line in explanation.judges:
-        screen.fact(f"Without {shorten(line.judge, 10)}", line.sentence)
-    if labels is not None and labels.labelled:
-        screen.fact("Labels", labels.sentence)
-    texts = explanation.texts
-    if texts:
-        screen.add()
-        screen.sentence(f"Most telling of {plural(len(texts), 'disagreement')}", "bold")
-        for text in texts[:_BRIEF_TEXTS]:
-            screen.fact(shorten(text.item_id, _ITEM_WIDTH), _line(text))
-    command = f"clash explain {run} -v"
-    if texts:
-        command = f"clash explain {run} --item {shlex.quote(texts[0].item_id)}"
-    screen.add()
-    screen.add((f"Next    {command}", ""))
-    return screen
+        facts.insert(0, ("Panel vs. people", f"{share} agree on {texts}"))
+    telling = [(text.item_id, _line(text)) for text in explanation.texts[:MOST_TELLING]]
+    return ScreenParts([_decisive(explanation)], facts, telling, len(explanation.texts))
 
 
 def tables(explanation: TextExplanation) -> list[Table]:
@@ -106,7 +100,7 @@ def _line(text: TellingText) -> str:
     people = "" if text.people is None else f", people {_value_text(text.people)}"
     votes = ", ".join(f"{o.judge} {_value_text(o.vote)}" for o in text.opinions)
     reason = next((o.reason for o in text.opinions if o.reason and o.vote != text.people), None)
-    why = "" if reason is None else f". “{clip(reason, _REASON_LENGTH)}”"
+    why = "" if reason is None else f". “{clip(reason, REASON_LENGTH)}”"
     return f"panel {_value_text(text.verdict)}{people} ({votes}){why}"
 
 
