@@ -123,6 +123,13 @@ def retest(runs: Sequence[RunData]) -> Retest:
         StatisticsError: fewer than two runs of all items.
         InputError: a run judges each text by itself.
     """
+    result = _retest(_aligned(runs))
+    entries = published_entries(runs, "rerun")
+    return replace(result, published_claims=claims(entries, figures(result))) if entries else result
+
+
+def _aligned(runs: Sequence[RunData]) -> AlignedRuns:
+    """The runs on the items of the first; two of them at least are whole."""
     for run in runs:
         require_rankings(run.manifest, "a retest")
     alignment = align(runs)
@@ -131,6 +138,10 @@ def retest(runs: Sequence[RunData]) -> Retest:
             f"only {alignment.names[0]} holds all its items: a retest needs two such runs"
             " (`clash rerun` makes one)"
         )
+    return alignment
+
+
+def _retest(alignment: AlignedRuns) -> Retest:
     rng = np.random.default_rng(alignment.runs[0].manifest.seeds.get("seed", 0))
     all_labelled = bool(alignment.has_label.all())
     classes = classify(alignment, alignment.complete_runs)
@@ -142,8 +153,8 @@ def retest(runs: Sequence[RunData]) -> Retest:
     parts = variance(alignment, rng)
     pairs = [run_pair(alignment, a, b) for a, b in combinations(alignment.complete_runs, 2)]
     panel_agreement, fresh_agreement = _agreement_by_responses(alignment, pairs)
-    result = Retest(
-        runs=[run_line(alignment, index) for index in range(len(runs))],
+    return Retest(
+        runs=[run_line(alignment, index) for index in range(len(alignment.runs))],
         n=len(alignment.items),
         all_runs=combined_rate(alignment) if all_labelled else None,
         pairs=pairs,
@@ -180,8 +191,6 @@ def retest(runs: Sequence[RunData]) -> Retest:
         outcomes=[run_outcome(alignment.runs[index]) for index in alignment.complete_runs],
         missed_pairs=missed_pairs(alignment) if all_labelled else [],
     )
-    entries = published_entries(runs, "rerun")
-    return replace(result, published_claims=claims(entries, figures(result))) if entries else result
 
 
 def _agreement_by_responses(
