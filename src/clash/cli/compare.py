@@ -184,13 +184,13 @@ def _write_page(findings: RunComparison, path: Path | None, *, browse: bool) -> 
     import tempfile
     import webbrowser
 
+    from clash.report.report_file import write_text
     from clash.view.comparison import ComparisonView
     from clash.view.pages import comparison_page
 
     if path is None:
         path = Path(tempfile.mkdtemp(prefix="clash-")) / "comparison.html"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(comparison_page(ComparisonView.of(findings)).text, "utf-8", newline="\n")
+    write_text(path, comparison_page(ComparisonView.of(findings)).text)
     if browse:
         webbrowser.open(path.resolve().as_uri())
     return path

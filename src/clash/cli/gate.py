@@ -123,6 +123,7 @@ def gate(
 
 def _write_junit(path: Path, result: GateChecks, baseline: str | None) -> None:
     from clash.report import gate as report
+    from clash.report.report_file import write_text
 
     manifest = result.run.manifest
     properties = {
@@ -132,16 +133,15 @@ def _write_junit(path: Path, result: GateChecks, baseline: str | None) -> None:
         "seal": manifest.seal or "",
         **({"baseline": baseline} if baseline else {}),
     }
-    path.parent.mkdir(parents=True, exist_ok=True)
     time = manifest.ended or manifest.started
-    text = report.junit(manifest.run, result.checks, time=time, properties=properties)
-    path.write_text(text, encoding="utf-8", newline="\n")
+    write_text(path, report.junit(manifest.run, result.checks, time=time, properties=properties))
 
 
 def _write_comment(path: Path, result: GateChecks) -> None:
     from clash.analysis.explanation.disagreements import telling_disagreements
     from clash.analysis.findings import compute_findings
     from clash.report.comment import MOST_DISAGREEMENTS, GateComment, actions_link, render_comment
+    from clash.report.report_file import write_text
 
     comment = GateComment(
         result.run.manifest.run,
@@ -150,8 +150,7 @@ def _write_comment(path: Path, result: GateChecks) -> None:
         telling_disagreements(result.run, MOST_DISAGREEMENTS),
         actions_link(os.environ),
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_comment(comment), encoding="utf-8", newline="\n")
+    write_text(path, render_comment(comment))
 
 
 def _annotate(result: GateChecks, *, to_stderr: bool) -> None:

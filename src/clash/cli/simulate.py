@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import print_json, stdout
+from clash.cli.common import print_json, print_written, stdout
 from clash.cli.options import AsJson, Judges, Ray, Seed, ray_cluster
 from clash.errors import ConfigError, one_of
 from clash.extras import require
 
 if TYPE_CHECKING:
-    from clash.reproduction.simulations import Experiment, VotesExperiment
     from clash.reproduction.simulations.experiment import Simulation
     from clash.votes import Votes
 
@@ -67,7 +66,7 @@ def simulate(
     from clash.report.terminal import print_table
     from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES
 
-    experiments: dict[str, Experiment | VotesExperiment] = {**EXPERIMENTS, **ON_VOTES}
+    experiments = {**EXPERIMENTS, **ON_VOTES}
     if show_list and as_json:
         print_json({"simulations": {key: e.shows for key, e in experiments.items()}})
         return
@@ -90,9 +89,11 @@ def simulate(
     panels = _panels(votes or [], judges) if set(names) & set(ON_VOTES) else []
     with tasks_on(ray_cluster(ray, send_keys=False)), on_processes(jobs or 1):
         results = [
-            ON_VOTES[key].run(seed, replications or ON_VOTES[key].replications, panels)
-            if key in ON_VOTES
-            else EXPERIMENTS[key].run(seed, replications or EXPERIMENTS[key].replications)
+            experiments[key].run(
+                seed,
+                replications or experiments[key].replications,
+                *([panels] if key in ON_VOTES else []),
+            )
             for key in names
         ]
     record = {"simulations": [report.as_json(result) for result in results]}
@@ -138,10 +139,10 @@ def _write(out: Path, record: dict[str, Any], results: list[Simulation]) -> list
     import json
 
     from clash.report import simulations as report
+    from clash.report.report_file import write_text
 
-    out.mkdir(parents=True, exist_ok=True)
     path = out / "simulations.json"
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(record, indent=1) + "\n")
     figures = [figure for result in results for figure in report.write_plots(result, out)]
     return [str(path), *map(str, figures)]
 
@@ -157,5 +158,4 @@ def _print(results: list[Simulation], paths: list[str]) -> None:
         print_line(console)
         for finding in result.findings:
             print_text(console, f"• {finding}", indent=1)
-    for path in paths:
-        console.print(f"wrote {path}", soft_wrap=True, markup=False)
+    print_written(paths)

@@ -227,9 +227,9 @@ def _show(
 def _write(record: dict[str, Any], out: Path, figures: dict[str, Figure]) -> list[str]:
     import json
 
+    from clash.report.report_file import write_text
     from clash.report.studies import write_figures
 
-    out.mkdir(parents=True, exist_ok=True)
     path = out / "study.json"
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(record, indent=1) + "\n")
     return [str(path), *map(str, write_figures(figures, out))]

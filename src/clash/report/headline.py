@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from clash.analysis.corrected import PeopleDecision
     from clash.analysis.findings import Findings
     from clash.analysis.leaderboard import Duel
-    from clash.analysis.preference import Contradiction
     from clash.analysis.retest import Retest
     from clash.analysis.single_text import TextFindings
 
@@ -228,8 +227,7 @@ def _panel_against(findings: Findings, people: PeopleDecision, names: Sequence[s
     """What the panel decides, or whom it puts first, that people do not; null where they agree."""
     decision = findings.decision
     if decision.status != "decided" or decision.winner is None:
-        against = findings.preference.contradiction if findings.preference is not None else None
-        return None if against is None else _first_place_against(against, names)
+        return _contradiction(findings, names, is_beside_people=True)
     if people.status != "decided":
         return _fit(
             "The labels do not confirm the panel, which prefers {0}.", decision.winner, names
@@ -250,13 +248,8 @@ def _panel_decision(findings: Findings) -> Headline:
         headline = Headline("equal", _fit(head, duel.first, duel.second, names))
     else:
         headline = Headline("open", _no_winner(findings, duel, names))
-    against = findings.preference.contradiction if findings.preference is not None else None
-    return Headline(
-        headline.shape,
-        headline.text,
-        _evidence(findings, headline.text),
-        None if against is None else _contradiction(against, names),
-    )
+    evidence, contradiction = _evidence(findings, headline.text), _contradiction(findings, names)
+    return replace(headline, evidence=evidence, contradiction=contradiction)
 
 
 def closest_duel(findings: Findings) -> Duel | None:
@@ -320,23 +313,21 @@ def _evidence(findings: Findings, answer: str = "") -> str:
     return f"{short[duel.first]} against {short[duel.second]}: {record}; {rate} win rate."
 
 
-def _first_place_against(against: Contradiction, names: Sequence[str]) -> str:
-    """Whom the panel puts first, beside a headline that is people's."""
+def _contradiction(
+    findings: Findings, names: Sequence[str], *, is_beside_people: bool = False
+) -> str | None:
+    """What labels say against the panel's first place; beside people's headline, of the panel."""
+    against = None if findings.preference is None else findings.preference.contradiction
+    if against is None:
+        return None
     if against.people_last == against.panel_first and len(names) > 2:
-        head = "The panel puts {1} first, people put it last."
+        of_panel = "The panel puts {1} first, people put it last."
+        of_labels = "Human labels disagree: they put {0} first and {1} last."
     else:
-        score = f"{against.wins} to {against.losses}; {p_text(against.p)}"
-        head = f"The panel puts {{1}} first; labels prefer {{0}} to it ({score})."
-    return _fit(head, against.people_first, against.panel_first, names)
-
-
-def _contradiction(against: Contradiction, names: Sequence[str]) -> str:
-    """What the labels say against the panel's first place."""
-    if against.people_last == against.panel_first and len(names) > 2:
-        head = "Human labels disagree: they put {0} first and {1} last."
-    else:
-        score = f"{against.wins} to {against.losses}; {p_text(against.p)}"
-        head = f"Human labels disagree: they prefer {{0}} to {{1}} ({score})."
+        score = f"({against.wins} to {against.losses}; {p_text(against.p)})"
+        of_panel = f"The panel puts {{1}} first; labels prefer {{0}} to it {score}."
+        of_labels = f"Human labels disagree: they prefer {{0}} to {{1}} {score}."
+    head = of_panel if is_beside_people else of_labels
     return _fit(head, against.people_first, against.panel_first, names)
 
 

@@ -28,7 +28,11 @@ def write_report(
     Raises:
         ConfigError: another ending.
     """
-    text = render_report(path.suffix, title, record, tables, runs)
+    write_text(path, render_report(path.suffix, title, record, tables, runs))
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file for people, and the folders that lead to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8", newline="\n")
 

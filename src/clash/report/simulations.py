@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from clash.reproduction.simulations import Experiment, VotesExperiment
+    from clash.reproduction.simulations import Experiment
     from clash.reproduction.simulations.experiment import (
         CurvePlot,
         PaperComparison,
@@ -121,7 +121,7 @@ def _number(value: float) -> str:
     return f"{value:.4f}" if value == 0 or abs(value) >= SMALL else f"{value:.4g}"
 
 
-def listing(experiments: Mapping[str, Experiment | VotesExperiment]) -> Table:
+def listing(experiments: Mapping[str, Experiment]) -> Table:
     """What can be rerun."""
     rows = [
         {

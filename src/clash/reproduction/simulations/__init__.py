@@ -21,10 +21,9 @@ from clash.reproduction.simulations.three_judges import three_judges
 from clash.reproduction.simulations.training_sweep import simulated_sweep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from clash.reproduction.simulations.experiment import Simulation
-    from clash.votes import Votes
 
 
 @dataclass(frozen=True)
@@ -34,24 +33,14 @@ class Experiment:
     Attributes:
         shows: what, in a line.
         source: where it was published.
+        run: from a seed and replications; those on votes take the panels that a user brings too.
         replications: how many are enough for a first look.
         spreads: its replications are tasks that a cluster can share; else one process does it all.
     """
 
     shows: str
     source: str
-    run: Callable[[int, int], Simulation]
-    replications: int
-    spreads: bool = True
-
-
-@dataclass(frozen=True)
-class VotesExperiment:
-    """A simulation on panels that the user brings."""
-
-    shows: str
-    source: str
-    run: Callable[[int, int, Sequence[Votes]], Simulation]
+    run: Callable[..., Simulation]
     replications: int
     spreads: bool = True
 
@@ -143,7 +132,7 @@ EXPERIMENTS = {
     ),
 }
 ON_VOTES = {
-    "semi-real": VotesExperiment(
+    "semi-real": Experiment(
         "joint tables against stackers on patterns of real panels (--votes)",
         "finite calibration, table 23",
         semi_real,
