@@ -19,7 +19,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from socket import SHUT_RDWR
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from clash.errors import ClashError, InputError
 from clash.escape import for_terminal
@@ -64,7 +64,7 @@ class LocalServer(ABC):
     def __init__(self, port: int = 0) -> None:
         self.token = secrets.token_urlsafe(24)
         try:
-            self._server = _Server(("127.0.0.1", port), _handler(self))
+            self._server = _Server(("127.0.0.1", port), self)
         except OSError as error:
             message = f"port {port} cannot be used: {error.strerror}"
             raise InputError(message, field="--port", hint="--port 0 takes a free one") from None
@@ -119,10 +119,11 @@ class _Server(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+    def __init__(self, address: tuple[str, int], owner: LocalServer) -> None:
+        self.owner = owner
         self._open: dict[socket, None] = {}
         self._lock = threading.Lock()
-        super().__init__(address, handler)
+        super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - of the base
         with self._lock:
@@ -145,108 +146,111 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-def _handler(server: LocalServer) -> type[BaseHTTPRequestHandler]:
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        default_request_version = "HTTP/1.0"  # 0.9 has no headers, not even ours
-        timeout: ClassVar[float | None] = _STALLED_S
-        server_version, sys_version = "clash", ""
+class _Handler(BaseHTTPRequestHandler):
+    """Answers the pages of a server, and refuses what does not come from them."""
 
-        def do_GET(self) -> None:
-            if (why := self._foreign()) is not None:
-                self._refuse(why)
-                return
-            try:
-                page = server.page(self.path)
-            except ClashError as error:
-                self._send(HTTPStatus.CONFLICT, for_terminal(str(error)).encode(), "text/plain")
-                return
-            if page is None:
-                self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
-            else:
-                self._send(HTTPStatus.OK, page.text.encode(), "text/html", page.policy)
-                server.on_page_sent(self.path)
+    protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # 0.9 has no headers, not even ours
+    timeout: ClassVar[float | None] = _STALLED_S
+    server_version, sys_version = "clash", ""
 
-        def do_POST(self) -> None:
-            body = self._body()
-            why = self._foreign() or self._stranger()
-            if why is not None or body is None:
-                self._refuse(why or "the request is too long")
-                return
-            try:
-                request = json.loads(body)
-                if not isinstance(request, dict):
-                    raise InputError("expected an object")
-                self._json(HTTPStatus.OK, server.answer(self.path, request))
-            except (ClashError, ValueError, RecursionError) as error:
-                self._json(HTTPStatus.BAD_REQUEST, {"error": str(error)})
+    @property
+    def _local(self) -> LocalServer:
+        return cast("_Server", self.server).owner
 
-        def _foreign(self) -> str | None:
-            """Why a request does not come from our own page, or null."""
-            hosts = {origin.removeprefix("http://") for origin in server.origins}
-            if self.headers.get("Host") not in hosts:
-                return "wrong Host"
-            origin = self.headers.get("Origin")
-            if origin is not None and origin not in server.origins:
-                return "wrong Origin"
-            if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
-                return "from another site"
-            return None
+    def do_GET(self) -> None:
+        if (why := self._foreign()) is not None:
+            self._refuse(why)
+            return
+        try:
+            page = self._local.page(self.path)
+        except ClashError as error:
+            self._send(HTTPStatus.CONFLICT, for_terminal(str(error)).encode(), "text/plain")
+            return
+        if page is None:
+            self._send(HTTPStatus.NOT_FOUND, b"not found", "text/plain")
+        else:
+            self._send(HTTPStatus.OK, page.text.encode(), "text/html", page.policy)
+            self._local.on_page_sent(self.path)
 
-        def _stranger(self) -> str | None:
-            token = self.headers.get("X-Clash-Token", "")
-            if not secrets.compare_digest(token.encode(), server.token.encode()):
-                return "wrong token"
-            if self.headers.get_content_type() != "application/json":
-                return "not JSON"
-            return None
+    def do_POST(self) -> None:
+        body = self._body()
+        why = self._foreign() or self._stranger()
+        if why is not None or body is None:
+            self._refuse(why or "the request is too long")
+            return
+        try:
+            request = json.loads(body)
+            if not isinstance(request, dict):
+                raise InputError("expected an object")
+            self._json(HTTPStatus.OK, self._local.answer(self.path, request))
+        except (ClashError, ValueError, RecursionError) as error:
+            self._json(HTTPStatus.BAD_REQUEST, {"error": str(error)})
 
-        def _body(self) -> bytes | None:
-            length = self.headers.get("Content-Length", "0")
-            is_valid = length.isdecimal() and len(length) <= len(str(_LONGEST))
-            if not is_valid or int(length) > _LONGEST or "Transfer-Encoding" in self.headers:
-                self.close_connection = True
-                return None
-            return self.rfile.read(int(length))
+    def _foreign(self) -> str | None:
+        """Why a request does not come from our own page, or null."""
+        hosts = {origin.removeprefix("http://") for origin in self._local.origins}
+        if self.headers.get("Host") not in hosts:
+            return "wrong Host"
+        origin = self.headers.get("Origin")
+        if origin is not None and origin not in self._local.origins:
+            return "wrong Origin"
+        if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+            return "from another site"
+        return None
 
-        def send_error(
-            self,
-            code: int,
-            message: str | None = None,
-            explain: str | None = None,  # noqa: ARG002 - of the base
-        ) -> None:
-            """Answer requests that the base class refuses (method, syntax) in the same form."""
+    def _stranger(self) -> str | None:
+        token = self.headers.get("X-Clash-Token", "")
+        if not secrets.compare_digest(token.encode(), self._local.token.encode()):
+            return "wrong token"
+        if self.headers.get_content_type() != "application/json":
+            return "not JSON"
+        return None
+
+    def _body(self) -> bytes | None:
+        length = self.headers.get("Content-Length", "0")
+        is_valid = length.isdecimal() and len(length) <= len(str(_LONGEST))
+        if not is_valid or int(length) > _LONGEST or "Transfer-Encoding" in self.headers:
             self.close_connection = True
-            status = HTTPStatus(code)
-            if status is HTTPStatus.NOT_IMPLEMENTED:
-                status, message = HTTPStatus.METHOD_NOT_ALLOWED, "only GET and POST"
-            self._json(status, {"error": message or status.phrase})
+            return None
+        return self.rfile.read(int(length))
 
-        def _refuse(self, why: str) -> None:
-            self._json(HTTPStatus.FORBIDDEN, {"error": why})
+    def send_error(
+        self,
+        code: int,
+        message: str | None = None,
+        explain: str | None = None,  # noqa: ARG002 - of the base
+    ) -> None:
+        """Answer requests that the base class refuses (method, syntax) in the same form."""
+        self.close_connection = True
+        status = HTTPStatus(code)
+        if status is HTTPStatus.NOT_IMPLEMENTED:
+            status, message = HTTPStatus.METHOD_NOT_ALLOWED, "only GET and POST"
+        self._json(status, {"error": message or status.phrase})
 
-        def _json(self, status: HTTPStatus, value: dict[str, Any]) -> None:
-            text = json.dumps(value, ensure_ascii=True)
-            self._send(status, text.encode(), "application/json")
+    def _refuse(self, why: str) -> None:
+        self._json(HTTPStatus.FORBIDDEN, {"error": why})
 
-        def _send(
-            self, status: HTTPStatus, body: bytes, kind: str, policy: str = "default-src 'none'"
-        ) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", f"{kind}; charset=utf-8")
-            self.send_header("Content-Length", str(len(body)))
-            headers = {**_HEADERS, "Content-Security-Policy": policy}
-            if status is HTTPStatus.METHOD_NOT_ALLOWED:
-                headers["Allow"] = "GET, POST"
-            if self.close_connection:
-                headers["Connection"] = "close"
-            for name, value in headers.items():
-                self.send_header(name, value)
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
+    def _json(self, status: HTTPStatus, value: dict[str, Any]) -> None:
+        text = json.dumps(value, ensure_ascii=True)
+        self._send(status, text.encode(), "application/json")
 
-        def log_message(self, *_: object) -> None:
-            """Log nothing: the terminal belongs to the person."""
+    def _send(
+        self, status: HTTPStatus, body: bytes, kind: str, policy: str = "default-src 'none'"
+    ) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Length", str(len(body)))
+        headers = {**_HEADERS, "Content-Security-Policy": policy}
+        if status is HTTPStatus.METHOD_NOT_ALLOWED:
+            headers["Allow"] = "GET, POST"
+        if self.close_connection:
+            headers["Connection"] = "close"
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
-    return Handler
+    def log_message(self, *_: object) -> None:
+        """Log nothing: the terminal belongs to the person."""
