@@ -16,6 +16,8 @@ from clash.stats.power.design import Clustering
 from clash.stats.power.precision import kappa_table
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from clash.stats.power.comparisons import Comparison
@@ -78,9 +80,7 @@ def check_concordance(
         wilson(k, n, level, design_effect=clustering.design_effect)
         for k, n in zip(hits.sum(axis=1), sizes.sum(axis=1), strict=True)
     ]
-    holds = sum(interval.low <= agreement <= interval.high for interval in intervals)
-    width = float(np.mean([interval.half_width for interval in intervals]))
-    return SimulationCheck(level, wilson(holds, replications), width)
+    return _check_intervals(intervals, agreement)
 
 
 def check_kappa(
@@ -98,10 +98,13 @@ def check_kappa(
     table = kappa_table(kappa, first, second)
     tables = rng.multinomial(items, table.ravel(), size=replications).reshape(-1, 2, 2)
     intervals = [kappa_from_table(counts, level=level).interval for counts in tables]
-    holds = sum(interval.low <= kappa <= interval.high for interval in intervals)
-    return SimulationCheck(
-        level, wilson(holds, replications), float(np.mean([i.half_width for i in intervals]))
-    )
+    return _check_intervals(intervals, kappa)
+
+
+def _check_intervals(intervals: Sequence[Interval], truth: float) -> SimulationCheck:
+    holds = sum(interval.low <= truth <= interval.high for interval in intervals)
+    width = float(np.mean([interval.half_width for interval in intervals]))
+    return SimulationCheck(intervals[0].level, wilson(holds, len(intervals)), width)
 
 
 def check_retest(
