@@ -142,10 +142,10 @@ def test_the_end_of_one_watched_run_is_not_that_of_the_next(server, folder, monk
     first, second = (server.run_url(folder / name).split("/")[-2] for name in ("old", "new"))
     ask(server, "live", run=second)  # its page is open
     server.on_page_sent(f"/run/{first}/report")
-    assert server._watched not in server._ended
+    assert server._watched_run not in server._ended_runs
     server.linger()
     server.on_page_sent(f"/run/{second}/report")
-    assert server._watched in server._ended
+    assert server._watched_run in server._ended_runs
 
 
 def test_records_that_do_not_fit_together_are_a_page_that_says_so(server, folder):
