@@ -17,7 +17,7 @@ from clash.stats.latent.cross_validation import HeldOutScores, folds, paired_z, 
 from clash.stats.latent.dawid_skene import dawid_skene, no_agreement
 from clash.stats.latent.factor import factor
 from clash.stats.latent.fit import vote_share
-from clash.stats.latent.model_selection import select
+from clash.stats.latent.model_selection import select, weigh_models
 from clash.stats.latent.patterns import collapse
 from clash.stats.latent.temperature_scaling import blend, leave_one_judge_out, temper
 from clash.stats.latent.vote_correlations import (
@@ -441,6 +441,39 @@ def test_a_factor_of_one_class_does_not_become_the_truth():
     assert sharper == 0
     assert "factor-class" in chosen.reason
     assert "contest more than 25%" in chosen.reason
+
+
+def leaning(n, prior, seed, n_judges=5):
+    """Judges that err alone, with a rate of their own in each class."""
+    rng = np.random.default_rng(seed)
+    truth = (rng.random(n) < prior).astype(int)
+    sensitivity, specificity = rng.uniform(0.65, 0.9, n_judges), rng.uniform(0.6, 0.9, n_judges)
+    rates = np.where(truth[:, None] == 1, sensitivity, 1 - specificity)
+    return (rng.random(rates.shape) < rates).astype(np.int8), truth
+
+
+def test_a_class_that_is_rare_by_majority_too_is_the_truth():
+    """A factor of one class describes these votes nearly as well, and majority knows no base rate."""
+    votes, truth = leaning(1000, 0.9, 11)
+    earned, sharper, chosen = gain(votes, truth)
+    assert chosen.method == "dawid-skene"
+    assert earned > 0.03
+    assert sharper > 0
+    mirrored = select(1 - votes, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(mirrored.item_posterior, 1 - chosen.item_posterior, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("prior", "is_contested"), [(0.92, False), (0.7, True), (0.08, True)], ids=str
+)
+def test_a_class_that_a_model_sees_more_often_than_majority_is_contested(prior, is_contested):
+    """Lenient judges: a model that takes items out of the common class may follow a factor of it."""
+    votes, _ = leaning(1000, 0.9, 11)
+    patterns, rng = collapse(votes), np.random.default_rng(0)
+    challenge, _ = weigh_models(patterns, None, folds(len(votes), 5, rng))
+    fit = challenge.fits["dawid-skene"]
+    challenge.fits["dawid-skene"] = replace(fit, parameters=replace(fit.parameters, prior=prior))
+    assert (challenge.guard("dawid-skene").witnesses != ()) == is_contested
 
 
 def test_a_reading_whose_own_classes_are_not_plain_contests_nothing():

@@ -44,6 +44,7 @@ from clash.stats.latent.witnesses import (
     RefittedOneCoin,
     WitnessGuard,
     contested_items,
+    majority_side,
     overruled_items,
 )
 
@@ -101,6 +102,8 @@ CONTESTED, LEAST_CONTESTED = 0.25, 0.02
 none of these verdicts is to be believed."""
 NEAR_COPIES_POSSIBLE = -2.0
 """The same for a reading whose classes hang on judges that may be copies of each other."""
+LOPSIDED = 0.8
+"""Share of the items in one class, by majority, from which on a panel is lopsided."""
 ONE_COIN = "one-coin"
 ALONE = (ONE_COIN, "dawid-skene")
 
@@ -314,12 +317,30 @@ class MajorityChallenge:
         Models with dependence by class that predict held-out votes as well, and whose own classes are
         plain, must share a verdict that overrules majority. Where they contest many of these
         verdicts, none is believed. One coin is believed elsewhere: with one number a judge it has no
-        room for a factor of one class, which other models take for a class of its own.
+        room for a factor of one class, which other models take for a class of its own. So is a model that sees
+        a rare class where majority sees one. Either gives way to models alone that predict better.
         """
+        if name == ONE_COIN or self._sees_rare_class(self.fits[name]):
+            return WitnessGuard(self._class_readings(name, BETTER))
         possible = self._class_readings(name, POSSIBLE)
-        if name != ONE_COIN and self._contest_many(self.fits[name], possible):
+        if self._contest_many(self.fits[name], possible):
             return WitnessGuard(possible, level_votes_alone=True)
-        return WitnessGuard(self._class_readings(name, BETTER if name == ONE_COIN else AS_GOOD))
+        return WitnessGuard(self._class_readings(name, AS_GOOD))
+
+    def _sees_rare_class(self, fit: LatentFit) -> bool:
+        """Whether majority puts most items in one class, and a fit as many or more.
+
+        Majority knows no base rate: most items that it puts in a rare class are common ones that a few judges
+        mistook. A factor of one class, made a class of its own, takes items out of the common class instead.
+        """
+        if fit.parameters is None:
+            return False
+        side = majority_side(self.patterns.votes)
+        share_for_one = float(self.patterns.counts @ (1 + side)) / (2 * self.patterns.weight)
+        share, prior = share_for_one, fit.parameters.prior
+        if share < 0.5:
+            share, prior = 1 - share, 1 - prior
+        return LOPSIDED <= share <= prior
 
     def level_votes(self) -> tuple[LatentFit, WitnessGuard] | None:
         """What decides level votes where no model may overrule majority: all models, where they agree.
