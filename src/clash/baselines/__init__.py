@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import dataclass, field
+from operator import mul
 from typing import TYPE_CHECKING
 
 from clash.baselines.scorers import BASELINES, Baseline, BaselineTask, Mark, Marks
@@ -90,8 +91,10 @@ def judge(name: str, task: BaselineTask) -> BaselineJudgment:
     """
     marks = _measure(name, task)
     means = _means(marks, task)
-    sharing = Counter(means.values())
-    broken = {label for label, mean in means.items() if sharing[mean] > 1 and not task.ties}
+    broken: set[str] = set()
+    if not task.ties:
+        sharing = Counter(means.values())
+        broken = {label for label, mean in means.items() if sharing[mean] > 1}
     names = [criterion.name for criterion in task.criteria]
     rows = marks.items() if names else ()
     scores = {label: list(map(_score, row)) for label, row in rows}
@@ -140,13 +143,11 @@ def _measure(name: str, task: BaselineTask) -> Marks:
 
 
 def _means(marks: Marks, task: BaselineTask) -> dict[str, float]:
-    return {label: _mean(row, task.criteria) for label, row in marks.items()}
-
-
-def _mean(row: Sequence[Mark], criteria: Sequence[Criterion]) -> float:
-    weights = [criterion.weight for criterion in criteria] or [1.0]
-    total = sum(weight * mark.value for weight, mark in zip(weights, row, strict=True))
-    return round(total / sum(weights), 9)  # equal measures must not differ by a rounding
+    weights = [criterion.weight for criterion in task.criteria] or [1.0]
+    total = sum(weights)
+    values = {label: [mark.value for mark in row] for label, row in marks.items()}
+    # Rounded, since equal measures must not differ by a rounding.
+    return {label: round(sum(map(mul, weights, row)) / total, 9) for label, row in values.items()}
 
 
 def _rank(means: Mapping[str, float], task: BaselineTask) -> Groups:

@@ -231,10 +231,12 @@ _NUMBERS = {"a single": 1} | {
 }
 _N = rf"(?:\d{{1,4}}|{'|'.join(_NUMBERS)})"
 
+_UNITS = ("word", "sentence", "paragraph", "bullet")
+
 # All of these read a prompt in lower case.
 _LIMIT = re.compile(
     r"\b(?:at most|(?:no|not) more than|up to|under|below|within|(?:fewer|less) than|max|exactly|in)"
-    rf" (?P<n>{_N})[ -](?P<unit>word|sentence|paragraph|bullet)s?\b(?! each| per)"
+    rf" (?P<n>{_N})[ -](?P<unit>{'|'.join(_UNITS)})s?\b(?! each| per)"
 )
 _CODE = re.compile(
     r"\b(?:write|implement|create|fix|refactor|complete|give|show|build)\b[^.?!\n]{0,60}"
@@ -269,7 +271,11 @@ class FormCheck:
 def wishes(prompt: str) -> list[Wish]:
     """The checks that a prompt implies for a response: code, list, JSON, table, limits."""
     prompt = prompt.lower()
-    forms: list[Wish] = [wish for pattern, wish in _FORMS if pattern.search(prompt)]
+    forms: list[Wish] = [
+        wish for word, pattern, wish in _FORMS if word in prompt and pattern.search(prompt)
+    ]
+    if not any(unit in prompt for unit in _UNITS):
+        return forms
     return [*forms, *(_limit(match) for match in _LIMIT.finditer(prompt))]
 
 
@@ -296,7 +302,8 @@ def _json(text: str) -> FormCheck:
     return FormCheck(1.0, "")
 
 
-_FORMS = ((_CODE, _code), (_LIST, _list), (_TABLE, _table), (_JSON, _json))
+_FORMS = (("", _CODE, _code), ("", _LIST, _list), ("table", _TABLE, _table), ("json", _JSON, _json))
+"""What a prompt may ask for: a word without which it does not, by what it does, and the check."""
 
 
 def _limit(match: re.Match[str]) -> Wish:
@@ -358,10 +365,9 @@ def _completeness(response: str) -> FormCheck:
 
 def _cut(text: str) -> bool:
     last = text.rpartition("\n")[2]
-    words = last.split()
-    if not words or _ROW.match(last):
+    if not last.strip() or _ROW.match(last):
         return False
     if _ITEM.match(last):
-        return words[-1].lower() in FUNCTION_WORDS
+        return last.split()[-1].lower() in FUNCTION_WORDS
     # A short last line without a stop is a signature, a verse or a number.
-    return len(words) > 8 and (last[-1].isalnum() or last[-1] in ",;:-–(")
+    return (last[-1].isalnum() or last[-1] in ",;:-–(") and len(last.split(maxsplit=8)) > 8

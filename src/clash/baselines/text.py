@@ -9,6 +9,11 @@ import re
 from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
+_LOWER_WORDS = bytes(
+    ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else ord(" ")
+    for code in range(256)
+)
+"""Letters of ASCII in lower case, and a blank for all that is no part of a word."""
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _MARKER = re.compile(r"^[ \t]*(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]+", re.MULTILINE)
@@ -91,6 +96,8 @@ _STEMS = _Stems()
 
 
 def _words(text: str) -> list[str]:
+    if text.isascii():
+        return text.encode().translate(_LOWER_WORDS).decode().split()  # a fifth of the time
     # An underscore is part of a word for the pattern, which without a set is twice as fast.
     return _WORD.findall(text.lower().replace("_", " "))
 
@@ -108,7 +115,7 @@ def sentences(plain: str) -> list[str]:
 
 def ends_at_blanks(plain: str) -> bool:
     """Whether no stop in ``plain`` ends a sentence without a blank behind it."""
-    return not any(stop in plain for stop in _STOPS)
+    return plain.isascii() or not any(stop in plain for stop in _STOPS)
 
 
 def paragraphs(plain: str) -> list[str]:
