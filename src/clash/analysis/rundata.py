@@ -23,8 +23,9 @@ from clash.labels import truths
 from clash.records import Blinding, Criteria, Item, Judgment, Response
 from clash.store import layout
 from clash.store.stored import ByItem, HashedKeys, ItemPart, item_ids, of_items, parts
+from clash.store.table import ItemRows
 from clash.votes import LabelUse
-from clash.votes.by_item import ComputedByItem, RecordsByItem, SharedByItem, SharedVerdicts
+from clash.votes.by_item import ComputedByItem, SharedByItem, SharedVerdicts
 from clash.votes.from_run import (
     Ballots,
     BlindingIndex,
@@ -241,9 +242,9 @@ class RunData:
         return {sys.intern(item_id): row for row, item_id in enumerate(item_ids(self.items))}
 
     @cached_property
-    def responses_of(self) -> RecordsByItem[Response]:
+    def responses_of(self) -> ItemRows[Response]:
         """The responses to an item."""
-        return RecordsByItem(self.responses, self.rows)
+        return ItemRows(self.responses, self.rows)
 
     @cached_property
     def turns(self) -> Mapping[str, dict[str, list[AnsweredTurn]]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from clash.analysis.leaderboard import borda_by_name
 from clash.analysis.verdicts import JudgePoints, contributions
 from clash.errors import InputError, nearest
-from clash.votes.by_item import RecordsByItem
+from clash.store.table import ItemRows
 from clash.votes.from_run import unblind, weighted_score
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
     """The steps of each item (default: of all), in the order of the items."""
     selection = run.items if items is None else items
     rows = {item.item_id: row for row, item in enumerate(selection)}
-    pages, judgments = RecordsByItem(run.blinds.records, rows), RecordsByItem(run.judgments, rows)
-    verdicts = RecordsByItem(run.verdicts, rows)
+    pages, judgments = ItemRows(run.blinds.records, rows), ItemRows(run.judgments, rows)
+    verdicts = ItemRows(run.verdicts, rows)
     for item in selection:
         name = item.item_id
         criteria, responses = run.criteria.get(name), run.responses_of(name)

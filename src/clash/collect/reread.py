@@ -34,7 +34,7 @@ from clash.store import layout
 from clash.store.audit import BROKEN, AuditGap, broken, finding
 from clash.store.manifest import other_versions
 from clash.store.stored import OfItem, StoredCalls
-from clash.votes.by_item import RecordsByItem
+from clash.store.table import ItemRows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -249,12 +249,12 @@ class _OpenRecords(Generic[T]):
         self, records: Sequence[T], positions: Mapping[str, int], key: Callable[[T], RecordKey]
     ) -> None:
         self._records, self._key = records, key
-        self._of_item = RecordsByItem(records, positions)
+        self._of_item = ItemRows(records, positions)
         self._is_left = bytearray(b"\1") * len(records)
         self._places = lru_cache(1)(self._places_of)
 
     def _places_of(self, item_id: str) -> dict[RecordKey, int]:
-        return {self._key(self._records[n]): n for n in self._of_item.positions(item_id)}
+        return {self._key(self._records[n]): n for n in self._of_item.rows(item_id)}
 
     def pop(self, key: RecordKey) -> T | None:
         """The record with a key, once."""

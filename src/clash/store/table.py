@@ -18,7 +18,7 @@ import msgspec
 
 from clash.files import run_files
 from clash.store.journal import decode_part, encode
-from clash.store.stored import ItemPart, decode_fast
+from clash.store.stored import ItemPart, OfItem, decode_fast, item_ids
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound="Record")
 S = TypeVar("S", bound=msgspec.Struct)
+T = TypeVar("T", bound=OfItem)
 _IN_MEMORY = 1 << 20
 """Bytes of lines that are kept in memory; what is more goes into a temporary file."""
 
@@ -223,36 +224,52 @@ class RecordTable(Sequence[R]):
         return decode_fast(self._source.path, index + 1, line, self.model)
 
 
-class ItemRows(Generic[R]):
-    """The records of each item, in the order of their table.
+class ItemRows(Generic[T]):
+    """The records of each item, in their order; those that are on disk stay there.
+
+    Eight bytes an item and four a record.
 
     Args:
-        table: the records.
+        records: the records.
         positions: where each item is; records of others are left out.
     """
 
-    def __init__(self, table: RecordTable[R], positions: Mapping[str, int]) -> None:
-        self._table = table
+    def __init__(self, records: Sequence[T], positions: Mapping[str, int]) -> None:
+        self._records, self._positions = records, positions
         size = max(positions.values(), default=-1) + 1
-        self._first = array("q", [-1]) * size
-        self._next = array("q", [-1]) * len(table)
-        last = array("q", [-1]) * size
-        for row, part in enumerate(table.parts(ItemPart)):
-            position = positions.get(part.item_id)
+        first = self._first = array("i", [-1]) * size
+        following = self._following = array("i", [-1]) * len(records)
+        last = array("i", [-1]) * size
+        parts = records.parts(ItemPart) if isinstance(records, RecordTable) else None
+        ids = item_ids(records) if parts is None else (part.item_id for part in parts)
+        for row, item_id in enumerate(ids):
+            position = positions.get(item_id)
             if position is None:
                 continue
-            if self._first[position] < 0:
-                self._first[position] = row
+            if first[position] < 0:
+                first[position] = row
             else:
-                self._next[last[position]] = row
+                following[last[position]] = row
             last[position] = row
 
-    def of(self, position: int) -> Iterator[R]:
+    def __call__(self, item_id: str) -> list[T]:
+        """Those of one item; none of an item that there is not."""
+        return [self._records[row] for row in self.rows(item_id)]
+
+    def rows(self, item_id: str) -> Iterator[int]:
+        """Where those of one item are among the records."""
+        position = self._positions.get(item_id)
+        return iter(()) if position is None else self._rows_at(position)
+
+    def of(self, position: int) -> Iterator[T]:
         """The records of the item at a position."""
+        return map(self._records.__getitem__, self._rows_at(position))
+
+    def _rows_at(self, position: int) -> Iterator[int]:
         row = self._first[position]
         while row >= 0:
-            yield self._table[row]
-            row = self._next[row]
+            yield row
+            row = self._following[row]
 
 
 class Marks:

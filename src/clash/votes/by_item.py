@@ -6,17 +6,14 @@ from array import array
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar, overload
 
-import numpy as np
-
 from clash.store.journal import encode
-from clash.store.stored import OfItem, item_ids, with_item
+from clash.store.stored import with_item
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from clash.records import Verdict
 
-R = TypeVar("R", bound=OfItem)
 V = TypeVar("V")
 
 
@@ -61,33 +58,6 @@ class SharedByItem(Mapping[str, V], Generic[V]):
 
     def __len__(self) -> int:
         return self._size
-
-
-class RecordsByItem(Generic[R]):
-    """The records of each item, in their order; they may stay on disk."""
-
-    def __init__(self, records: Sequence[R], rows: Mapping[str, int]) -> None:
-        """Args: the records, and the items with their numbers; those of other items are left out."""
-        self._records, self._rows = records, rows
-        codes = np.fromiter(
-            (rows.get(item_id, -1) for item_id in item_ids(records)), np.int32, len(records)
-        )
-        self._order = np.argsort(codes, kind="stable").astype(np.int32)
-        self._starts = np.searchsorted(codes[self._order], np.arange(len(rows) + 1)).astype(
-            np.int32
-        )
-
-    def __call__(self, item_id: str) -> list[R]:
-        """Those of one item; none of an item that there is not."""
-        return [self._records[position] for position in self.positions(item_id)]
-
-    def positions(self, item_id: str) -> list[int]:
-        """Where those of one item are among the records."""
-        row = self._rows.get(item_id)
-        if row is None:
-            return []
-        positions: list[int] = self._order[self._starts[row] : self._starts[row + 1]].tolist()
-        return positions
 
 
 class SharedVerdicts(Sequence["Verdict"]):

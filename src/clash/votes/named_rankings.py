@@ -22,7 +22,8 @@ from clash.labels import TIE, truths
 from clash.records import Blinding, Item, Judgment, Response
 from clash.stats.voting.rankings import RankingArray, ranking_array
 from clash.store.stored import select
-from clash.votes.by_item import ComputedByItem, RecordsByItem
+from clash.store.table import ItemRows
+from clash.votes.by_item import ComputedByItem
 from clash.votes.from_run import (
     BlindingIndex,
     count_presentations,
@@ -224,7 +225,7 @@ def _texts(
     responses: Sequence[Response], rows: Mapping[str, int]
 ) -> ComputedByItem[dict[str, str]]:
     """Response by item and candidate, where there is one."""
-    responses_of = RecordsByItem(responses, rows)
+    responses_of = ItemRows(responses, rows)
     return ComputedByItem(
         rows,
         lambda item_id: {r.candidate: r.text for r in responses_of(item_id) if r.text is not None},
