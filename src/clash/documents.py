@@ -152,7 +152,7 @@ def parse_json(
             f"is not UTF-8 (byte {error.start})", path=path, line=line, hint="save it as UTF-8"
         ) from None
     except json.JSONDecodeError as error:
-        where = error.lineno if line is None else line
+        where, hint = error.lineno if line is None else line, hint or "check that the file is whole"
         raise InputError(f"is not JSON: {error}", path=path, line=where, hint=hint) from None
     except ValueError as error:  # an integer of more digits than Python converts
         message = str(error).partition(";")[0]

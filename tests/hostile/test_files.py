@@ -49,6 +49,27 @@ def refused(capsys, *words: object) -> None:
     assert "Traceback" not in told.err
 
 
+@pytest.mark.parametrize(
+    ("words", "kinds"),
+    [
+        ("validate PATH --panel baseline", ("folder", "empty", "vote")),
+        ("aggregate PATH", ("folder", "empty")),
+        ("aggregate votes.jsonl --calibrator PATH", ("folder", "empty", "vote")),
+        ("audit PATH", ("folder", "empty", "vote")),
+        ("dependence PATH", ("folder", "empty", "vote")),
+    ],
+)
+def test_a_file_of_the_wrong_kind_is_refused_in_two_lines(here, capsys, words, kinds):
+    (here / "folder").mkdir()
+    (here / "empty").touch()
+    (here / "vote").write_bytes(samples.VOTE)
+    for kind in kinds:
+        assert run(words.replace("PATH", kind).split()) == 2
+        problem, fix = capsys.readouterr().err.splitlines()
+        assert problem.startswith("error: ")
+        assert fix.startswith("fix: ")
+
+
 @pytest.mark.parametrize("name", samples.YAML)
 def test_hostile_yaml_is_refused_wherever_yaml_is_read(here, capsys, name):
     (path,) = samples.write(here / "in", {name: samples.YAML[name]}, ".yaml")

@@ -263,6 +263,9 @@ def test_a_validation_of_texts_reads_a_label_for_each_text(tmp_path: Path) -> No
         (lambda: clash.compare("one"), "two runs"),
         (lambda: clash.aggregate([{"item": "x"}]), "judge"),
         (lambda: clash.power("what"), "no question"),
+        (lambda: clash.aggregate("wrong-majority", methd="majority"), "no argument 'methd'"),
+        (lambda: clash.calibrate("wrong-majority", lables=50), 'did you mean "labels"'),
+        (lambda: clash.diagnose("wrong-majority", use_label=False), 'did you mean "use_labels"'),
     ],
 )
 def test_a_mistake_is_an_error_with_a_message(call, text: str, tmp_path, monkeypatch) -> None:

@@ -166,7 +166,10 @@ def audit_evaluations(
     rows = [e for e in evaluations if e.label is not None]
     records = [e for e in rows if not e.is_earlier]
     if not records:
-        raise StatisticsError("no record has a label, so there is no headline to correct")
+        raise StatisticsError(
+            "no record has a label, so there is no headline to correct"
+            "\n  fix: name a file whose rows have a label"
+        )
     published_headline, basis = _as_published(records, figures)
     sound_records = _unique(_newest(records))
     corrected_headline = _rate(sound_records, _fair_credit)

@@ -115,6 +115,10 @@ def byte_lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
         yield line
 
 
+def _folder_error(path: Path) -> InputError:
+    return InputError("is a folder, expected a file", path=path, hint="name the file in it")
+
+
 def _open_regular(path: Path) -> io.BufferedReader:
     """Open without waiting: a device, or a pipe without a writer, would never end."""
     try:
@@ -122,16 +126,17 @@ def _open_regular(path: Path) -> io.BufferedReader:
     except FileNotFoundError:
         raise InputError("no such file", path=path, hint="check the path") from None
     except PermissionError:
-        message = "is a folder, expected a file" if path.is_dir() else "permission denied"
-        raise InputError(message, path=path) from None
+        if path.is_dir():
+            raise _folder_error(path) from None
+        raise InputError("permission denied", path=path, hint="make it readable") from None
     except (OSError, ValueError) as error:  # a name with a null byte is a ValueError
         reason = getattr(error, "strerror", None) or error
-        raise InputError(f"cannot be opened: {reason}", path=path) from None
+        raise InputError(f"cannot be opened: {reason}", path=path, hint="check the path") from None
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         os.close(descriptor)
         if stat.S_ISDIR(mode):
-            raise InputError("is a folder, expected a file", path=path)
+            raise _folder_error(path)
         raise InputError(
             "is not a regular file", path=path, hint="write its content to a file, and name that"
         )

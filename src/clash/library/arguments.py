@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar
 
-from clash.errors import ClashError, InputError
+from clash.errors import ClashError, ConfigError, InputError, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from clash.config import VerdictMethod
@@ -179,12 +179,26 @@ def python_messages(arguments: Collection[str]) -> Iterator[None]:
         raise
 
 
+def refuse_unknown(names: Iterable[str], choices: Iterable[str]) -> None:
+    """Refuse an argument by keyword that there is not: a misspelt one must not be passed over.
+
+    Raises:
+        ConfigError: a name is none of the choices.
+    """
+    for name in names:
+        if name not in choices:
+            raise ConfigError(f"no argument {name!r}", field=name, hint=one_of(name, choices))
+
+
 def speaks_python(function: Callable[P, T]) -> Callable[P, T]:
-    """Errors of the function name its arguments; its keyword arguments are :class:`VoteFilters`."""
-    names = {*inspect.signature(function).parameters, *LabelledVoteFilters.__annotations__}
+    """Errors of the function name its arguments; its ``**filters`` are :class:`VoteFilters`."""
+    parameters = inspect.signature(function).parameters
+    names = {*parameters, *LabelledVoteFilters.__annotations__}
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if "filters" in parameters:
+            refuse_unknown(kwargs, sorted(names - {"filters"}))
         with python_messages(names):
             return function(*args, **kwargs)
 

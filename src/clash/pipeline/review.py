@@ -139,7 +139,8 @@ def read_item_list(path: Path) -> list[str]:
     try:
         names = [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError):
-        raise InputError("cannot be read as a list of items", path=path) from None
+        hint = "name a text file with one id a line"
+        raise InputError("cannot be read as a list of items", path=path, hint=hint) from None
     if not names:
         raise InputError("names no item", path=path, hint="one id a line")
     return names

@@ -15,6 +15,7 @@ from clash.stats.latent.factor import factor, factor_family
 from clash.stats.latent.ising import ising_class, ising_family, ising_shared
 from clash.stats.latent.patterns import MISSING, Patterns
 from clash.stats.latent.vote_counting import majority
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -111,7 +112,10 @@ def other_estimates(estimate: TruthEstimate) -> dict[str, Floats]:
 def _require_judges(rows: MethodTable) -> None:
     voting = int((rows.codes != MISSING).any(axis=0).sum())
     if voting < 2:
-        raise StatisticsError(f"{voting} judge(s) voted: dependence needs at least two")
+        raise StatisticsError(
+            f"{plural(voting, 'judge')} voted: dependence needs at least two"
+            "\n  fix: name votes of two judges on the same items"
+        )
     if voting < 3 and not rows.decisive.any():
         raise NotIdentifiedError(
             "two judges without labels: agreement about the truth and shared errors cannot be "

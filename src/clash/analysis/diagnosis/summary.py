@@ -35,7 +35,10 @@ def summary(
     if edges.unknown and has_people:
         yield f"Not every judge can be measured: {edges.unknown}."
     elif edges.unknown:
-        yield f"Not every judge can be measured: {edges.unknown}. Labels on 30 items would tell."
+        yield (
+            f"Not every judge can be measured: {edges.unknown}. Labels for 30 of a judge's votes"
+            " that are no ties would tell."
+        )
     elif edges.source == "agreement" and edges.is_dependent:
         yield (
             f"These judges err together (independence is rejected, p = {edges.p_independent:.2g}):"

@@ -96,7 +96,9 @@ def recognise(path: Path) -> str:
     """
     row = record_files.first(path)
     if row is None:
-        raise InputError("holds no record", path=path)
+        raise InputError(
+            "holds no record", path=path, hint="write at least one, a JSON object a line"
+        )
     return next(name for name, loader in LOADERS.items() if loader.columns <= row.value.keys())
 
 
