@@ -174,24 +174,24 @@ def moments(values):
 
 def weigh(some, priors):
     """Prior weights that the pools of panels with few labels come to: EM over their mean."""
-    losses = []
+    rows = []
     for i, panel in enumerate(some):
         for draw in range(3):
             rng = np.random.default_rng([7, i, draw])
             inside, outside = panel.draw(LEARNED_AT, rng)
             if len(outside) < LEARNED_AT:
                 continue
-            losses.append(expert_pool.held_out_losses(panel.readings, inside, rng, priors))
-    names = sorted({name for row in losses for name in row})
+            rows.append(expert_pool.evidence(panel.readings, inside, priors))
+    names = sorted({name for row in rows for name in row})
     weight = dict.fromkeys(names, 1.0)
     for _ in range(EM_STEPS):
         total = dict.fromkeys(names, 0.0)
-        for row in losses:
-            best = min(row.values())
-            raw = {n: weight[n] * np.exp(-expert_pool.ETA * (x - best)) for n, x in row.items()}
+        for row in rows:
+            best = max(row.values())
+            raw = {n: weight[n] * np.exp(x - best) for n, x in row.items()}
             for name, value in raw.items():
                 total[name] += value / sum(raw.values())
-        weight = {n: total[n] / sum(n in row for row in losses) for n in names}
+        weight = {n: total[n] / sum(n in row for row in rows) for n in names}
     # One more source on which all are equal: a few sources do not rule an expert out.
     sources = len({panel.source for panel in some})
     even = 1 / len(names)
@@ -250,7 +250,7 @@ def only_scale(priors):
     """The anchor alone."""
     scale = replace(priors.scale(ANCHOR), weight=1.0)
     nothing = replace(priors.other, weight=1e-30)
-    return PoolPriors({ANCHOR: scale}, nothing, {}, 1e-30, 1.0, 1e-6)
+    return PoolPriors({ANCHOR: scale}, nothing, {}, 1e-30, 1.0)
 
 
 def fitted(table, inside):

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.optimize import minimize
 
 from clash.errors import StatisticsError
@@ -11,11 +12,13 @@ from clash.stats import scoring
 from clash.stats.logistic import log_odds, sigmoid
 from clash.stats.selection.expert_pool import (
     ANCHOR,
+    ETA,
     PRIORS,
     PoolLabels,
     PoolPriors,
     Readings,
     ScalePrior,
+    evidence,
     pool,
     read_without_labels,
 )
@@ -49,7 +52,7 @@ def fit(read, labelled, priors=PRIORS, seed=2):
 def one_logistic(width, anchor, level):
     """Priors under which the pool is one anchored logistic."""
     scales = {ANCHOR: replace(anchor, weight=1e-300)}
-    return PoolPriors(scales, NOTHING, {width: 1.0}, 1e-300, level, 1e-6)
+    return PoolPriors(scales, NOTHING, {width: 1.0}, 1e-300, level)
 
 
 def test_the_anchored_logistic_is_that_of_scikit_learn():
@@ -77,6 +80,29 @@ def test_the_scale_is_where_the_posterior_is_largest():
         return -likelihood + 0.5 * ((t - prior.mean) / prior.sd) ** 2
 
     assert fit(read, labelled).scale == pytest.approx(float(minimize(loss, [1.0]).x[0]), abs=1e-5)
+
+
+def test_the_evidence_is_the_integral_of_prior_and_likelihood():
+    """By quadrature; the rows of an item count as one."""
+    votes, y = panel()
+    read, labelled = readings(votes), labels(y, 20)
+    prior, odds = PRIORS.scale(ANCHOR), read.odds[labelled.rows, 0]
+
+    def density(t):
+        likelihood = labelled.y @ (t * odds) - np.logaddexp(0, t * odds).sum()
+        normal = np.exp(-0.5 * ((t - prior.mean) / prior.sd) ** 2) / prior.sd / np.sqrt(2 * np.pi)
+        return np.exp(likelihood) * normal
+
+    integral = np.log(quad(density, -4, 8)[0])
+    assert evidence(read, labelled)[ANCHOR] == pytest.approx(ETA * integral, abs=0.05)
+    twice = np.tile(np.arange(20), 2)
+    copies, strangers = (
+        PoolLabels(labelled.rows[twice], labelled.y[twice], groups)
+        for groups in (labelled.groups[twice], np.arange(40))
+    )
+    once = evidence(read, labelled)[ANCHOR]
+    assert evidence(read, copies)[ANCHOR] == pytest.approx(once, rel=0.15)
+    assert evidence(read, strangers)[ANCHOR] < 1.6 * once
 
 
 def test_no_label_reaches_its_own_probability():

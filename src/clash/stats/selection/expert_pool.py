@@ -11,14 +11,12 @@ vote of judge j as -1, 0 or 1, and y the labels, the experts are
                                                  beta_j ~ N(0, tau^2 / sqrt K)                   (2)
 
 (1) and (2) at the maximum of the posterior, (2) once for each of three widths tau. The pool is their
-mean with weights prior_e exp(-ETA L_e), L_e the summed log-loss of the labels when each is predicted
-by fits that did not see it: a Gibbs posterior (Bissiri, Holmes and Walker 2016). A linear pool
-is never much worse than its best expert, but it is less sure than its members (Ranjan and Gneiting
-2010), so that its log-odds have a last scale s ~ N(1, final_sd^2), fitted to the predictions that did
-not see their labels.
+mean with weights prior_e exp(ETA l_e n / rows), l_e the log marginal likelihood of the labels (Laplace's
+approximation, Tierney and Kadane 1986) and n the sources among the labelled rows, so that copies of an
+item count once. It is tempered, ETA below 1, since no expert is the truth (Gruenwald 2012).
 
-What is reported of a labelled row never saw that row's label: the whole pool, weights and scales
-included, is fitted again without its fold.
+What is reported of a labelled row never saw that row's label: the whole pool, weights included, is
+fitted again without its fold.
 """
 
 from __future__ import annotations
@@ -47,10 +45,10 @@ FEWEST, MOST = 10, 200
 """Labels from which on the pool is the default, and up to which."""
 CAP = 6.0
 """Log-odds beyond which no expert is taken at its word: 1 in 400."""
-ETA = 1.0
-"""How much of a nat of held-out log-loss counts in the weights."""
+ETA = 0.7
+"""How much of a nat of marginal likelihood counts in the weights."""
 FLOOR = 1e-3
-"""Probabilities are kept this far from 0 and 1 where experts are compared and in what is reported."""
+"""Probabilities that are reported are kept this far from 0 and 1."""
 LEAST_SCALE = 0.02
 """Of a single method, whose verdicts a scale must not turn."""
 MANY = 50
@@ -79,7 +77,6 @@ class PoolPriors:
         logistics: width tau of each anchored logistic, for a panel of one judge, and its weight.
         unchanged: weight of the anchor's log-odds as they are.
         level: standard deviation of b in equation (2), in widths.
-        final_sd: of the last scale.
     """
 
     scales: Mapping[str, ScalePrior]
@@ -87,7 +84,6 @@ class PoolPriors:
     logistics: Mapping[float, float]
     unchanged: float
     level: float
-    final_sd: float
 
     def scale(self, name: str) -> ScalePrior:
         """The prior of an expert's scale."""
@@ -96,21 +92,19 @@ class PoolPriors:
 
 PRIORS = PoolPriors(
     scales={
-        ANCHOR: ScalePrior(1.39, 0.79, 0.073),
-        SHARE: ScalePrior(1.54, 0.98, 0.042),
-        "one-coin": ScalePrior(0.41, 0.22, 0.089),
-        "dawid-skene": ScalePrior(0.45, 0.25, 0.050),
-        "factor": ScalePrior(0.55, 0.35, 0.081),
+        ANCHOR: ScalePrior(1.39, 0.79, 0.082),
+        SHARE: ScalePrior(1.54, 0.98, 0.044),
+        "one-coin": ScalePrior(0.41, 0.22, 0.053),
+        "dawid-skene": ScalePrior(0.45, 0.25, 0.060),
+        "factor": ScalePrior(0.55, 0.35, 0.093),
     },
-    other=ScalePrior(0.6, 0.6, 0.073),
-    logistics={0.15: 0.076, 0.5: 0.161, 1.5: 0.273},
-    unchanged=0.095,
+    other=ScalePrior(0.6, 0.6, 0.060),
+    logistics={0.15: 0.089, 0.5: 0.171, 1.5: 0.292},
+    unchanged=0.052,
     level=0.35,
-    final_sd=0.15,
 )
 """Scales and weights are those of public panels: ``benchmarks/few_labels.py --priors`` computes them.
-Widths were chosen on simulated panels, level and the last scale by eight draws of labels on public
-ones."""
+Widths were chosen on simulated panels, the level by eight draws of labels on public ones."""
 
 
 @dataclass(frozen=True)
@@ -204,6 +198,17 @@ class _Expert:
         """Probabilities of class 1 at some rows."""
         return sigmoid(theta @ self.columns[:, rows])
 
+    def log_evidence(self, theta: Floats, labels: PoolLabels) -> float:
+        """Log marginal likelihood of the labels, by Laplace's approximation at the maximum."""
+        x = self.columns[:, labels.rows]
+        odds = theta @ x
+        p = sigmoid(odds)
+        likelihood = float(labels.y @ odds - np.logaddexp(0, odds).sum())
+        departure = float(self.precision @ (theta - self.centre) ** 2)
+        curvature = (x * (p * (1 - p))) @ x.T + np.diag(self.precision)
+        volume = float(np.log(self.precision).sum() - np.linalg.slogdet(curvature)[1])
+        return likelihood - departure / 2 + volume / 2
+
 
 def pool(
     readings: Readings,
@@ -234,11 +239,11 @@ def pool(
     if not ((labels.y >= 0) & (labels.y <= 1)).all():
         raise StatisticsError("labels must lie between 0 and 1")
     experts = _experts(readings, priors)
-    mix = _fit(experts, labels, rng, priors)
+    mix = _fit(experts, labels)
     held_out = np.full(len(labels), np.nan)
     fold = _folds(labels, rng)
     for k in np.unique(fold) if cross_fit else ():
-        without = _fit(experts, labels.part(fold != k), rng, priors)
+        without = _fit(experts, labels.part(fold != k))
         held_out[fold == k] = without.predict(experts, labels.rows[fold == k])
     return PoolFit(
         tuple(expert.name for expert in experts),
@@ -250,13 +255,15 @@ def pool(
     )
 
 
-def held_out_losses(
-    readings: Readings, labels: PoolLabels, rng: np.random.Generator, priors: PoolPriors = PRIORS
+def evidence(
+    readings: Readings, labels: PoolLabels, priors: PoolPriors = PRIORS
 ) -> dict[str, float]:
-    """Summed log-loss of each expert on labels that its fits did not see."""
+    """What the labels say for each expert: log marginal likelihoods, as far as they count."""
     experts = _experts(readings, priors)
-    predictions = _held_out(experts, labels, rng)
-    return {expert.name: _loss(p, labels.y) for expert, p in zip(experts, predictions, strict=True)}
+    fits = [expert.fit(labels) for expert in experts]
+    return dict(
+        zip((e.name for e in experts), _evidence(experts, fits, labels).tolist(), strict=True)
+    )
 
 
 def _experts(readings: Readings, priors: PoolPriors) -> list[_Expert]:
@@ -282,59 +289,41 @@ def _experts(readings: Readings, priors: PoolPriors) -> list[_Expert]:
 
 @dataclass(frozen=True)
 class _Mix:
-    """Fitted experts, their weights, and the last scale."""
+    """Fitted experts and their weights."""
 
     thetas: list[Floats]
     weights: Floats
-    final: float
     converged: bool
 
     def predict(self, experts: list[_Expert], rows: Index | slice = slice(None)) -> Floats:
         """Probabilities of class 1 at some rows."""
         p = [expert.predict(t, rows) for expert, t in zip(experts, self.thetas, strict=True)]
-        mixture = sigmoid(self.final * log_odds(self.weights @ np.stack(p)))
-        return np.clip(mixture, FLOOR, 1 - FLOOR)
+        return np.clip(self.weights @ np.stack(p), FLOOR, 1 - FLOOR)
 
 
-def _fit(
-    experts: list[_Expert], labels: PoolLabels, rng: np.random.Generator, priors: PoolPriors
-) -> _Mix:
-    """Every expert on these labels; weights and last scale by predictions of labels not seen."""
+def _fit(experts: list[_Expert], labels: PoolLabels) -> _Mix:
+    """Every expert on these labels, weighed by what they say for it."""
     fits = [expert.fit(labels) for expert in experts]
-    log_weights = np.log([expert.weight for expert in experts])
-    final = 1.0
-    if len(np.unique(labels.groups)) > 1:
-        held_out = _held_out(experts, labels, rng)
-        log_weights -= ETA * np.array([_loss(p, labels.y) for p in held_out])
-        weights = softmax(log_weights)
-        final = fit_scale(log_odds(weights @ held_out), labels.y, priors.final_sd)
-    converged = all(ok for _, ok in fits)
-    return _Mix([theta for theta, _ in fits], softmax(log_weights), final, converged)
+    log_weights = np.log([expert.weight for expert in experts]) + _evidence(experts, fits, labels)
+    converged = all(is_met for _, is_met in fits)
+    return _Mix([theta for theta, _ in fits], softmax(log_weights), converged)
 
 
-def _held_out(experts: list[_Expert], labels: PoolLabels, rng: np.random.Generator) -> Floats:
-    """(E, L), each label predicted by fits that did not see its fold."""
-    held_out = np.empty((len(experts), len(labels)))
-    fold = _folds(labels, rng)
-    for k in np.unique(fold):
-        inside, outside = labels.part(fold != k), labels.rows[fold == k]
-        for i, expert in enumerate(experts):
-            held_out[i, fold == k] = expert.predict(expert.fit(inside)[0], outside)
-    return held_out
-
-
-def fit_scale(odds: Floats, y: Floats, sd: float, mean: float = 1.0) -> float:
-    """The factor t ~ N(mean, sd^2) of log-odds (L,) that fits labels y (L,) best."""
-    column = np.clip(odds, -CAP, CAP)[None]
-    expert = _Expert("scale", column, np.array([sd**-2]), np.array([mean]), 1.0)
-    rows = np.arange(len(y))
-    return float(expert.fit(PoolLabels(rows, y, rows))[0][0])
+def _evidence(
+    experts: list[_Expert], fits: list[tuple[Floats, bool]], labels: PoolLabels
+) -> Floats:
+    """(E,), tempered log marginal likelihoods, copies of an item counting once."""
+    share = ETA * len(np.unique(labels.groups)) / max(len(labels), 1)
+    pairs = zip(experts, fits, strict=True)
+    return np.array([share * expert.log_evidence(theta, labels) for expert, (theta, _) in pairs])
 
 
 def label_scale(odds: Floats, y: Floats) -> float:
     """The scale (1) of a method's log-odds (L,) by labels y (L,), kept positive."""
-    prior = PRIORS.scale(ANCHOR)
-    return max(LEAST_SCALE, fit_scale(odds, y, prior.sd, prior.mean))
+    prior, rows = PRIORS.scale(ANCHOR), np.arange(len(y))
+    column = np.clip(odds, -CAP, CAP)[None]
+    expert = _Expert("scale", column, np.array([prior.sd**-2]), np.array([prior.mean]), 1.0)
+    return max(LEAST_SCALE, float(expert.fit(PoolLabels(rows, y, rows))[0][0]))
 
 
 def _folds(labels: PoolLabels, rng: np.random.Generator) -> Index:
@@ -342,11 +331,6 @@ def _folds(labels: PoolLabels, rng: np.random.Generator) -> Index:
     names, code = np.unique(labels.groups, return_inverse=True)
     n_folds = 5 if len(names) >= MANY else 10
     return np.asarray((rng.permutation(len(names)) % n_folds)[code], dtype=np.intp)
-
-
-def _loss(p: Floats, y: Floats) -> float:
-    q = np.clip(p, FLOOR, 1 - FLOOR)
-    return float(-(y @ np.log(q) + (1 - y) @ np.log1p(-q)))
 
 
 def read_without_labels(
