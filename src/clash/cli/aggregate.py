@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import print_json, print_tables, stdout
+from clash.cli.common import print_json, print_line, print_tables, print_text
 from clash.cli.completion import complete_methods
 from clash.cli.option_groups import OptionGroup, grouped
 from clash.cli.options import (
@@ -170,16 +170,14 @@ def aggregate(
 
 def _print(findings: AggregateFindings, path: str | None, *, quiet: bool) -> None:
     """Tables, what they say, and what to beware of; or one line."""
-    from clash.report.terminal import print_line, print_text
-
     if quiet:
-        print_line(stdout(), (findings.headlines() or ["the methods rank the candidates alike"])[0])
+        print_line((findings.headlines() or ["the methods rank the candidates alike"])[0])
         return
     print_tables(findings.tables())
-    stdout().print()
+    print_line()
     for line in findings.headlines():
-        print_text(stdout(), line)
+        print_text(line)
     for warning in findings.warnings():
-        print_text(stdout(), f"warning: {warning}", style="yellow")
+        print_text(f"warning: {warning}", style="yellow")
     if path:
-        stdout().print(f"wrote {path}", soft_wrap=True)
+        print_line(f"wrote {path}")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import print_json, print_tables, print_written, stdout
+from clash.cli.common import print_json, print_tables, print_text, print_written
 from clash.cli.option_groups import grouped
 from clash.cli.options import Output, ReportFile
 
@@ -39,7 +39,6 @@ def audit(
     from clash.pipeline.published import audit_published, audits_json, parse_figures
     from clash.report import published as report
     from clash.report.report_file import write_report
-    from clash.report.terminal import print_text
 
     audits = audit_published(source, parse_figures(figures or ()))
     record = audits_json(audits)
@@ -49,9 +48,8 @@ def audit(
     if output.as_json:
         print_json({"source": str(source), **record})
         return
-    console = stdout()
     for evaluation in audits:
-        print_text(console, report.headline(evaluation), style="bold")
+        print_text(report.headline(evaluation), style="bold")
         if not output.quiet:
             print_tables(report.tables(evaluation, verbose=output.verbose))
     if to is not None and not output.quiet:

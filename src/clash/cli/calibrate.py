@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import print_json, print_tables, print_written, progress_bar, stdout
+from clash.cli.common import (
+    print_json,
+    print_line,
+    print_tables,
+    print_written,
+    progress_bar,
+)
 from clash.cli.option_groups import OptionGroup, grouped
 from clash.cli.options import (
     AsJson,
@@ -147,7 +153,6 @@ def calibrate(
     from clash.pipeline.calibrate import CalibrateOptions, calibrate_votes, write_calibrator
     from clash.pipeline.calibrate import plan_labels as plan_next
     from clash.report import calibration as report
-    from clash.report.terminal import print_line
 
     if plots is not None:
         require("matplotlib", field="--plots")
@@ -176,12 +181,12 @@ def calibrate(
         shares = {"answered": report.answered_json(answered_shares)} if answered_shares else {}
         print_json({"source": source, **findings.as_json(), "written": path, **shares, **drawing})
     elif quiet:
-        print_line(stdout(), findings.headlines()[-1])
+        print_line(findings.headlines()[-1])
     else:
         answers = report.answered_tables(answered_shares) if answered_shares else []
         print_tables([*findings.tables(), *answers])
         for line in findings.headlines():
-            stdout().print(f"\n{line}", soft_wrap=True, markup=False)
+            print_line(f"\n{line}")
         print_written([*([] if out is None else [out]), *drawing.get("plots", [])])
 
 

@@ -5,7 +5,13 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import print_json, print_tables, stdout
+from clash.cli.common import (
+    print_json,
+    print_line,
+    print_screen,
+    print_tables,
+    terminal_width,
+)
 from clash.cli.option_groups import grouped
 from clash.cli.options import Out, Output, RunArgument, Seed, UseLabels
 from clash.cli.sources import open_run
@@ -75,7 +81,6 @@ def choose(
     from clash.cli.outcome import reference
     from clash.pipeline.amounts import assignments, seconds_of
     from clash.report.choice import choice_headline, choice_screen, tables
-    from clash.report.terminal import print_line, print_screen, text_width
 
     limits = ChoiceLimits(
         max_cost,
@@ -90,11 +95,10 @@ def choose(
     if output.as_json:
         print_json({"run": str(folder.path), **to_dict(findings)})
         return
-    console = stdout()
     if output.quiet:
-        print_line(console, choice_headline(findings).text)
+        print_line(choice_headline(findings).text)
         return
     name = reference(folder.path)
-    print_screen(console, choice_screen(findings, text_width(console), name))
+    print_screen(choice_screen(findings, terminal_width(), name))
     if output.verbose:
         print_tables(tables(findings))

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from clash.errors import RunFolderError
+    from clash.report.screens import Screen
     from clash.report.tables import Table
     from clash.secrets.destinations import Environ
 
@@ -78,6 +79,34 @@ def progress_bar(label: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
         yield lambda n, total: progress.update(task, completed=n, total=total)
 
 
+def print_line(text: str = "", style: str = "") -> None:
+    """Print a line on stdout as it is, however long: a path that is broken cannot be copied."""
+    from clash.report import terminal
+
+    terminal.print_line(stdout(), text, style)
+
+
+def print_text(text: str, *, style: str = "", indent: int = 0) -> None:
+    """Print text on stdout, wrapped where the terminal has a width."""
+    from clash.report import terminal
+
+    terminal.print_text(stdout(), text, style=style, indent=indent)
+
+
+def terminal_width() -> int | None:
+    """The width that screens keep to; null where the reader of stdout has none."""
+    from clash.report.terminal import text_width
+
+    return text_width(stdout())
+
+
+def print_screen(screen: Screen) -> None:
+    """Print a screen on stdout."""
+    from clash.report import terminal
+
+    terminal.print_screen(stdout(), screen)
+
+
 def print_tables(tables: Iterable[Table]) -> None:
     """Print tables on stdout."""
     from clash.report import terminal
@@ -88,4 +117,4 @@ def print_tables(tables: Iterable[Table]) -> None:
 def print_written(paths: Iterable[Path | str]) -> None:
     """Print which files were written."""
     for path in paths:
-        stdout().print(f"wrote {path}", soft_wrap=True, markup=False)
+        print_line(f"wrote {path}")

@@ -5,7 +5,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import print_json, print_tables, print_written, stdout
+from clash.cli.common import (
+    print_json,
+    print_line,
+    print_screen,
+    print_tables,
+    print_text,
+    print_written,
+    terminal_width,
+)
 from clash.cli.option_groups import grouped
 from clash.cli.options import Out, Output, ReportFile, UseLabels
 from clash.cli.sources import open_run
@@ -77,7 +85,6 @@ def compare(
     from clash.report.compare import tables
     from clash.report.headline import comparison_headline
     from clash.report.report_file import write_report
-    from clash.report.terminal import print_line
 
     rule = DataSetRule(
         tuple(word for word in (by_tag or "").split(",") if word),
@@ -106,7 +113,7 @@ def compare(
         record["labels"] = [to_dict(labels) for labels in label_uses]
         print_json({"folders": paths, **record, "written": [str(file) for file in files]})
     elif output.quiet:
-        print_line(stdout(), comparison_headline(findings).text)
+        print_line(comparison_headline(findings).text)
     else:
         _print(findings, _label_line(names, label_uses, is_used=use_labels), files, output)
 
@@ -129,16 +136,14 @@ def _label_line(names: list[str], uses: list[LabelUse], *, is_used: bool) -> str
 def _print(findings: RunComparison, labels: str, files: list[Path], output: Output) -> None:
     from clash.report.compare import tables
     from clash.report.screens import comparison_screen
-    from clash.report.terminal import print_line, print_screen, print_text, text_width
 
-    console = stdout()
-    print_screen(console, comparison_screen(findings, text_width(console)))
+    print_screen(comparison_screen(findings, terminal_width()))
     if labels:
-        print_text(console, labels)
+        print_text(labels)
     if output.verbose:
         print_tables(tables(findings))
     if files:
-        print_line(console)
+        print_line()
         print_written(files)
 
 

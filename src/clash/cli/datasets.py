@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import print_json, print_tables, print_written, stderr, stdout
+from clash.cli.common import (
+    print_json,
+    print_line,
+    print_tables,
+    print_text,
+    print_written,
+    stderr,
+)
 from clash.cli.options import AsJson, Quiet, Seed
 from clash.errors import ConfigError, one_of
 
@@ -58,7 +65,6 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
     from clash.datasets import catalogue, pull
     from clash.datasets.votes_files import votes_files
     from clash.report.tables import Table
-    from clash.report.terminal import print_table, print_text
 
     folder = cache or pull.cache_folder()
     entries = [
@@ -81,12 +87,12 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
         [str(d["name"]), "yes" if d["here"] else "no", str(d["what"]), str(d["licence"])]
         for d in entries
     ]
-    print_table(stdout(), Table("data sets", ["name", "here", "what", "licence"], rows))
-    print_text(stdout(), f"kept in {folder}; `clash datasets pull NAME` fetches one")
+    print_tables([Table("data sets", ["name", "here", "what", "licence"], rows)])
+    print_text(f"kept in {folder}; `clash datasets pull NAME` fetches one")
     rows = [[name, entry.what, entry.licence, entry.command] for name, entry in votes.items()]
     columns = ["name", "what", "licence", "try"]
     note = "votes and labels without texts; datasets/README.md has sources and citations"
-    print_table(stdout(), Table("votes of real judges, here already", columns, rows, notes=[note]))
+    print_tables([Table("votes of real judges, here already", columns, rows, notes=[note])])
 
 
 @app.command("pull")
@@ -229,7 +235,7 @@ def _sample_pairs(
     print_tables([Table.of(title, rows, text=("gaps",), notes=[note])])
     print_written([path])
     next_step = f"clash eval {path} --panel …, then clash diagnose on the run"
-    stdout().print(f"judge them: {next_step}", soft_wrap=True, markup=False)
+    print_line(f"judge them: {next_step}")
 
 
 def _gaps(pairs: Sequence[CalibrationPair], kind: str) -> str:
@@ -313,7 +319,7 @@ def _print_written(form: str, lines: Sequence[dict[str, str]], *, as_json: bool)
         print_json({"from": form, "written": list(lines)})
         return
     for line in lines:
-        stdout().print(f"wrote {line['path']} ({line['about']})", soft_wrap=True, markup=False)
+        print_line(f"wrote {line['path']} ({line['about']})")
 
 
 def _rules(
@@ -345,22 +351,19 @@ def _rules(
 
 def _print_sample(sample: DatasetSample, files: dict[str, str]) -> None:
     from clash.report.tables import Table
-    from clash.report.terminal import print_table, print_text
 
     rows = [{"items": name, "count": f"{count:,}"} for name, count in sample.counts.items()]
-    print_table(stdout(), Table.of(sample.dataset.name, rows))
+    print_tables([Table.of(sample.dataset.name, rows)])
     if sample.open_rules:
         open_rules = ", ".join(sample.open_rules)
-        print_text(stdout(), f"the source does not say, so not applied: {open_rules}")
-    print_text(stdout(), f"licence: {sample.dataset.licence}")
+        print_text(f"the source does not say, so not applied: {open_rules}")
+    print_text(f"licence: {sample.dataset.licence}")
     for name, path in files.items():
-        stdout().print(f"wrote {name} to {path}", soft_wrap=True, markup=False)
+        print_line(f"wrote {name} to {path}")
 
 
 def _print_pull(dataset: PulledDataset, citation: str, *, as_json: bool) -> None:
     from dataclasses import asdict
-
-    from clash.report.terminal import print_text
 
     if as_json:
         files = [
@@ -372,8 +375,8 @@ def _print_pull(dataset: PulledDataset, citation: str, *, as_json: bool) -> None
     for file in dataset.files:
         path = dataset.folder / file.path
         line = f"{path}  {file.size:,} bytes  sha256 {file.sha256}  checked: {file.verified}"
-        stdout().print(line, soft_wrap=True, markup=False)
-    print_text(stdout(), f"licence: {dataset.licence}; cite: {citation}")
+        print_line(line)
+    print_text(f"licence: {dataset.licence}; cite: {citation}")
 
 
 @contextmanager

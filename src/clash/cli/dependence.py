@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import print_json, stdout
+from clash.cli.common import print_json, print_line, print_tables, print_text, print_written
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     AsJson,
@@ -58,7 +58,6 @@ def dependence(
     from clash.analysis.dependence import DependenceOptions, diagnose
     from clash.analysis.serialize import to_dict
     from clash.report import dependence as report
-    from clash.report.terminal import print_text
 
     if plots is not None:
         require("matplotlib", field="--plots")
@@ -70,24 +69,20 @@ def dependence(
         print_json({"source": source, **to_dict(findings), "written": paths})
         return
     if quiet:
-        print_text(stdout(), findings.conclusions[0])
+        print_text(findings.conclusions[0])
         return
     _print(findings, paths, verbose=verbose)
 
 
 def _print(findings: Dependence, paths: list[str], *, verbose: bool) -> None:
     from clash.report import dependence as report
-    from clash.report.terminal import print_line, print_table, print_text
 
-    console = stdout()
-    print_text(console, report.headline(findings), style="dim")
-    print_line(console)
+    print_text(report.headline(findings), style="dim")
+    print_line()
     for sentence in findings.conclusions:
-        print_text(console, f"• {sentence}", indent=1)
-    for table in report.tables(findings, verbose=verbose):
-        print_table(console, table)
-    print_line(console)
+        print_text(f"• {sentence}", indent=1)
+    print_tables(report.tables(findings, verbose=verbose))
+    print_line()
     for caveat in findings.caveats:
-        print_text(console, f"note: {caveat}", style="yellow")
-    for path in paths:
-        print_line(console, f"wrote {path}")
+        print_text(f"note: {caveat}", style="yellow")
+    print_written(paths)

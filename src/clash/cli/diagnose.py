@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import print_json, print_tables, print_written, say, stdout
+from clash.cli.common import print_json, print_tables, print_text, print_written, say
 from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
@@ -108,7 +108,6 @@ def diagnose(
     from clash.report import diagnosis as report
     from clash.report.plots import save
     from clash.report.psychometric_curves import psychometric_plot
-    from clash.report.terminal import print_text
 
     if plot is not None:
         require("matplotlib", field="--plot")
@@ -136,7 +135,7 @@ def diagnose(
         print_json({**to_dict(findings), "source": source, "written": paths})
         return
     for sentence in findings.summary[:1] if quiet else findings.summary:
-        print_text(stdout(), sentence)
+        print_text(sentence)
     if not quiet:
         print_tables(report.tables(findings))
         print_written(paths)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import print_json, stdout
+from clash.cli.common import print_json, print_screen, terminal_width
 from clash.cli.completion import complete_panels
 from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import grouped
@@ -75,10 +75,8 @@ def doctor(
 def _print(title: str, findings: Sequence[CheckupFinding]) -> None:
     """What was checked, in a line each where the width allows it, and how to mend it below."""
     from clash.report.screens import blank_screen
-    from clash.report.terminal import print_screen, text_width
 
-    console = stdout()
-    screen = blank_screen(text_width(console))
+    screen = blank_screen(terminal_width())
     screen.sentence(title, "bold")
     indent = 2 + max((len(finding.level) for finding in findings), default=0)
     for finding in findings:
@@ -87,7 +85,7 @@ def _print(title: str, findings: Sequence[CheckupFinding]) -> None:
         for number, text in enumerate(texts):
             head = finding.level if number == 0 else ""
             screen.hanging(f"{head:<{indent}}", text)
-    print_screen(console, screen)
+    print_screen(screen)
 
 
 def _torture(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from clash.cli.common import print_json, print_tables, say, stdout
+from clash.cli.common import print_json, print_line, print_tables, say
 from clash.collect.forecast import price
 from clash.pipeline import keys
 from clash.pipeline.price import cap_warning, dry_run_summary, headline, token_cap_warnings
@@ -38,17 +38,16 @@ def print_dry_run(
     for warning in filter(None, warnings):
         say(warning, style="yellow")
     # Soft: a line for one model may be longer than a narrow terminal, and is not to be cut.
-    console = stdout()
-    console.print(_headline(plan, forecast, cap), style="bold", soft_wrap=True)
+    print_line(_headline(plan, forecast, cap), "bold")
     for line in _by_destination(plan, forecast, environ):
-        console.print(line, soft_wrap=True)
+        print_line(line)
     if output.verbose:
         print_tables([_details(plan, forecast)])
-    console.print("Nothing was sent.")
+    print_line("Nothing was sent.")
     if missing:
-        console.print(f"fix: set {', '.join(missing)} (export NAME=…, or a line in .env)")
+        print_line(f"fix: set {', '.join(missing)} (export NAME=…, or a line in .env)")
     else:
-        console.print("Next  the same command without --dry-run")
+        print_line("Next  the same command without --dry-run")
 
 
 def _headline(plan: Plan, forecast: Forecast, cap: float | None) -> str:

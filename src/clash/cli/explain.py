@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import print_json, stdout
+from clash.cli.common import (
+    print_json,
+    print_line,
+    print_screen,
+    print_tables,
+    print_text,
+    terminal_width,
+)
 from clash.cli.option_groups import grouped
 from clash.cli.options import Out, Output, RunArgument, UseLabels
 from clash.cli.sources import open_run
@@ -28,13 +35,6 @@ def explain(
     from clash.pipeline.explain import explain_item, explain_run
     from clash.report import explanation as report
     from clash.report.headline import run_headline
-    from clash.report.terminal import (
-        print_line,
-        print_screen,
-        print_tables,
-        print_text,
-        text_width,
-    )
 
     folder = open_run(run, out)
     if item is not None:
@@ -45,17 +45,17 @@ def explain(
         record = {**to_dict(result.explanation), "labels": to_dict(result.labels)}
         print_json({**record, "run": str(folder.path)})
         return
-    console, name = stdout(), reference(folder.path)
+    name = reference(folder.path)
     headline = run_headline(result.findings, name)
     if output.quiet:
-        print_line(console, headline.text)
+        print_line(headline.text)
     elif output.verbose:
         for line in report.headlines(result.explanation, headline):
-            print_text(console, line)
-        print_tables(console, report.tables(result.explanation))
+            print_text(line)
+        print_tables(report.tables(result.explanation))
         if result.labels.labelled:
-            print_text(console, f"labels: {result.labels.sentence}")
+            print_text(f"labels: {result.labels.sentence}")
     else:
-        width = text_width(console)
+        width = terminal_width()
         screen = report.explanation_screen(result.explanation, headline, width, name, result.labels)
-        print_screen(console, screen)
+        print_screen(screen)

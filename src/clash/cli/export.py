@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import print_json, stdout
+from clash.cli.common import print_json, print_line
 from clash.cli.options import AsJson, Out, RunsArgument, UseLabels
 from clash.cli.sources import open_runs
 from clash.errors import ConfigError
@@ -55,4 +55,4 @@ def export(
             }
         )
     else:
-        stdout().print(f"wrote {file.path} ({file.rows} rows)", soft_wrap=True)
+        print_line(f"wrote {file.path} ({file.rows} rows)")

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import environment, print_json, print_written, say, stdout
+from clash.cli.common import (
+    environment,
+    print_json,
+    print_line,
+    print_text,
+    print_written,
+    say,
+)
 from clash.cli.completion import complete_panels
 from clash.cli.options import AsJson, EnvFile
 from clash.errors import ConfigError, InputError
@@ -55,7 +62,6 @@ def init(
         make_starter,
         retirement_warnings,
     )
-    from clash.report.terminal import print_text
 
     environ = environment(env_file, None)
     defaults = default_models(environ)
@@ -82,11 +88,11 @@ def init(
         return
     print_written(paths)
     listing = ", ".join(f"{c.id} ({c.model})" for c in starter.candidates)
-    print_text(stdout(), f"Compares {listing}")
+    print_text(f"Compares {listing}")
     if starter.missing:
         keys = ", ".join(starter.missing)
-        print_text(stdout(), f"Not set yet: {keys} (export NAME=…, or a line in .env)")
-    stdout().print(f"Next  {command}    plan and price; nothing is sent", soft_wrap=True)
+        print_text(f"Not set yet: {keys} (export NAME=…, or a line in .env)")
+    print_line(f"Next  {command}    plan and price; nothing is sent")
 
 
 def _is_terminal() -> bool:

@@ -7,20 +7,24 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from clash.cli.common import print_json, print_tables, print_written, say, stdout
+from clash.cli.common import (
+    print_json,
+    print_line,
+    print_screen,
+    print_tables,
+    print_text,
+    print_written,
+    say,
+    stdout,
+    terminal_width,
+)
 from clash.errors import ClashError
 from clash.escape import clip
 from clash.pipeline.finish import summary
 from clash.report.costs import usage_warning
 from clash.report.formats import money
 from clash.report.headline import NextStep
-from clash.report.terminal import (
-    print_line,
-    print_report,
-    print_screen,
-    print_text,
-    text_width,
-)
+from clash.report.terminal import print_report
 from clash.store import layout
 from clash.wording import plural
 
@@ -128,22 +132,22 @@ def print_findings(
     from clash.report.headline import run_headline
     from clash.report.screens import run_screen
 
-    console, run = stdout(), reference(path)
+    run = reference(path)
     headline = run_headline(findings, run)
     if output.quiet:
-        print_line(console, headline.text)
+        print_line(headline.text)
         return
     if output.verbose:
-        print_report(console, findings)
-        print_line(console)
+        print_report(stdout(), findings)
+        print_line()
         if has_page:
-            print_line(console, f"run: {path}", "bold")
+            print_line(f"run: {path}", "bold")
         return
-    print_screen(console, run_screen(findings, text_width(console), run, wall_s, lesson))
+    print_screen(run_screen(findings, terminal_width(), run, wall_s, lesson))
     if has_page:
         print_closing(path, headline.next_steps if steps is None else steps)
     elif steps:
-        print_line(console)
+        print_line()
         print_next(steps)
 
 
@@ -154,10 +158,10 @@ def print_answer(
     output: Output,
 ) -> None:
     """Print an answer, and unless quiet what it rests on and its first table, or all of them."""
-    print_text(stdout(), headline, style="bold")
+    print_text(headline, style="bold")
     if not output.quiet:
         for line in evidence:
-            print_text(stdout(), line)
+            print_text(line)
         print_tables(tables if output.verbose else tables[:1])
 
 
@@ -195,7 +199,7 @@ def print_comparison(
     if output.quiet:
         return
     for line in closing:
-        print_line(stdout(), line)
+        print_line(line)
     if to is not None:
         print_written([to])
 
@@ -213,18 +217,17 @@ def print_item(path: Path, steps: Walk, output: Output) -> None:
 
 def print_closing(path: Path, steps: Sequence[NextStep]) -> None:
     """Print where the report is, and the commands worth typing next."""
-    console, command = stdout(), f"clash report {reference(path)} --open"
+    command = f"clash report {reference(path)} --open"
     if not any(step.command == command for step in steps):
         steps = [*steps, NextStep(command, "open the report in the browser")]
-    print_line(console)
-    print_line(console, f"Report  {path / layout.REPORT_HTML}")
+    print_line()
+    print_line(f"Report  {path / layout.REPORT_HTML}")
     print_next(steps)
 
 
 def print_next(steps: Sequence[NextStep]) -> None:
     """Print commands worth typing next, and what for."""
-    console = stdout()
-    width = text_width(console)
+    width = terminal_width()
     widest = max((len(step.command) for step in steps), default=0)
     is_narrow = width is not None and any(
         _HEAD + widest + 2 + len(step.purpose) > width for step in steps
@@ -232,10 +235,10 @@ def print_next(steps: Sequence[NextStep]) -> None:
     for number, step in enumerate(steps):
         head = f"{'' if number else 'Next':<{_HEAD}}"
         if is_narrow:
-            print_line(console, f"{head}{step.command}")
-            print_text(console, step.purpose, style="dim", indent=_HEAD + 2)
+            print_line(f"{head}{step.command}")
+            print_text(step.purpose, style="dim", indent=_HEAD + 2)
         else:
-            print_line(console, f"{head}{step.command:<{widest}}  {step.purpose}")
+            print_line(f"{head}{step.command:<{widest}}  {step.purpose}")
 
 
 def reference(path: Path) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import environment, print_json, stdout
+from clash.cli.common import environment, print_json, print_line
 from clash.cli.observer import TerminalObserver
 from clash.cli.options import (
     AsJson,
@@ -121,4 +121,4 @@ def _print_plan(registration: FrozenRegistration, path: Path, *, as_json: bool) 
         f"plan: {path}; check a run against it with `clash eval … --prereg {path}`",
     ]
     for line in lines:
-        stdout().print(line, soft_wrap=True, markup=False)
+        print_line(line)

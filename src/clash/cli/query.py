@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import print_json, stdout
+from clash.cli.common import print_json, print_tables
 from clash.cli.options import AsJson, Out, RunArgument
 from clash.cli.sources import open_run
 from clash.errors import ConfigError
@@ -56,7 +56,6 @@ def query(
 def _print(result: QueryResult) -> None:
     """The first rows, long values cut."""
     from clash.report.tables import Table
-    from clash.report.terminal import print_table
 
     rows = [[_cell(value) for value in row] for row in islice(result.rows(), _MOST_ROWS + 1)]
     notes = (
@@ -64,7 +63,7 @@ def _print(result: QueryResult) -> None:
     )
     is_number = {"BIGINT", "DOUBLE", "HUGEINT", "INTEGER"}
     numeric = frozenset(i for i, kind in enumerate(result.types) if kind in is_number)
-    print_table(stdout(), Table("", result.columns, rows[:_MOST_ROWS], numeric, notes))
+    print_tables([Table("", result.columns, rows[:_MOST_ROWS], numeric, notes)])
 
 
 def _cell(value: Any) -> str:  # noqa: ANN401 - any value of SQL

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import print_json, say, stdout
+from clash.cli.common import print_json, print_line, print_tables, print_text, say
 from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import grouped
 from clash.cli.options import Access, ConfigFile, DryRun, MaxCost, Out, Output, RunId, Seed, Yes
@@ -112,7 +112,6 @@ def _report(
     from clash.analysis.serialize import to_dict
     from clash.pipeline.redteam import resistance_of, worst_rate
     from clash.report import redteam as report
-    from clash.report.terminal import print_line, print_tables, print_text
 
     result = resistance_of(folder)
     is_passed = max_turned is None or worst_rate(result.panel) <= max_turned
@@ -122,11 +121,11 @@ def _report(
             {"run": str(folder.path), "passed": is_passed, "exit_code": code, **to_dict(result)}
         )
         return code
-    print_text(stdout(), report.headline(result), style="bold")
+    print_text(report.headline(result), style="bold")
     if not output.quiet:
-        print_tables(stdout(), report.tables(result) if output.verbose else [report.judges(result)])
-        print_line(stdout())
-        print_line(stdout(), f"run: {folder.path}", "bold")
+        print_tables(report.tables(result) if output.verbose else [report.judges(result)])
+        print_line()
+        print_line(f"run: {folder.path}", "bold")
     if not is_passed:
         say(
             f"the panel's rate may be as high as {worst_rate(result.panel):.1%},"

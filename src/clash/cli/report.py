@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import print_json, say, stdout
+from clash.cli.common import print_json, print_line, say
 from clash.cli.observer import TerminalObserver
 from clash.cli.option_groups import grouped
 from clash.cli.options import Out, Output, RunsArgument, UseLabels
@@ -78,7 +78,6 @@ def report(
     from clash.pipeline.finish import rewrite_report
     from clash.report.card import check_card_path, verdict_card, write_card
     from clash.report.headline import run_headline
-    from clash.report.terminal import print_line
 
     if plots is not None:
         require("matplotlib", field="--plots")
@@ -114,13 +113,13 @@ def report(
     else:
         print_findings(findings, folder.path, data.manifest.wall_s, output)
     if labels.labelled and not use_labels and not output.quiet:
-        print_line(stdout(), f"labels: {labels.sentence}")
+        print_line(f"labels: {labels.sentence}")
     if paths:
-        print_line(stdout(), f"wrote {plural(len(paths), 'picture')} to {plots}")
+        print_line(f"wrote {plural(len(paths), 'picture')} to {plots}")
     for path in card or ():
-        print_line(stdout(), f"wrote {path}")
+        print_line(f"wrote {path}")
     if page is not None:
-        print_line(stdout(), f"opened {page}")
+        print_line(f"opened {page}")
 
 
 def _check_whole(runs: list[str], field: str, use_labels: bool, drop_repeats: bool) -> None:

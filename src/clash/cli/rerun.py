@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import print_json, print_tables, print_written, stdout
+from clash.cli.common import (
+    print_json,
+    print_line,
+    print_screen,
+    print_tables,
+    print_written,
+    terminal_width,
+)
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     Access,
@@ -167,7 +174,6 @@ def _report(
     from clash.report.report_file import write_report
     from clash.report.retest import tables, title_of
     from clash.report.screens import retest_screen
-    from clash.report.terminal import print_line, print_screen, text_width
 
     runs = [RunData.load(folder) for folder in folders]
     if any(run.text_votes is not None for run in runs):
@@ -194,14 +200,13 @@ def _report(
         cost = sum(result.manifest.cost_usd or 0.0 for result in results)
         print_json({**record, "cost_usd": cost} if results else record)
         return
-    console = stdout()
     if output.quiet:
-        print_line(console, retest_headline(findings).text)
+        print_line(retest_headline(findings).text)
         return
-    print_screen(console, retest_screen(findings, text_width(console)))
+    print_screen(retest_screen(findings, terminal_width()))
     if output.verbose:
         print_tables(tables(findings))
-    print_line(console)
+    print_line()
     print_written(files)
     newest = folders[-1].path
     step = retest_step(findings, reference(newest))

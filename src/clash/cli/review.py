@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import print_json, print_tables, say, stdout
+from clash.cli.common import print_json, print_line, print_tables, say
 from clash.cli.observer import TerminalObserver
 from clash.cli.options import AsJson, Out, Quiet, RunArgument, Seed
 from clash.cli.sources import open_run
@@ -145,8 +145,8 @@ def _export(
     if as_json:
         print_json({"run": str(folder.path), "written": str(to), "items": len(tasks)})
         return
-    stdout().print(f"wrote {to} ({len(tasks)} items, no names in it)", soft_wrap=True)
-    stdout().print(f"then: clash review {folder.path} --import FILE", soft_wrap=True)
+    print_line(f"wrote {to} ({len(tasks)} items, no names in it)")
+    print_line(f"then: clash review {folder.path} --import FILE")
 
 
 def _serve(server: ReviewServer, start: str, *, browse: bool, quiet: bool) -> None:
@@ -188,4 +188,4 @@ def _conclude(review: Review, decisions: int, *, as_json: bool) -> None:
         print_json({"run": str(folder.path), **to_dict(effect.change)})
         return
     print_tables(tables(effect.change, str(folder.path)))
-    stdout().print(f"\nrun: {folder.path}", style="bold", soft_wrap=True)
+    print_line(f"\nrun: {folder.path}", "bold")

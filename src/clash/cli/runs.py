@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clash.cli.common import left_out, print_json, stdout
+from clash.cli.common import left_out, print_json, print_line, print_screen, terminal_width
 from clash.cli.options import AsJson, Out
 from clash.wording import plural
 
@@ -18,7 +18,6 @@ _INDENT = "  "
 def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
     """List the runs with their headlines, newest last."""
     from clash.report.screens import blank_screen
-    from clash.report.terminal import print_screen, text_width
     from clash.store.folder import manifests
     from clash.view.run_list import RunList
 
@@ -30,13 +29,12 @@ def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
     if as_json:
         print_json({"runs": lines, "out": str(out)})
         return
-    console = stdout()
     if lines:
-        screen = blank_screen(text_width(console))
+        screen = blank_screen(terminal_width())
         _add_runs(screen, lines, out)
-        print_screen(console, screen)
+        print_screen(screen)
     else:
-        console.print(f"no runs in {out}; `clash demo` makes one")
+        print_line(f"no runs in {out}; `clash demo` makes one")
 
 
 def _line(manifest: Manifest, row: dict[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import print_json, stdout
+from clash.cli.common import print_json, print_line
 from clash.cli.options import AsJson
 from clash.errors import ConfigError, one_of
 
@@ -58,7 +58,7 @@ def schema(
         if as_json:
             print_json({"checked": kinds})
         for name, file_kind in () if as_json else kinds.items():
-            stdout().print(f"{name}: a valid {file_kind} file", soft_wrap=True, markup=False)
+            print_line(f"{name}: a valid {file_kind} file")
         return
     if len(names) > 1 or kind is not None:
         raise ConfigError("one schema at a time", field="NAME", hint="--check reads files")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import print_json, stdout
+from clash.cli.common import print_json, print_line
 from clash.cli.observer import TerminalObserver
 from clash.cli.options import AsJson, Out, RunArgument
 from clash.cli.sources import open_run
@@ -43,12 +43,12 @@ def seal(
     manifest = result.manifest
     labels = manifest.files.get(layout.LABELS)
     lines = f"; labels.jsonl with {labels.lines} lines" if labels is not None else ""
-    stdout().print(f"sealed {len(manifest.files)} files{lines}", soft_wrap=True, markup=False)
-    stdout().print(f"seal: {manifest.seal}", soft_wrap=True, markup=False)
-    stdout().print(f"last call: {manifest.chain}", soft_wrap=True, markup=False)
+    print_line(f"sealed {len(manifest.files)} files{lines}")
+    print_line(f"seal: {manifest.seal}")
+    print_line(f"last call: {manifest.chain}")
     for gap in result.gaps:
-        stdout().print(f"sealed unchecked: {gap}", style="yellow", soft_wrap=True, markup=False)
+        print_line(f"sealed unchecked: {gap}", "yellow")
     if result.signature is not None:
-        stdout().print(f"wrote {result.signature}", soft_wrap=True, markup=False)
+        print_line(f"wrote {result.signature}")
     path = result.folder.path
-    stdout().print(f"\nrun: {path}", style="bold", soft_wrap=True, markup=False)
+    print_line(f"\nrun: {path}", "bold")

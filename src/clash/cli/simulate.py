@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import print_json, print_written, stdout
+from clash.cli.common import print_json, print_line, print_tables, print_text, print_written
 from clash.cli.options import AsJson, Judges, Ray, Seed, ray_cluster
 from clash.errors import ConfigError, one_of
 from clash.extras import require
@@ -63,7 +63,6 @@ def simulate(
     from clash.analysis.tasks import on_processes
     from clash.integrations.ray_tasks import tasks_on
     from clash.report import simulations as report
-    from clash.report.terminal import print_table
     from clash.reproduction.simulations import EXPERIMENTS, ON_VOTES
 
     experiments = {**EXPERIMENTS, **ON_VOTES}
@@ -71,7 +70,7 @@ def simulate(
         print_json({"simulations": {key: e.shows for key, e in experiments.items()}})
         return
     if show_list:
-        print_table(stdout(), report.listing(experiments))
+        print_tables([report.listing(experiments)])
         return
     if out is not None or plots is not None:
         require("matplotlib", field="--out" if plots is None else "--plots")
@@ -149,13 +148,11 @@ def _write(out: Path, record: dict[str, Any], results: list[Simulation]) -> list
 
 def _print(results: list[Simulation], paths: list[str]) -> None:
     from clash.report import simulations as report
-    from clash.report.terminal import print_line, print_table, print_text
 
-    console = stdout()
     for result in results:
-        print_table(console, report.table(result))
-        print_text(console, report.setting(result), style="dim", indent=2)
-        print_line(console)
+        print_tables([report.table(result)])
+        print_text(report.setting(result), style="dim", indent=2)
+        print_line()
         for finding in result.findings:
-            print_text(console, f"• {finding}", indent=1)
+            print_text(f"• {finding}", indent=1)
     print_written(paths)

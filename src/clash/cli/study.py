@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import print_json, print_tables, print_written, progress_bar, stdout
+from clash.cli.common import (
+    print_json,
+    print_tables,
+    print_text,
+    print_written,
+    progress_bar,
+)
 from clash.cli.option_groups import grouped
 from clash.cli.options import AsJson, Decisive, Quiet, RunsFolder, Seed, VoteFilter, VotesArgument
 from clash.errors import ConfigError, one_of
@@ -210,7 +216,6 @@ def _show(
 ) -> None:
     """Print the study, the first sentence as its answer; write its record and figures to ``out``."""
     from clash.analysis.serialize import to_dict
-    from clash.report.terminal import print_text
 
     record = to_dict(study)
     paths = [] if out is None else _write(record, out, figures())
@@ -218,7 +223,7 @@ def _show(
         print_json({**record, "written": paths})
         return
     for sentence in sentences[:1] if quiet else sentences:
-        print_text(stdout(), sentence)
+        print_text(sentence)
     if not quiet:
         print_tables(tables)
         print_written(paths)

@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from clash.cli.common import print_json, print_tables, print_written, stdout
+from clash.cli.common import print_json, print_line, print_tables, print_text, print_written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,6 @@ def print_text_comparison(
     from clash.analysis.serialize import to_plain
     from clash.analysis.single_text.comparison import compare_texts
     from clash.report.report_file import write_report
-    from clash.report.terminal import print_line, print_text
     from clash.report.text_comparison import evidence, headline, tables
 
     comparisons = [compare_texts(first, second) for first, second in combinations(runs, 2)]
@@ -41,13 +40,12 @@ def print_text_comparison(
         files = [] if to is None else [str(to)]
         print_json({"run": paths[0], "folders": list(paths), **record, "written": files})
         return
-    console = stdout()
     for comparison in comparisons:
-        print_text(console, headline(comparison), style="bold")
+        print_text(headline(comparison), style="bold")
         for sentence in () if output.quiet else evidence(comparison):
-            print_text(console, sentence, style="dim")
+            print_text(sentence, style="dim")
     if not output.quiet:
         print_tables(report if output.verbose or len(comparisons) == 1 else [])
     if to is not None:
-        print_line(console)
+        print_line()
         print_written([to])

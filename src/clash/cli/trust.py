@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import print_json, stdout
+from clash.cli.common import print_json, print_line
 from clash.cli.options import AsJson
 from clash.errors import ConfigError
 
@@ -43,6 +43,6 @@ def trust(
         print_json({"confirmed": entries})
         return
     for where in sorted(destinations):
-        stdout().print(str(where), soft_wrap=True, markup=False)
+        print_line(str(where))
     if not destinations:
-        stdout().print("nothing is confirmed: keys go to their vendors' own servers only")
+        print_line("nothing is confirmed: keys go to their vendors' own servers only")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import print_json, print_tables, say, stdout
+from clash.cli.common import print_json, print_line, print_tables, say
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     Access,
@@ -125,7 +125,6 @@ def _print_plan(
     from clash.pipeline.variance import price_study, total_forecast
     from clash.report.formats import DASH, money
     from clash.report.tables import Table
-    from clash.report.terminal import print_line
 
     prices = price_study(study, limits, options)
     total = total_forecast(prices)
@@ -159,16 +158,15 @@ def _print_plan(
         for arm_price in prices
     ]
     todo = sum(arm_price.forecast is not None for arm_price in prices)
-    console = stdout()
     cost = headline(total)
-    print_line(console, f"{plural(todo, 'arm')} to run, {plural(total.calls, 'call')}:", "bold")
-    print_line(console, f"{cost}.")
+    print_line(f"{plural(todo, 'arm')} to run, {plural(total.calls, 'call')}:", "bold")
+    print_line(f"{cost}.")
     notes = [
         "g: set of responses, r: rubric (a: by another author), s: shuffle, k: judgment of the same page"
     ]
     columns = ["arm", "calls", "expected", "worst case"]
     print_tables([Table("Arms", columns, rows, frozenset({1, 2, 3}), notes)])
-    print_line(console, "Nothing was sent.")
+    print_line("Nothing was sent.")
 
 
 def _print_result(result: StudyResult, output: Output, to: Path | None) -> None:

@@ -5,10 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import left_out, print_json, say, stdout
+from clash.cli.common import (
+    left_out,
+    print_json,
+    print_line,
+    print_screen,
+    say,
+    terminal_width,
+)
 from clash.cli.options import AsJson, Out, RunArgument
 from clash.errors import AuditFailed
-from clash.escape import for_terminal
 from clash.files import run_files
 
 if TYPE_CHECKING:
@@ -64,22 +70,20 @@ def verify(
         raise AuditFailed(f"{folder.path}: {result.failure}")
     lines = [_success(result), *([f"signed by {result.signer}"] if result.signer else [])]
     for line in lines:
-        stdout().print(for_terminal(line), style="bold green", soft_wrap=True, markup=False)
+        print_line(line, "bold green")
     return 0
 
 
 def _print_findings(findings: Sequence[AuditFinding]) -> None:
     """Print a line for each check."""
     from clash.report.screens import blank_screen
-    from clash.report.terminal import print_screen, text_width
 
-    console = stdout()
-    screen = blank_screen(text_width(console))
+    screen = blank_screen(terminal_width())
     for finding in findings:
         mark, style = _MARKS[finding.state]
         reason = finding.reason
         screen.hanging(f"{mark} ", finding.check + (f": {reason}" if reason else ""), style)
-    print_screen(console, screen)
+    print_screen(screen)
 
 
 def _success(result: AuditResult) -> str:
