@@ -6,7 +6,14 @@ import anyio
 import pytest
 
 from clash.errors import ProviderError
+from clash.providers import limits
 from clash.providers.limits import START, Limiter, Limiters, _Pace
+
+
+@pytest.fixture(autouse=True)
+def _slow_machine(monkeypatch):
+    """No test but those about it sees the growth by time: a machine may stand still for long."""
+    monkeypatch.setattr(limits, "_UNANSWERED_S", 3600)
 
 
 def error(kind="rate_limit", retry_after=None):
@@ -64,6 +71,33 @@ def test_the_configured_number_is_reached_in_the_second_round():
     assert rounds[0] == START
     assert peak == 500
     assert max(rounds[:2]) == 500
+
+
+@pytest.mark.parametrize(
+    ("ended", "most"), [(None, 500), ("answered", START + 7), ("refused", START)]
+)
+def test_room_grows_by_time_until_the_first_call_has_ended(monkeypatch, ended, most):
+    """Answers take seconds, and an account that allows fewer calls says so at once."""
+
+    async def main():
+        load = Load(Limiters(500).of("account"))
+        async with anyio.create_task_group() as tasks:
+            for n in range(START + 1):
+                tasks.start_soon(load.call, n, error() if ended == "refused" else None)
+            await settle()
+            if ended is not None:
+                load.ending[0].set()
+                await settle()
+            monkeypatch.setattr(limits, "_UNANSWERED_S", 0)
+            for n in range(START + 1, 600):
+                tasks.start_soon(load.call, n)
+            for _ in range(20):
+                await settle()
+            in_flight = load.limiter.in_flight
+            tasks.cancel_scope.cancel()
+        return in_flight
+
+    assert anyio.run(main) == most
 
 
 def test_a_small_ceiling_is_kept():

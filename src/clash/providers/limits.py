@@ -1,7 +1,8 @@
 """How many calls are in flight: adaptive for each account, with one cap over all.
 
-Slow start: the limit of an account begins at 64 and grows eightfold in a round of successes, up to
-its ceiling. Where more than a tenth of a round is answered 429, the limit is cut once for the whole
+Slow start: the limit of an account begins at 64, grows by as many every tenth of a second until the
+first call has ended, and then eightfold in a round of successes, up to its ceiling: an account that
+allows fewer says so at once, and answers take seconds. Where more than a tenth of a round is answered 429, the limit is cut once for the whole
 burst to 70%, and grows by a sixteenth of the ceiling a round from then on. More than a tenth of
 transient failures of any kind pauses growth. Below that, retries are enough: an account that turns
 down one call in twenty is well used.
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 START = 64
 _GROWTH = 7.0
 """Added to the limit for each success in slow start: a round of them makes eight of one."""
+_UNANSWERED_S = 0.1
+"""Seconds after which :data:`START` more calls may begin where none has ended yet."""
 _CUT = 0.7
 _STEPS = 16
 _TENTH = 10
@@ -254,6 +257,7 @@ class Limiter:
         self.epoch = 0
         self._limit = float(min(START, ceiling))
         self._slow_start = True
+        self._is_unanswered = True
         self._waiting = 0
         self._round = _Round()
         self._held_until = 0.0
@@ -297,7 +301,7 @@ class Limiter:
         """Wait for room at this account, then for room under the cap over all."""
         self._waiting += 1
         try:
-            await self._tokens.acquire_on_behalf_of(borrower)
+            await self._acquire_token(borrower)
         finally:
             self._waiting -= 1
         try:
@@ -311,6 +315,17 @@ class Limiter:
             self._tokens.release_on_behalf_of(borrower)
             raise
         self._begin_call()
+
+    async def _acquire_token(self, borrower: object) -> None:
+        """Wait for room at this account; it grows by itself until a call has ended."""
+        while self._is_unanswered and self._limit < self.ceiling:
+            limit = self._limit
+            with anyio.move_on_after(_UNANSWERED_S):
+                await self._tokens.acquire_on_behalf_of(borrower)
+                return
+            if self._is_unanswered and self._limit == limit:  # else another that waits was first
+                self._set(limit + START)
+        await self._tokens.acquire_on_behalf_of(borrower)
 
     def _begin_call(self) -> None:
         self.in_flight += 1
@@ -330,6 +345,7 @@ class Limiter:
 
     def on_success(self) -> None:
         """Grow, unless growth is paused or nobody waits for more room."""
+        self._is_unanswered = False
         self._pace.on_success(self._clock())
         grows = not self._round.over(self._round.troubles)
         if self._waiting and self._limit < self.ceiling and grows:
@@ -339,6 +355,7 @@ class Limiter:
 
     def on_failure(self, error: ProviderError, epoch: int) -> None:
         """Learn from a failure of an attempt that began in ``epoch``."""
+        self._is_unanswered = False
         # Calls in flight at the last cut belong to the burst that caused it: one cut a burst.
         is_rate_limit = error.error_class == "rate_limit" and epoch == self.epoch
         self._round.rate_limits += is_rate_limit
