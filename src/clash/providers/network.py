@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import anyio
+import msgspec
 
 from clash.errors import ProviderError
 from clash.providers.base import Reply
@@ -39,7 +40,8 @@ class Exchange:
     Attributes:
         url: where the request went.
         headers: the request's own headers, without those that every request has.
-        body: the request's body: as the dialect wrote it, then as it was sent.
+        body: the request's body: as the dialect wrote it, then as it was sent; bytes are JSON, which takes
+            a fifth of the memory while the call is in flight.
         status: of the answer, null while there is none.
         answer_headers: names in lower case.
         data: the answer's body, as bytes, or put together from a stream.
@@ -280,7 +282,9 @@ class NetworkProvider(ABC):
         record: dict[str, Any] = {"url": _without_secrets(self._redactor, exchange.url)}
         if exchange.headers:
             record["headers"] = self._redactor.headers(exchange.headers)
-        record["body"] = self._redactor.data(exchange.body)
+        body = exchange.body
+        data = msgspec.json.decode(body) if isinstance(body, bytes) else body
+        record["body"] = self._redactor.data(data)
         return record
 
     def _evidence(self, body: Any) -> Any:  # noqa: ANN401 - any JSON value
