@@ -323,9 +323,13 @@ class Limiter:
             with anyio.move_on_after(_UNANSWERED_S):
                 await self._tokens.acquire_on_behalf_of(borrower)
                 return
-            if self._is_unanswered and self._limit == limit:  # else another that waits was first
-                self._set(limit + START)
+            self._grow_unanswered(limit)
         await self._tokens.acquire_on_behalf_of(borrower)
+
+    def _grow_unanswered(self, limit: float) -> None:
+        """Allow more calls, unless one has ended or another that waited was first."""
+        if self._is_unanswered and self._limit == limit:
+            self._set(limit + START)
 
     def _begin_call(self) -> None:
         self.in_flight += 1
