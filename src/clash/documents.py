@@ -242,6 +242,8 @@ def _explain(
     if first["type"] == "extra_forbidden":
         message = f'unknown key "{loc[-1]}"'
         loc, hint = loc[:-1], _nearest_key(model, loc)
+    elif first["type"] == "model_type" and not loc:
+        message, hint = "expected keys and values", f"keys are {', '.join(_keys_at(model, ()))}"
     elif first["type"] != "missing" and not isinstance(first.get("input"), dict | list):
         message += _quote_value(first["input"], loc)
     if remaining:

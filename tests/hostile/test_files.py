@@ -57,12 +57,16 @@ def refused(capsys, *words: object) -> None:
         ("aggregate votes.jsonl --calibrator PATH", ("folder", "empty", "vote")),
         ("audit PATH", ("folder", "empty", "vote")),
         ("dependence PATH", ("folder", "empty", "vote")),
+        ("eval prompts.yaml --panel ./PATH --dry-run", ("folder", "empty", "word")),
+        ("eval prompts.yaml --config PATH --dry-run", ("folder", "word")),
+        ("eval prompts.yaml --panel baseline --prereg PATH --dry-run", ("folder", "empty", "word")),
     ],
 )
 def test_a_file_of_the_wrong_kind_is_refused_in_two_lines(here, capsys, words, kinds):
     (here / "folder").mkdir()
     (here / "empty").touch()
     (here / "vote").write_bytes(samples.VOTE)
+    (here / "word").write_text("word")
     for kind in kinds:
         assert run(words.replace("PATH", kind).split()) == 2
         problem, fix = capsys.readouterr().err.splitlines()

@@ -80,7 +80,8 @@ def read_config(
     if document.value is None:
         document = Document(file, {})
     if not isinstance(document.value, dict):
-        raise ConfigError("expected keys and values", path=file, line=1)
+        hint = "as in `panel: budget`; `clash init` writes one"
+        raise ConfigError("expected keys and values", path=file, line=1, hint=hint)
     own_candidates = validate(Config, document).candidates
     overrides = {
         **overrides,
