@@ -150,12 +150,12 @@ def test_the_wording_of_another_clash_is_named_as_unchecked(folder, capsys):
     assert f"written by clash 0.0.1, this is {clash.__version__}" in reason
 
 
-def test_quietly_only_what_fails_and_the_outcome_are_printed(honest, forged, capsys):
+def test_quietly_only_what_fails_and_the_outcome_are_printed(honest, folder, capsys):
     assert run(["verify", str(honest.path), "-q"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 1
-    edit(forged, layout.REPORT_MD, lambda text: text.replace("north", "west", 1))
-    reseal(forged)
-    assert run(["verify", str(forged.path), "-q"]) == 5
+    edit(folder, layout.REPORT_MD, lambda text: text.replace("north", "west", 1))
+    reseal(folder)
+    assert run(["verify", str(folder.path), "-q"]) == 5
     assert capsys.readouterr().out.startswith("FAIL report.md shows the report")
 
 
