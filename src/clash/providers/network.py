@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import msgspec
 
 from clash.errors import ProviderError
 from clash.providers.base import Reply
@@ -40,8 +39,7 @@ class Exchange:
     Attributes:
         url: where the request went.
         headers: the request's own headers, without those that every request has.
-        body: the request's body: as the dialect wrote it, then as it was sent; bytes are JSON, which takes
-            a fifth of the memory while the call is in flight.
+        body: the request's body: as the dialect wrote it, then as it was sent.
         status: of the answer, null while there is none.
         answer_headers: names in lower case.
         data: the answer's body, as bytes, or put together from a stream.
@@ -282,9 +280,7 @@ class NetworkProvider(ABC):
         record: dict[str, Any] = {"url": _without_secrets(self._redactor, exchange.url)}
         if exchange.headers:
             record["headers"] = self._redactor.headers(exchange.headers)
-        body = exchange.body
-        data = msgspec.json.decode(body) if isinstance(body, bytes) else body
-        record["body"] = self._redactor.data(data)
+        record["body"] = self._redactor.data(exchange.body)
         return record
 
     def _evidence(self, body: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 import httpx2
+import msgspec
 
 from clash.providers.connections import Lease, proxy_for
 from clash.providers.failures import Failure, causes, from_answer, from_line, meaning
@@ -87,7 +88,7 @@ async def _note_request(request: httpx2.Request) -> None:
         # The clock starts here and no earlier: an SDK imports and builds things at its first call.
         exchange.began = time.perf_counter()
         exchange.url = str(request.url)
-        exchange.body = request.content
+        exchange.body = msgspec.json.decode(request.content)
 
 
 async def _note_answer(answer: httpx2.Response) -> None:
