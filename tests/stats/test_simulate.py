@@ -45,7 +45,8 @@ def test_mean_field_roots_solve_their_equations(panel: CurieWeiss) -> None:
     assert panel.hot_mean == pytest.approx(np.tanh(hot * panel.hot_mean + panel.field), abs=1e-12)
     assert panel.cold_mean == pytest.approx(np.tanh(cold * panel.cold_mean), abs=1e-12)
     assert -1 < panel.hot_mean < 0 < panel.cold_mean < 1
-    assert panel.separates
+    # Condition 8 of theorem 2: the wrong phase looks more like class 0 than class 0 does.
+    assert panel.cold_mean > -panel.hot_mean
 
 
 @pytest.mark.parametrize("panel", FIGURE_4)

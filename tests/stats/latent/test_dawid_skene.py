@@ -182,16 +182,16 @@ SWAPPED = np.arange(200) % 3 == 0
 @pytest.mark.parametrize(
     ("fit", "n_rates"),
     [
-        (lambda votes, **options: dawid_skene(collapse(votes), **options), 10),
-        (lambda votes, **options: one_coin(collapse(votes), **options), 5),
-        (lambda votes, **options: equal_skill(collapse(votes), **options), 1),
-        (lambda votes, **options: position_bias(votes, SWAPPED, **options), 10),
+        (lambda votes, priors: dawid_skene(collapse(votes), priors=priors), 10),
+        (lambda votes, priors: one_coin(collapse(votes), priors=priors), 5),
+        (lambda votes, priors: equal_skill(collapse(votes), priors=priors), 1),
+        (lambda votes, priors: position_bias(votes, SWAPPED, priors=priors), 10),
     ],
     ids=["dawid-skene", "one-coin", "equal-skill", "position-bias"],
 )
 def test_the_objective_holds_the_prior_of_each_free_rate_once(fit, n_rates):
     votes = independent(200, np.random.default_rng(13))[0]
-    found = fit(votes, priors=BetaPriors(4, 2, 3), tol=1e-11, max_iter=20_000)
+    found = fit(votes, BetaPriors(4, 2, 3))
     rates = np.unique(np.concatenate([found.parameters.sensitivity, found.parameters.specificity]))
     assert len(rates) == n_rates
     prior = found.parameters.prior

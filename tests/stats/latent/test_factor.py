@@ -46,7 +46,7 @@ def test_gradient_against_finite_differences(rank, groups, by_class):
     rng = np.random.default_rng(0)
     votes = rng.integers(-1, 3, (100, 5)).astype(np.int8)
     patterns = collapse(votes, labels=rng.integers(-1, 2, 100))
-    model = FactorModel.of(patterns, rank, groups, FactorPriors(), 7, by_class=by_class)
+    model = FactorModel.of(patterns, rank, groups, FactorPriors(), by_class=by_class)
     theta = 0.4 * rng.normal(size=len(model.penalty.centre))
     numeric = [
         (objective(theta + e, model, patterns)[0] - objective(theta - e, model, patterns)[0]) / 2e-6

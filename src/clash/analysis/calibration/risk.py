@@ -12,8 +12,6 @@ from clash.analysis.calibration.calibrator import CONTROL_SHARE, RiskLimit, appl
 from clash.stats.selection.conformal import BinomialControl, ConformalControl
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from clash.analysis.calibration.calibrator import Calibrator
     from clash.analysis.calibration.study import CalibrationStudy
     from clash.stats.typing import Floats
@@ -81,29 +79,19 @@ class AnsweredShare:
     why: str
 
 
-def fewest_labels(max_risk: float, level: float) -> int:
+def fewest_labels(max_risk: float) -> int:
     """Labels with which a risk can be promised if no held-out verdict is wrong."""
     nothing = np.zeros(0)
-    n_held_out = BinomialControl(nothing, nothing, nothing, nothing, max_risk, level).fewest
+    n_held_out = BinomialControl(nothing, nothing, nothing, nothing, max_risk, LEVEL).fewest
     return math.ceil(n_held_out / CONTROL_SHARE)
 
 
-def risk_curve(
-    study: CalibrationStudy,
-    seed: int,
-    *,
-    risks: Sequence[float] = RISKS,
-    labels: Sequence[int] = LABELS,
-    level: float = LEVEL,
-) -> RiskByLabels:
+def risk_curve(study: CalibrationStudy, seed: int) -> RiskByLabels:
     """Draw held-out rows from the test blocks, as often as labels would hold out, and test them.
 
     Args:
         study: whose test blocks tell how confidence and errors go together.
         seed: of the draws.
-        risks: shares of wrong verdicts.
-        labels: numbers of labelled sources, beside the study's own.
-        level: confidence of the promise.
     """
     rng = np.random.default_rng([seed, 6])
     parts = [o.test_block.verdict_errors(o.model.p, rng) for o in study.outcomes]
@@ -111,11 +99,11 @@ def risk_curve(
     wrong = np.concatenate([is_wrong for _, is_wrong in parts])
     values, count = np.unique(sure, return_counts=True)
     steps = []
-    for n_labels in sorted({*labels, study.n_groups}):
+    for n_labels in sorted({*LABELS, study.n_groups}):
         n = max(round(CONTROL_SHARE * n_labels), 1)
         draws = [rng.integers(len(sure), size=n) for _ in range(DRAWS)]
         batches = [rng.choice(sure, BATCH) for _ in range(DRAWS)]
-        for max_risk in risks:
+        for max_risk in RISKS:
             on_average, bounds = [], []
             for rows, batch in zip(draws, batches, strict=True):
                 held_out, is_wrong = sure[rows], wrong[rows]
@@ -127,7 +115,7 @@ def risk_curve(
                     values,
                     count.astype(float),
                     max_risk,
-                    level,
+                    LEVEL,
                 )
                 bounds.append(bound.threshold)
             thresholds: Floats = np.array(bounds)
@@ -141,22 +129,16 @@ def risk_curve(
                     float(np.isfinite(thresholds).mean()),
                 )
             )
-    fewest = {max_risk: fewest_labels(max_risk, level) for max_risk in risks}
-    return RiskByLabels(level, study.n_groups, tuple(steps), fewest)
+    fewest = {max_risk: fewest_labels(max_risk) for max_risk in RISKS}
+    return RiskByLabels(LEVEL, study.n_groups, tuple(steps), fewest)
 
 
-def answered_shares(
-    calibrator: Calibrator,
-    votes: Votes,
-    *,
-    risks: Sequence[float] = RISKS,
-    level: float = LEVEL,
-) -> tuple[AnsweredShare, ...]:
+def answered_shares(calibrator: Calibrator, votes: Votes) -> tuple[AnsweredShare, ...]:
     """How many rows of these votes a written calibrator answers, by risk, on average and with confidence."""
     columns = [votes.judges.index(judge) for judge in calibrator.asked]
     shares = []
-    for max_risk in risks:
-        for limit in (RiskLimit(max_risk), RiskLimit(max_risk, level)):
+    for max_risk in RISKS:
+        for limit in (RiskLimit(max_risk), RiskLimit(max_risk, LEVEL)):
             rows = apply(calibrator, votes.matrix[:, columns], limit)
             share = float(rows.answered.mean())
             why = "" if share or not rows.warnings else rows.warnings[-1]

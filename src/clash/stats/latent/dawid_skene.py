@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats, VoteCodes
 
 Tying = Literal["none", "coin", "equal", "position"]
+TOLERANCE, MAX_ITER = 1e-6, 2000
+"""EM stops where no rate changes by more, or after so many iterations, unconverged."""
 FLOOR = 1e-12
 """Rates are kept this far from 0 and 1, so that a log-likelihood stays finite."""
 
@@ -115,7 +117,11 @@ class DawidSkeneReplicates:
 
 
 def dawid_skene(
-    patterns: Patterns, *, priors: BetaPriors = WEAK, tol: float = 1e-6, max_iter: int = 2000
+    patterns: Patterns,
+    *,
+    priors: BetaPriors = WEAK,
+    tol: float = TOLERANCE,
+    max_iter: int = MAX_ITER,
 ) -> LatentFit:
     """Dawid-Skene with a sensitivity and a specificity per judge, by MAP-EM from majority.
 
@@ -139,9 +145,7 @@ def dawid_skene(
     return _fit("dawid-skene", patterns, "none", priors, tol, max_iter)
 
 
-def one_coin(
-    patterns: Patterns, *, priors: BetaPriors = WEAK, tol: float = 1e-6, max_iter: int = 2000
-) -> LatentFit:
+def one_coin(patterns: Patterns, *, priors: BetaPriors = WEAK) -> LatentFit:
     """Dawid-Skene with one accuracy per judge, the same for both classes.
 
     Assumptions, arguments and failures as :func:`dawid_skene`, with half its parameters; a
@@ -149,12 +153,10 @@ def one_coin(
     Source: ising-aggregation, appendix D.1 (symmetric special case).
     """
     require_identified(patterns, "one-coin", at_least=3, n_params=3 + 1)
-    return _fit("one-coin", patterns, "coin", priors, tol, max_iter)
+    return _fit("one-coin", patterns, "coin", priors)
 
 
-def equal_skill(
-    patterns: Patterns, *, priors: BetaPriors = WEAK, tol: float = 1e-6, max_iter: int = 2000
-) -> LatentFit:
+def equal_skill(patterns: Patterns, *, priors: BetaPriors = WEAK) -> LatentFit:
     """Dawid-Skene with one accuracy for all judges and both classes: the law behind majority.
 
     Its verdicts are those of uniform majority but for items at 1/2, where the prior decides; it
@@ -163,7 +165,7 @@ def equal_skill(
     Source: ising-aggregation, section 4 (CI-UMV), as a likelihood.
     """
     require_identified(patterns, "equal-skill", at_least=3, n_params=2)
-    return _fit("equal-skill", patterns, "equal", priors, tol, max_iter)
+    return _fit("equal-skill", patterns, "equal", priors)
 
 
 def position_bias(
@@ -171,8 +173,6 @@ def position_bias(
     order_swapped: npt.ArrayLike,
     *,
     priors: BetaPriors = WEAK,
-    tol: float = 1e-6,
-    max_iter: int = 2000,
 ) -> LatentFit:
     """Judges that favour a slot: one accuracy when the better response is shown first, one when second.
 
@@ -187,8 +187,6 @@ def position_bias(
             in the frame of the original order.
         order_swapped: bool of shape (n_items, n_judges) or (n_items,): the judge saw the order swapped.
         priors: as in :func:`dawid_skene`.
-        tol: as in :func:`dawid_skene`.
-        max_iter: as in :func:`dawid_skene`.
 
     Returns:
         A fit whose patterns have 2 n_judges columns: the judges as they saw the original order,
@@ -204,7 +202,7 @@ def position_bias(
     patterns = collapse(by_order)
     all_orders = collapse(matrix)
     require_identified(all_orders, "position-bias", at_least=3, n_params=2 * 3 + 1)
-    return _fit("position-bias", patterns, "position", priors, tol, max_iter)
+    return _fit("position-bias", patterns, "position", priors)
 
 
 def refits(
@@ -213,7 +211,7 @@ def refits(
     *,
     coin: bool = False,
     priors: BetaPriors = WEAK,
-    tol: float = 1e-6,
+    tol: float = TOLERANCE,
     max_iter: int = 500,
 ) -> DawidSkeneReplicates:
     """Dawid-Skene of many count vectors at once, each from its vote shares.
@@ -263,7 +261,12 @@ class _State:
 
 
 def _fit(
-    name: str, patterns: Patterns, tying: Tying, priors: BetaPriors, tol: float, max_iter: int
+    name: str,
+    patterns: Patterns,
+    tying: Tying,
+    priors: BetaPriors,
+    tol: float = TOLERANCE,
+    max_iter: int = MAX_ITER,
 ) -> LatentFit:
     votes = _Votes.of(patterns)
     ends = {

@@ -75,7 +75,6 @@ def factor(
     *,
     rank: int = 1,
     priors: FactorPriors | None = None,
-    nodes: int = 0,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
@@ -92,7 +91,6 @@ def factor(
         patterns: the votes, of any number of judges; missing votes cost nothing.
         rank: number of factors, 1 or 2.
         priors: the prior.
-        nodes: Gauss-Hermite nodes per factor; 0 chooses by the number of judges.
         tol: largest entry of the gradient per item at which the optimiser stops.
         warm: a fit to nearly the same votes to start from, for folds.
 
@@ -105,11 +103,11 @@ def factor(
     name = "factor" if rank == 1 else f"factor-{rank}"
     at_least = 3 + rank
     require_identified(patterns, name, at_least=at_least, n_params=(2 + rank) * at_least + 1)
-    model = FactorModel.of(patterns, rank, None, priors or FactorPriors(), nodes)
+    model = FactorModel.of(patterns, rank, None, priors or FactorPriors())
     fit = fit_from(name, model, patterns, _starts(model, patterns), tol=tol, warm=warm)
     if warm is not None or rank != 1:
         return fit
-    return better_reading(fit, fit_exchanged(patterns, fit, priors=priors, nodes=nodes, tol=tol))
+    return better_reading(fit, fit_exchanged(patterns, fit, priors=priors, tol=tol))
 
 
 def fit_exchanged(
@@ -117,7 +115,6 @@ def fit_exchanged(
     fit: LatentFit,
     *,
     priors: FactorPriors | None = None,
-    nodes: int = 0,
     tol: float = 1e-5,
 ) -> LatentFit:
     """The other reading of a rank 1 fit: what was its class as the factor, and the reverse.
@@ -125,7 +122,7 @@ def fit_exchanged(
     Where two things split the items, either may be taken for the truth; this climbs from the
     fit with the two exchanged.
     """
-    model = FactorModel.of(patterns, 1, None, priors or FactorPriors(), nodes)
+    model = FactorModel.of(patterns, 1, None, priors or FactorPriors())
     start = model.exchange_class_and_factor(
         fit.theta if fit.theta is not None else model.start(patterns)
     )
@@ -148,7 +145,6 @@ def factor_family(
     families: Sequence[object],
     *,
     priors: FactorPriors | None = None,
-    nodes: int = 0,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
@@ -165,7 +161,7 @@ def factor_family(
     """
     groups = group_codes(families, patterns.n_judges)
     require_families(patterns, groups, "factor-family")
-    model = FactorModel.of(patterns, 0, groups, priors or FactorPriors(), nodes)
+    model = FactorModel.of(patterns, 0, groups, priors or FactorPriors())
     return fit_from("factor-family", model, patterns, _starts(model, patterns), tol=tol, warm=warm)
 
 
@@ -174,7 +170,6 @@ def factor_blocs(
     blocs: Sequence[int],
     *,
     priors: FactorPriors | None = None,
-    nodes: int = 0,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
@@ -190,14 +185,13 @@ def factor_blocs(
         patterns: the votes.
         blocs: the bloc of each judge, as of :func:`clash.stats.latent.vote_correlations.correlated_blocs`.
         priors: the prior.
-        nodes: Gauss-Hermite nodes per factor; 0 chooses by the number of judges.
         tol: largest entry of the gradient per item at which the optimiser stops.
         warm: a fit to nearly the same votes to start from, for folds.
 
     Raises:
         NotIdentifiedError: fewer than three blocs that vote both ways, or no bloc of two judges.
     """
-    fit = factor_family(patterns, blocs, priors=priors, nodes=nodes, tol=tol, warm=warm)
+    fit = factor_family(patterns, blocs, priors=priors, tol=tol, warm=warm)
     return replace(fit, name="factor-blocs")
 
 
@@ -205,7 +199,6 @@ def factor_class(
     patterns: Patterns,
     *,
     priors: FactorPriors | None = None,
-    nodes: int = 0,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
@@ -223,9 +216,7 @@ def factor_class(
         StatisticsError: no votes at all.
     """
     require_identified(patterns, "factor-class", at_least=5, n_params=4 * 5 + 1)
-    model = FactorModel.of(
-        patterns, 1, None, priors or FactorPriors(), nodes or CLASS_NODES, by_class=True
-    )
+    model = FactorModel.of(patterns, 1, None, priors or FactorPriors(), by_class=True)
     starts = {
         f"loadings {low:g} in class 0, {high:g} in class 1": model.start_by_class(
             patterns, low, high
@@ -248,7 +239,6 @@ def trait(
     *,
     rank: int = 1,
     families: Sequence[object] | None = None,
-    nodes: int = 0,
     tol: float = 1e-5,
     warm: LatentFit | None = None,
 ) -> LatentFit:
@@ -267,7 +257,7 @@ def trait(
     require_votes(patterns)
     priors = FactorPriors(chance=1e6, typical=0.0)
     groups = None if families is None else group_codes(families, patterns.n_judges)
-    model = FactorModel.of(patterns, rank, groups, priors, nodes)
+    model = FactorModel.of(patterns, rank, groups, priors)
     starts = {"equal loadings": model.start(patterns)}
     fit = fit_from(f"trait-{rank}", model, patterns, starts, tol=tol, warm=warm)
     return replace(fit, n_params=fit.n_params - patterns.n_judges - 1, warnings=())
@@ -295,16 +285,16 @@ class FactorModel:
         rank: int,
         groups: Sequence[int] | None,
         priors: FactorPriors,
-        nodes: int,
         *,
         by_class: bool = False,
     ) -> FactorModel:
         """The model of these votes; a judge alone in its group has no loading of its own."""
-        n_nodes = nodes or _nodes(patterns.n_judges, rank + (groups is not None))
+        dimensions = rank + (groups is not None)
+        nodes = CLASS_NODES if by_class else _nodes(patterns.n_judges, dimensions)
         penalty = gaussian_prior(patterns, rank + by_class, groups, priors)
         group_codes = tuple(groups or ())
         sheets = votes_by_group(patterns.votes, group_codes)
-        return cls(sheets, patterns.n_judges, rank, group_codes, n_nodes, penalty, by_class)
+        return cls(sheets, patterns.n_judges, rank, group_codes, nodes, penalty, by_class)
 
     def start(self, patterns: Patterns) -> Floats:
         """Every judge equally skilled and equally loaded, its lean taken from its vote rate."""

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 
 STEPS, CHAINS, SWEEPS = 11, 100, 30
 """Points on the path, chains at each, and sweeps per estimate: an error of some 0.03."""
+TOLERANCE, MAX_ITER = 1e-3, 40
+"""EM stops where no posterior changes by more, or after so many iterations, unconverged."""
 STEPS_OF_M = 12
 """Climbing steps of an M-step: a generalised EM, which goes on from there in the next."""
 GRID = (0.3, 0.1, 0.03, 0.01, 0.003)
@@ -104,8 +106,6 @@ def ising_pseudo(
     rng: np.random.Generator,
     class_dependent: bool = False,
     priors: IsingPriors | None = None,
-    tol: float = 1e-3,
-    max_iter: int = 40,
 ) -> LatentFit:
     """Ising model of any number of judges, by generalised EM from majority.
 
@@ -121,8 +121,6 @@ def ising_pseudo(
         rng: moves the Gibbs chains of the E-step.
         class_dependent: couplings of their own in each class.
         priors: the prior, as for the exact models.
-        tol: largest change of a posterior at which EM stops.
-        max_iter: iterations after which it gives up (``converged`` is then False).
 
     Raises:
         NotIdentifiedError: fewer than four (class-dependent: five) different judges.
@@ -138,7 +136,7 @@ def ising_pseudo(
     seed = int(rng.integers(2**63))
     change, n_iter = np.inf, 0
     law = regression.law(theta, 0.5, 0.0)
-    while change > tol and n_iter < max_iter:
+    while change > TOLERANCE and n_iter < MAX_ITER:
         theta = regression.maximise(theta, p)
         prior = float((patterns.counts @ p + 1) / (patterns.weight + 2))
         # The same random numbers in every step: the estimate is then a smooth function of the
@@ -151,7 +149,7 @@ def ising_pseudo(
         change, p, n_iter = float(np.abs(new - p).max()), new, n_iter + 1
     if agreement(p, vote_share(patterns), patterns.counts) < 0.5 and not has_labels(patterns):
         law, p = _swap_classes(law), observe(1 - p, patterns.labels)
-    return _fit_of(name, patterns, law, p, n_iter, change, tol)
+    return _fit_of(name, patterns, law, p, n_iter, change)
 
 
 def _require_complete(patterns: Patterns, name: str) -> None:
@@ -312,7 +310,6 @@ def _fit_of(
     p: Floats,
     n_iter: int,
     change: float,
-    tol: float,
 ) -> LatentFit:
     agrees = agreement(p, vote_share(patterns), patterns.counts)
     fit = LatentFit(
@@ -322,12 +319,12 @@ def _fit_of(
         pattern_posterior=p,
         log_likelihood=None,
         n_params=law.n_params,
-        converged=change <= tol,
+        converged=change <= TOLERANCE,
         n_iter=n_iter,
         residual=change,
         anchor_agreement=agrees,
         start="majority",
-        starts=(FitStart("majority", float("-inf"), agrees, change <= tol),),
+        starts=(FitStart("majority", float("-inf"), agrees, change <= TOLERANCE),),
     )
     if not fit.converged:
         fit = fit.with_warnings(f"EM stopped after {n_iter} iterations without converging")

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
 
+MAX_ITER = 500
+"""Iterations after which a climb gives up (``converged`` is then False)."""
 CLEARLY = 0.02
 """Log-likelihood per unit of weight by which one optimum clearly beats another. Per item, because
 a wrong model makes small differences meaningless however many items add them up."""
@@ -151,8 +153,7 @@ def maximise(
     patterns: Patterns,
     start: Floats,
     *,
-    tol: float = 1e-5,
-    max_iter: int = 500,
+    tol: float,
 ) -> Optimum:
     """Climb from one start with L-BFGS; ``residual`` is the largest entry of the gradient."""
     from scipy.optimize import minimize
@@ -164,8 +165,8 @@ def maximise(
         jac=True,
         method="L-BFGS-B",
         options={
-            "maxiter": max_iter,
-            "maxfun": 2 * max_iter,
+            "maxiter": MAX_ITER,
+            "maxfun": 2 * MAX_ITER,
             "gtol": tol,
             # The gradient is the stopping rule; this one only ends climbs on a flat ridge.
             "ftol": 1e-10,
@@ -187,7 +188,6 @@ def fit_from(
     *,
     warm: LatentFit | None = None,
     tol: float = 1e-5,
-    max_iter: int = 500,
 ) -> LatentFit:
     """Fit from several starts; all are reported.
 
@@ -202,14 +202,10 @@ def fit_from(
         warm: a fit of the same model to nearly the same votes, in place of the starts: a fold
             follows the whole fit into its basin in a tenth of the steps.
         tol: largest entry of the gradient per item at which the optimiser stops.
-        max_iter: iterations after which it gives up.
     """
     if warm is not None and warm.theta is not None:
         starts = {"the fit to all items": warm.theta}
-    ends = {
-        start: _climb_upright(model, patterns, theta, tol, max_iter)
-        for start, theta in starts.items()
-    }
+    ends = {start: _climb_upright(model, patterns, theta, tol) for start, theta in starts.items()}
     fits = {start: _fit_of(name, model, patterns, start, end) for start, end in ends.items()}
     first, best = next(iter(ends)), max(ends, key=lambda start: ends[start].objective)
     gap = ends[best].objective - ends[first].objective
@@ -224,20 +220,18 @@ def fit_from(
     return fit
 
 
-def _climb_upright(
-    model: TwoClassModel, patterns: Patterns, start: Floats, tol: float, max_iter: int
-) -> Optimum:
+def _climb_upright(model: TwoClassModel, patterns: Patterns, start: Floats, tol: float) -> Optimum:
     """Climb from a start; where that ends with the classes swapped, climb on from their mirror.
 
     Swapping the classes leaves the likelihood of unlabelled votes as it is: only the prior and
     the anchor can tell the two apart, and a climb may have slipped past the prior.
     """
-    end = maximise(model, patterns, start, tol=tol, max_iter=max_iter)
+    end = maximise(model, patterns, start, tol=tol)
     law = model.law(end.theta)
     agrees = agreement(posterior(law, patterns.votes), vote_share(patterns), patterns.counts)
     if agrees >= 0.5 or has_labels(patterns):
         return end
-    return maximise(model, patterns, model.swap_classes(end.theta), tol=tol, max_iter=max_iter)
+    return maximise(model, patterns, model.swap_classes(end.theta), tol=tol)
 
 
 def _fit_of(

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats, VoteCodes
 
 MOST_STATES, MOST_ENTRIES = 20_000, 5_000_000
+MAX_ITER = 500
+"""Iterations after which a fit gives up (``converged`` is then False)."""
 FEWEST_JUDGES = 4
 """Of three judges, couplings and confusions explain any votes."""
 
@@ -156,9 +158,7 @@ def compatible_states(votes: VoteCodes, n_outcomes: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)
 
 
-def potts(
-    patterns: ClassPatterns, *, priors: PottsPriors | None = None, max_iter: int = 500
-) -> ClassFit:
+def potts(patterns: ClassPatterns, *, priors: PottsPriors | None = None) -> ClassFit:
     """Potts model of a few judges, by penalised exact likelihood from Dawid-Skene.
 
     Model: above, with one coupling for each pair, the same in all classes. Near-copies are
@@ -171,7 +171,6 @@ def potts(
         patterns: the votes, from ``collapse_classes``; O^K vote vectors at most 20,000, which is 9
             judges with three outcomes.
         priors: the pulls.
-        max_iter: iterations after which it gives up (``converged`` is then False).
 
     Raises:
         NotIdentifiedError: fewer than four judges that vote in more than one way.
@@ -189,7 +188,7 @@ def potts(
         problem.pack(start),
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": max_iter, "gtol": 1e-6, "ftol": 1e-12},
+        options={"maxiter": MAX_ITER, "gtol": 1e-6, "ftol": 1e-12},
     )
     law = problem.unpack(optimum.x)
     joint = _log_of(problem.compatible, law.log_pmf()) + np.log(law.prior)

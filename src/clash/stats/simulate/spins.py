@@ -146,11 +146,6 @@ class CurieWeiss:
         """The risk left to the independence rule with infinitely many judges (theorem 2)."""
         return self.prevalence * (1 - self.right_phase)
 
-    @property
-    def separates(self) -> bool:
-        """Condition 8 of theorem 2: the wrong phase looks more like class 0 than class 0 does."""
-        return self.cold_mean > -self.hot_mean
-
     def counts(self, n_judges: int) -> CountLaw:
         """The exact law of the vote count with ``n_judges`` judges (equation 30)."""
         fields = (self.field, self.c / n_judges)
