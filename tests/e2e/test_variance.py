@@ -160,6 +160,24 @@ def test_a_study_of_one_prompt_is_refused_before_it_is_paid_for(study):
     assert study.server.count() == sent
 
 
+def test_a_response_that_failed_is_nothing_to_compare(lab):
+    lab.server.conduct("ann", answer=lambda _: "Fine.")
+    lab.server.conduct("ben", answer=lambda asked: "Fine." if "Q 0?" in asked.prompt else "")
+    lab.server.conduct("judge", answer=prefers(len))
+    lab.panel(local("judge"))
+    settings = {"candidates": [local("ann"), local("ben")], "criteria": {"mode": "none"}}
+    lab.write("clash.yaml", {"panel": "panel.yaml", **settings})
+    lab.write("prompts.yaml", [{"id": f"q{i}", "prompt": f"Q {i}?"} for i in range(N)])
+    words = ("--run-id", "run", "--yes", "--max-cost", "5")
+    assert lab.here("eval", "prompts.yaml", *words).code == 3
+    assert len(lab.folder().lines("blinding")) == 1
+    sent = lab.server.count()
+    done = lab.here("variance", "run", "--samples", "1", "--max-cost", "5", "--yes")
+    assert done.code == 2
+    assert "name a run of more prompts" in done.err
+    assert lab.server.count() == sent
+
+
 def test_a_rerun_keeps_what_it_is_told_to(study):
     before = study.server.count(model="own")
     assert study.here("rerun", "run", "--keep", "criteria,shuffle", "--yes").code == 0

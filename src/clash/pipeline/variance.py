@@ -22,6 +22,7 @@ from clash.pipeline.execute import execute
 from clash.pipeline.price import approve
 from clash.pipeline.rerun import FUTILE, RerunOptions, plan_rerun
 from clash.pipeline.sequential_run import resume_run
+from clash.records import Response
 from clash.store import layout
 from clash.store.folder import RunFolder, check_run_id
 from clash.votes.from_run import require_rankings
@@ -260,20 +261,24 @@ def open_study(source: str, out: Path, changes: Mapping[str, Any], options: RunO
 
 
 def _check_items(study: Study) -> None:
-    """Refuse a study in which no candidate answers two prompts, before it is paid for."""
+    """Refuse a study in which no candidate is compared on two prompts, before it is paid for."""
     ids = study.items
     clusters = {
         item.item_id: item.cluster
         for item in study.parent.items()
         if not item.control and (ids is None or item.item_id in ids)
     }
+    candidates: dict[str, set[str]] = defaultdict(set)
+    for response in study.parent.records(Response):
+        if response.item_id in clusters and response.text is not None:
+            candidates[response.item_id].add(response.candidate)
     prompt_sets: dict[str, set[str]] = defaultdict(set)
-    for response in study.parent.responses():
-        if response.item_id in clusters:
-            prompt_sets[response.candidate].add(clusters[response.item_id])
+    for item_id, names in candidates.items():
+        for name in names if len(names) > 1 else ():  # one response alone is not judged
+            prompt_sets[name].add(clusters[item_id])
     if max(map(len, prompt_sets.values()), default=0) < 2:
         raise ConfigError(
-            "what differs between prompts takes a candidate that answers two of them at least",
+            "what differs between prompts takes a candidate whose responses to two of them are compared",
             field="RUN" if ids is None else "--items",
             hint="name a run of more prompts" if ids is None else "a larger number, or all",
         )
