@@ -92,6 +92,27 @@ def test_labels_and_each_judges_vote_narrow_a_pair_as_the_corrected_share(n_labe
     assert 1.96 * shares.std() == pytest.approx(share.interval.half_width, rel=0.1)
 
 
+@pytest.mark.parametrize("copies", [1, 10])
+def test_the_prior_is_one_question_however_many_copies_of_it_were_labelled(copies):
+    """Eighteen wins of twenty questions and one of the prior: Beta(18.5, 2.5)."""
+    source = np.repeat(np.arange(40), copies)
+    labels = np.where(source < 20, source >= 2, np.nan)
+    share = corrected_share(labels, np.full(len(source), 0.5), SampleDesign(source))
+    sample = [PairSample.of_labels((0, 1), np.arange(len(source)), share, source)]
+    blank = np.full((len(source), 2), np.nan)
+    quality = draw_candidates(sample, blank, blank, source, RNG(11)).quality[:, 0]
+    assert quality.mean() == pytest.approx(18.5 / 21, abs=0.01)
+    assert quality.std() == pytest.approx(np.sqrt(18.5 * 2.5 / 21**2 / 22), rel=0.15)
+
+
+def test_rounding_is_no_spread_of_labels_that_are_all_of_one_question():
+    people = (RNG(1).random(30) < 0.6).astype(float)
+    source = np.repeat([0, 1], [30, 270])
+    labels = np.append(people, np.full(270, np.nan))
+    share = corrected_share(labels, np.full(300, 0.5), SampleDesign(source))
+    assert PairSample.of_labels((0, 1), np.arange(300), share, source).widening < 10
+
+
 def test_corrected_strengths_are_drawn_with_their_influence():
     influence = RNG(8).normal(size=(50, 3)) / 50
     influence -= influence.mean(axis=1, keepdims=True)

@@ -42,7 +42,7 @@ class PairSample:
         gaps: (n,), by how much people's outcome is above that, as if their label had not been used,
             NaN where they were not asked; null for the panel alone.
         label_weights: (n,), one over the chance that people were asked; null for equal chances.
-        worth: independent labels that say as much as one label does with the panel.
+        worth: rows of independent questions that say as much as one label does with the panel.
         widening: factor on the errors of the share, for what the draws do not see.
     """
 
@@ -78,8 +78,10 @@ class PairSample:
         totals = np.bincount(clusters, errors)
         rate, variance = share.interval.estimate, float(totals @ totals)
         own = rate * (1 - rate) / share.interval.n_effective
-        widening = math.sqrt(max(1.0, own / variance)) if variance > 0 else 1.0
-        worth = share.interval.n_effective / int(has_label.sum())
+        # Labels of one cluster have no spread but for rounding.
+        widening = math.sqrt(max(1.0, own / variance)) if variance > 1e-12 * own else 1.0
+        question_size = len(rows) / len(np.unique(clusters))
+        worth = share.interval.n_effective / int(has_label.sum()) * question_size
         return cls(*pair, rows, share.model, share.gaps, label_weights, worth, widening)
 
     def share(self, weights: Floats) -> tuple[Floats, Floats]:
