@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -34,6 +35,28 @@ def test_an_item_without_a_verdict_is_a_miss_and_is_shown(tmp_path):
     assert head.rate.of_judged.estimate == pytest.approx(4 / 6)
     shown = tables(found)[0].rows
     assert any("i6" in cell for row in shown for cell in row)
+
+
+def test_what_an_interrupted_run_never_asked_is_no_miss_and_what_failed_is(tmp_path):
+    says = [
+        {"j1": "a", "j2": "a", "j3": "a"},
+        {"j1": "a", "j2": "a"},
+        {"j1": None, "j2": None, "j3": None},
+        {"j1": None},
+        {},
+    ]
+    items = [{"id": f"i{n}", "label": "a", "says": votes} for n, votes in enumerate(says)]
+    data = run(tmp_path, items)
+    assert concordance(data).headline.rate.n == 5
+    partial = data.manifest.model_copy(update={"status": "partial"})
+    findings = compute_findings(replace(data, manifest=partial))
+    rates = {line.name: line.rate for line in findings.concordance.methods}
+    panel = findings.concordance.headline
+    assert (panel.rate.right, panel.rate.n, list(panel.no_verdict)) == (2, 3, ["i2"])
+    assert [(rates[judge].right, rates[judge].n) for judge in ("j1", "j3")] == [(2, 3), (1, 2)]
+    headline = run_headline(findings)
+    assert headline.text == "Incomplete: 2 of 5 pairs judged."
+    assert headline.evidence.startswith("Of the 3 pairs asked so far, the panel agrees with")
 
 
 def test_kappa_at_even_chance_is_2p_minus_1_and_over_sides_is_cohens(tmp_path):

@@ -240,3 +240,19 @@ def test_a_folder_that_cannot_be_written_is_said_without_a_traceback(capsys):
 def test_a_votes_file_that_is_not_there_is_not_called_a_run(command, capsys):
     assert run([command, "vots.jsonl.gz"]) == 2
     assert "vots.jsonl.gz: no such file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("verify", "x", "--signers", "nobody"), "nobody: --signers: no such file"),
+        (("export", "x", "--votes", "--out", "v.jsonl"), "--to v.jsonl names the file"),
+    ],
+)
+def test_a_file_that_is_missing_or_named_by_the_wrong_option_is_a_wrong_command(
+    command, message, capsys
+):
+    assert run(("eval", "prompts.yaml", "--panel", "baseline", "--run-id", "x", "-q")) == 0
+    capsys.readouterr()
+    assert run(command) == 2
+    assert message in capsys.readouterr().err

@@ -345,6 +345,12 @@ def test_what_cannot_be_meant_is_refused_in_words(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("function", [clash.resume, clash.rerun, clash.favouritism, clash.variance])
+def test_functions_on_a_run_refuse_arguments_that_there_are_not(function: Any) -> None:
+    with pytest.raises(clash.ClashError, match=r'no argument .max_cst.\n.*did you mean "max_cost"'):
+        function("latest", max_cst=1)
+
+
 def test_thresholds_that_are_none_are_refused(run: clash.Run) -> None:
     for thresholds in (["cost"], {"cost": ("max", 1, 2)}, {"cost": "1"}):
         with pytest.raises(clash.ClashError, match="cost"):

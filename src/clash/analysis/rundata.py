@@ -22,7 +22,7 @@ from clash.errors import RunFolderError, StatisticsError
 from clash.labels import truths
 from clash.records import Blinding, Criteria, Item, Judgment, Response
 from clash.store import layout
-from clash.store.stored import ByItem, HashedKeys, ItemPart, item_ids, of_items, parts
+from clash.store.stored import ByItem, HashedKeys, ItemPart, item_ids, lean, of_items, parts
 from clash.store.table import ItemRows
 from clash.votes import LabelUse
 from clash.votes.by_item import ComputedByItem, SharedByItem, SharedVerdicts
@@ -326,6 +326,30 @@ class RunData:
             if len(texts) > 1
         )
         return sum(apart) * self.rules.presentations
+
+    @cached_property
+    def unasked_judges(self) -> Mapping[str, frozenset[str]]:
+        """Voting judges whom a run ended too early to ask, by labelled item.
+
+        Not of an item that too few responses were had for: nobody was to be asked of it.
+        """
+        if self.manifest.status == "complete":
+            return {}
+        n_judged = Counter(
+            (judgment.item_id, judgment.judge)
+            for judgment in lean(self.judgments, "scores", "reasons")
+            if judgment.item_id in self.truth
+        )
+        unasked: dict[str, frozenset[str]] = {}
+        for name in self.truth:
+            texts = self.texts[name]
+            if len(texts) < 2 and any(r.text is None for r in self.responses_of(name)):
+                continue
+            judges = self.rules.eligible(texts) if len(texts) > 1 else self.rules.seats
+            missing = {p.id for p in judges if n_judged[name, p.id] < self.rules.presentations}
+            if missing:
+                unasked[name] = frozenset(missing)
+        return unasked
 
     @cached_property
     def candidates(self) -> list[str]:

@@ -39,6 +39,10 @@ def export(
     formats = [name for name, flag in on.items() if flag]
     if len(formats) != 1:
         raise ConfigError("choose one", field="export", hint="--votes, --csv or --parquet")
+    if to is None and out.suffix and not out.is_dir():
+        raise ConfigError(
+            f"{out} is no folder of runs", field="--out", hint=f"--to {out} names the file to write"
+        )
     folder = open_runs(runs, out)
     if len(runs) > 1 and to is None:
         raise ConfigError("several runs have no common folder", field="--to", hint="name a file")

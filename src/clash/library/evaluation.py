@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
-from clash.errors import ConfigError, one_of
+from clash.errors import ConfigError
 from clash.library.arguments import (
     EvaluateArguments,
     ProgressCallback,
     RerunArguments,
     ResumeArguments,
-    RunArguments,
     ValidateArguments,
     VarianceArguments,
+    refuse_unknown,
 )
 from clash.library.background import LibraryObserver, LibraryWork
 from clash.library.notebook_inputs import Callables, as_file, run_path
@@ -138,8 +138,9 @@ def _evaluation(
     progress: ProgressCallback | None = None,
     home_loop: Any = None,  # noqa: ANN401 - an event loop
     run_id: str | None = None,
-    **arguments: Any,  # noqa: ANN401 - settings, checked by _config
+    **arguments: Any,  # noqa: ANN401 - settings
 ) -> LibraryWork:
+    refuse_unknown(arguments, EvaluateArguments.__annotations__)
     observer = LibraryObserver(progress)
 
     def work() -> Run:
@@ -229,8 +230,9 @@ def _validation(
     progress: ProgressCallback | None = None,
     run_id: str | None = None,
     replay: str | Path | Run | None = None,
-    **arguments: Any,  # noqa: ANN401 - settings, checked by _config
+    **arguments: Any,  # noqa: ANN401 - settings
 ) -> LibraryWork:
+    refuse_unknown(arguments, ValidateArguments.__annotations__)
     observer = LibraryObserver(progress)
 
     def work() -> Run:
@@ -320,6 +322,8 @@ def _rerunning(
     panel: str | None = None,
     **arguments: Unpack[ResumeArguments],
 ) -> LibraryWork:
+    refuse_unknown(arguments, RerunArguments.__annotations__)
+
     def judge_again(parent: OpenRun) -> Result[Retest]:
         from clash.library.statistics import retest_result
         from clash.pipeline.rerun import RerunOptions, execute_reruns, keeping, reruns
@@ -387,6 +391,7 @@ def _studying(
     allow_unknown_price: bool = False,
     **arguments: Unpack[ResumeArguments],
 ) -> LibraryWork:
+    refuse_unknown(arguments, VarianceArguments.__annotations__)
     design = {
         "rubrics": rubrics,
         "authors": tuple(authors) or None,
@@ -437,6 +442,7 @@ def favouritism(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> 
     Raises:
         ClashError: no judge has its own among the candidates, or the run is not blind.
     """
+    refuse_unknown(arguments, ResumeArguments.__annotations__)
 
     def tell_names(parent: OpenRun) -> Result[Favouritism]:
         from clash.pipeline.favouritism import compare_arms, run_unblinded
@@ -522,6 +528,8 @@ async def resume_async(run: str | Path | Run, **arguments: Unpack[ResumeArgument
 
 
 def _resumption(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> LibraryWork:
+    refuse_unknown(arguments, ResumeArguments.__annotations__)
+
     def finish(run: OpenRun) -> Run:
         from clash.pipeline.sequential_run import resume_run
 
@@ -636,22 +644,15 @@ def _config(
     *,
     config: str | Path | None = None,
     settings: Mapping[str, Any] | None = None,
-    **arguments: Any,  # noqa: ANN401 - settings, checked below
+    **arguments: Any,  # noqa: ANN401 - settings
 ) -> Config:
     """The configuration that the arguments of a call stand for.
 
     Raises:
-        ConfigError: an argument is unknown, or a setting is wrong.
+        ConfigError: a setting is wrong.
     """
     from clash.collect.resolve import read_config
 
-    for name in arguments:
-        if name not in _SETTINGS:
-            raise ConfigError(
-                f"no argument {name!r}",
-                field=name,
-                hint=one_of(name, RunArguments.__annotations__),
-            )
     paths = ("out", "calibrator", "criteria_from")
     values = {
         _SETTINGS[name]: str(value) if name in paths and value is not None else value

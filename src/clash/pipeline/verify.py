@@ -58,7 +58,12 @@ def audit_run(
         folder: the run.
         allow_unchecked: whether a run passes of which something could not be checked.
         signers: an OpenSSH allowed_signers file; the run must be signed by somebody in it.
+
+    Raises:
+        ConfigError: there is no such file of signers.
     """
+    if signers is not None:
+        signature.check_signers(signers)
     findings, signer = all_checks(folder), None
     if signers is not None:
         finding, signer = _check_signature(folder, signers)

@@ -151,6 +151,11 @@ def _causes(n_items: Mapping[str, int]) -> str:
 def _interruption(findings: Findings) -> Headline:
     items = findings.coverage
     n_judged = items.n_decided + items.n_tied
+    beside = findings.concordance
+    if findings.kind == "validate" and findings.single_text is None:
+        unit = "pair" if beside is not None and _is_pairs(beside) else "item"
+        text = f"Incomplete: {n_judged:,} of {plural(items.items, unit)} judged."
+        return Headline("stopped", text, "" if beside is None else _agreement_so_far(beside, unit))
     start = f"Stopped after {n_judged} of {plural(items.items, _unit(findings))}"
     if findings.single_text is not None:
         return Headline("stopped", f"{start}. No decision yet.")
@@ -397,6 +402,14 @@ def _agreement(concordance: Concordance) -> Headline:
     if _is_beaten(baseline):
         return Headline("agreement", text, line)
     return Headline("agreement", text, contradiction=line)
+
+
+def _agreement_so_far(concordance: Concordance, unit: str) -> str:
+    rate = concordance.headline.rate
+    return (
+        f"Of the {plural(rate.n, unit)} asked so far, the panel agrees with people on"
+        f" {decimal(rate.right)}: {percent(rate.interval, digits=1)}."
+    )
 
 
 def _is_pairs(concordance: Concordance) -> bool:

@@ -53,6 +53,16 @@ def sign(data: bytes, key: Path) -> bytes:
     return process.stdout
 
 
+def check_signers(allowed_signers: Path) -> None:
+    """Check before an audit that there is a file of allowed signers.
+
+    Raises:
+        ConfigError: the file is missing.
+    """
+    if not allowed_signers.is_file():
+        raise ConfigError("no such file", path=allowed_signers, field="--signers", hint=_EXAMPLE)
+
+
 def signer_of(data: bytes, signature: bytes, allowed_signers: Path) -> str:
     """The allowed signer who made ``signature`` over ``data``.
 
@@ -65,8 +75,7 @@ def signer_of(data: bytes, signature: bytes, allowed_signers: Path) -> str:
         ConfigError: the file is missing.
         AuditFailed: no allowed signer made the signature, or it is over other data.
     """
-    if not allowed_signers.is_file():
-        raise ConfigError("no such file", path=allowed_signers, field="--signers", hint=_EXAMPLE)
+    check_signers(allowed_signers)
     with TemporaryDirectory() as folder:
         # A copy, because the program opens the file by name, and a stranger's folder may replace it.
         file = Path(folder) / "signature"

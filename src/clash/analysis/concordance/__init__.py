@@ -150,7 +150,8 @@ class Costs:
 
 def costs(run: RunData, cases: Sequence[LabelledCase]) -> Costs:
     """From the calls; from the manifest where the run holds none."""
-    n, right = len(run.items), sum(case.right for case in cases)
+    n_unasked = sum(item.item_id in run.truth for item in run.items) - len(cases)
+    n, right = len(run.items) - n_unasked, sum(case.right for case in cases)
     if run.usage:
         cost_usd: float | None = math.fsum(use.cost_usd for use in run.usage.values())
         exact = not any(use.unknown for use in run.usage.values())

@@ -45,6 +45,7 @@ class LabelledCase:
         label: a candidate, or ``tie``.
         tops: by judge, the candidate it puts alone in first place, or ``tie``; a judge that
             failed is absent.
+        unasked: judges that an interrupted run never came to ask of it.
         points: by judge, mean Borda points (K,) in the order of ``candidates``.
         annotators: each person's decision.
         lengths: characters of each response that is known.
@@ -63,6 +64,7 @@ class LabelledCase:
     lengths: Mapping[str, int] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     tier: str | None = None
+    unasked: frozenset[str] = frozenset()
 
     @property
     def outcome(self) -> str | None:
@@ -91,7 +93,11 @@ class LabelledCase:
 
 
 def labelled_cases(run: RunData) -> tuple[LabelledCase, ...]:
-    """The labelled items of a run, in its order."""
+    """The labelled items that a run put to its panel, in its order.
+
+    An item without a verdict is among them where judges failed on it, and not where the run ended
+    before they were asked.
+    """
     profiles = candidate_profiles(run)
     people = _annotators(run)
     order = run.responders
@@ -99,7 +105,8 @@ def labelled_cases(run: RunData) -> tuple[LabelledCase, ...]:
     return tuple(
         _case(run, item, verdicts[item.item_id], order, people.get(item.item_id, {}), profiles)
         for item in run.items
-        if item.item_id in run.truth
+        if item.item_id in verdicts
+        and not (verdicts[item.item_id].abstained and item.item_id in run.unasked_judges)
     )
 
 
@@ -134,6 +141,7 @@ def _case(
         lengths={name: len(text) for name, text in run.texts[item.item_id].items()},
         tags=tuple(tag for tag in item.tags if not tag.startswith(_TIER)),
         tier=tiers[0] if tiers else profiles.get(label, Profile()).tier,
+        unasked=run.unasked_judges.get(item.item_id, frozenset()),
     )
 
 

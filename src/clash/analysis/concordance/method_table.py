@@ -24,8 +24,8 @@ class Method:
     """Something that could have decided, and how often it says what people say.
 
     Attributes:
-        rate: over all labelled items, for a baseline those that have text; null where only a
-            published figure is known.
+        rate: over all labelled items, for a baseline those that have text, for a judge those it
+            was asked of; null where only a published figure is known.
         against: the panel less this, on the same items: difference, interval and paired test.
         source: where a published figure is from.
     """
@@ -48,7 +48,7 @@ def methods(run: RunData, cases: Sequence[LabelledCase], people: People | None) 
     lines += _baselines(run, cases, panel)
     for panelist in run.rules.panelists:
         kind: Kind = "judge" if panelist.role == "voting" else "observer"
-        lines += _judge(panelist.id, kind, cases, panel)
+        lines += _judge(panelist.id, kind, cases)
     lines.append(_panel(run, cases))
     if people is not None:
         lines.append(_person("two people, any vote", people.agreement))
@@ -90,17 +90,17 @@ def _chance(cases: Sequence[LabelledCase]) -> list[float]:
     return [0.0 if case.label == TIE else 1 / len(case.candidates) for case in cases]
 
 
-def _judge(
-    judge: str, kind: Kind, cases: Sequence[LabelledCase], panel: Sequence[float]
-) -> list[Method]:
+def _judge(judge: str, kind: Kind, cases: Sequence[LabelledCase]) -> list[Method]:
+    # An observer is compared on the items that it saw, a judge of the panel on those it was asked.
+    cases = [
+        case
+        for case in cases
+        if (judge in case.tops if kind == "observer" else judge not in case.unasked)
+    ]
     has_vote = [judge in case.tops for case in cases]
     if not any(has_vote):
         return []
-    if kind == "observer":
-        # An observer that saw some of the items is compared on these alone.
-        cases = [case for case, is_there in zip(cases, has_vote, strict=True) if is_there]
-        panel = [float(case.right) for case in cases]
-        has_vote = [True] * len(cases)
+    panel = [float(case.right) for case in cases]
     right = [float(case.tops.get(judge) == case.label) for case in cases]
     return [_line(judge, kind, cases, right, panel, has_vote)]
 
