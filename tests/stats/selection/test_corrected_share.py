@@ -294,3 +294,21 @@ def test_a_candidate_that_always_wins_has_a_finite_strength():
     assert found.win_rates[0].high <= 1
     with pytest.raises(StatisticsError, match="need a label"):
         corrected_strengths(np.full((3, 1), np.nan), np.full((3, 1), 0.5), [(0, 1)], 2)
+
+
+def test_strengths_of_candidates_that_nearly_always_win_or_lose_cover():
+    """Twenty labels hold one upset or none, and the panel's errors on the others are not seen."""
+    theta, pairs, covered = np.array([2.5, 0.0, -2.5]), [(0, 1), (0, 2), (1, 2)], []
+    first, second = np.array(pairs).T
+    p = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
+    best = (p[0].sum() - 0.5) / 2
+    for seed in range(80):
+        rng = np.random.default_rng([12, seed])
+        worth = theta + rng.gumbel(size=(300, 3))
+        seen = 0.9 * worth[:, :, None] + 0.2 * rng.gumbel(size=(300, 3, 3))
+        people = (worth[:, first] > worth[:, second]).astype(float)
+        votes = (seen[:, first] > seen[:, second]).astype(float)
+        labels = np.where(np.arange(300)[:, None] < 20, people, np.nan)
+        fit = corrected_strengths(labels, votes.mean(axis=2), pairs, 3, votes=votes)
+        covered.append(fit.win_rates[0].low <= best <= fit.win_rates[0].high)
+    assert np.mean(covered) > 0.75

@@ -212,6 +212,17 @@ def corrected_share(
     )
 
 
+def rarity(mean: float, n: float) -> float:
+    """How much of what a panel saves is not believed, 0 to 1, for a mean of n labels.
+
+    Where one kind of label is rare, a sample of few mostly lacks the rows that the panel gets wrong,
+    and the residuals look smaller than they are. It is g^2 / (g^2 + ``SKEWED``), g being the skewness
+    of the labels' mean.
+    """
+    skewness = (1 - 2 * mean) ** 2 / (n * mean * (1 - mean))
+    return skewness / (skewness + SKEWED)
+
+
 def _estimates(
     sample: _Sample, f: Floats, votes: Floats, labels_only: Interval
 ) -> Iterator[tuple[_Estimate, str]]:
@@ -238,17 +249,14 @@ def _interval(
 ) -> Interval | None:
     """Wilson's interval of the same variance; null where an estimate leaves its range.
 
-    Where one kind of label is rare, a sample of few mostly lacks the rows that the panel gets wrong,
-    and the residuals look smaller than they are. So their variance is drawn to that of the labels
-    alone, with weight g^2 / (g^2 + ``SKEWED``), g being the skewness of the labels' mean.
+    Its variance is drawn to that of the labels alone by their :func:`rarity`.
     """
     mean, n, level = estimate.mean, labels_only.n, labels_only.level
     if not (0 < mean < 1 and estimate.variance > 0):
         return None
     spread = mean * (1 - mean)
     alone = spread / labels_only.n_effective
-    skewness = (1 - 2 * mean) ** 2 / (labels_only.n_effective * spread)
-    doubt = skewness / (skewness + SKEWED)
+    doubt = rarity(mean, labels_only.n_effective)
     variance = estimate.variance + doubt * max(alone - estimate.variance, 0.0)
     t_factor = t_quantile(level, sample.freedom) / normal_quantile(level)
     effective = spread / (variance * t_factor**2)

@@ -17,6 +17,7 @@ import numpy as np
 from clash.errors import StatisticsError
 from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
 from clash.stats.logistic import sigmoid
+from clash.stats.selection.corrected_share import rarity
 from clash.stats.selection.sample_design import RANDOM_ROWS, SampleDesign
 from clash.stats.selection.vote_regression import PRIOR_POWER, PRIOR_ROWS, cross_fit
 
@@ -149,14 +150,15 @@ def corrected_strengths(
     strengths, is_solved = _solve(data, np.zeros(n_candidates))
     panel_wins = (f - 0.5) @ sides
     slope = _power(data, strengths, panel_wins - panel_wins.mean(axis=0))
-    influence, power = _influence(data, strengths), 0.0
-    floor = _floor(data, strengths, influence)
+    alone = _influence(data, strengths)
+    influence, power = alone, 0.0
+    floor = _floor(data, strengths, alone)
     for model in _models(data, strengths, slope, panel_wins, _wins(votes, sides)):
         solution, is_shifted = _solve(data, model.rectifier(weights))
         errors = _influence(data, solution, model)
         if is_shifted and (errors**2).sum() < (influence**2).sum():
             strengths, is_solved, influence, power = solution, True, errors, slope
-    influence = influence * floor
+    influence = influence * floor * _doubt(data, strengths, alone, influence)
     t_factor = t_quantile(level, data.freedom) / normal_quantile(level)
     return CorrectedStrengths(
         *_intervals(strengths, influence.T @ influence, int(has_label.sum()), data.freedom, level),
@@ -250,6 +252,21 @@ def _floor(data: _Data, strengths: Floats, influence: Floats) -> Floats:
     return np.asarray(np.sqrt(np.maximum(1.0, least / variances)), np.float64)
 
 
+def _doubt(data: _Data, strengths: Floats, alone: Floats, influence: Floats) -> Floats:
+    """(K,), factors that draw variances to those of the labels alone, by :func:`rarity`."""
+    n_sources = len(np.unique(data.source[data.weights > 0]))
+    shares = np.array([rarity(rate, n_sources) for rate in _rates(strengths).tolist()])
+    variances = np.maximum((influence**2).sum(axis=0), 1e-12)
+    excess = np.maximum((alone**2).sum(axis=0) / variances - 1, 0.0)
+    return np.asarray(np.sqrt(1 + shares * excess), np.float64)
+
+
+def _rates(strengths: Floats) -> Floats:
+    """(K,), the mean chance to beat each of the others."""
+    p = sigmoid(strengths[:, None] - strengths[None, :])
+    return np.asarray((p.sum(axis=1) - 0.5) / (len(strengths) - 1), np.float64)
+
+
 def _intervals(
     strengths: Floats, covariance: Floats, n: int, freedom: int, level: float
 ) -> tuple[tuple[Interval, ...], tuple[Interval, ...]]:
@@ -261,7 +278,6 @@ def _intervals(
     gradient: NDArray[np.float64] = -slope / (k - 1)
     np.fill_diagonal(gradient, 0.0)
     np.fill_diagonal(gradient, -gradient.sum(axis=1))
-    rates = (p.sum(axis=1) - 0.5) / (k - 1)
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     variances = np.einsum("ij,jk,ik->i", gradient, covariance, gradient)
     by_strength = tuple(
@@ -270,7 +286,7 @@ def _intervals(
     )
     return by_strength, tuple(
         _rate(float(rate), float(variance) * t_factor**2, n, level)
-        for rate, variance in zip(rates, variances, strict=True)
+        for rate, variance in zip(_rates(strengths), variances, strict=True)
     )
 
 
