@@ -54,6 +54,7 @@ def test_what_an_interrupted_run_never_asked_is_no_miss_and_what_failed_is(tmp_p
     panel = findings.concordance.headline
     assert (panel.rate.right, panel.rate.n, list(panel.no_verdict)) == (2, 3, ["i2"])
     assert [(rates[judge].right, rates[judge].n) for judge in ("j1", "j3")] == [(2, 3), (1, 2)]
+    assert findings.label_concordance.n == 3
     headline = run_headline(findings)
     assert headline.text == "Incomplete: 2 of 5 pairs judged."
     assert headline.evidence.startswith("Of the 3 pairs asked so far, the panel agrees with")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class LabelConcordance:
     """Concordance: verdicts that equal the label, out of all labelled items.
 
-    An item without a verdict is a miss. A tied verdict matches the label ``tie`` only.
+    An item without a verdict is a miss, unless the run ended before it was asked. A tied verdict matches the label ``tie`` only.
 
     Attributes:
         of_all: the share over all items, each labelled one weighted by its chance to be drawn; null
@@ -40,8 +40,7 @@ class LabelConcordance:
 
 def concordance_with_labels(run: RunData) -> LabelConcordance | None:
     """Concordance of the run; null without labels."""
-    truth = run.truth
-    labelled_verdicts = [v for v in run.verdicts if v.item_id in truth]
+    labelled_verdicts = run.labelled_verdicts
     concordance = concordance_rate(run, labelled_verdicts)
     if concordance is None:
         return None

@@ -352,6 +352,20 @@ class RunData:
         return unasked
 
     @cached_property
+    def labelled_verdicts(self) -> tuple[Verdict, ...]:
+        """The verdicts on labelled items that were put to the panel, in the order of the items.
+
+        An abstention is among them where judges failed, not where the run ended before they were
+        asked.
+        """
+        return tuple(
+            verdict
+            for verdict in self.verdicts
+            if verdict.item_id in self.truth
+            and not (verdict.abstained and verdict.item_id in self.unasked_judges)
+        )
+
+    @cached_property
     def candidates(self) -> list[str]:
         """Everyone who has a response or should have one, sorted."""
         return sorted(self._item_rows)

@@ -324,7 +324,9 @@ def _correction_line(findings: Findings) -> str | None:
     duel = people.duel
     short = short_names([row.candidate for row in findings.leaderboard], 16)
     parts = [f"prefer {short[duel.first]} to {short[duel.second]} on {percent(duel.rate)}"]
-    parts += [f"labels alone {percent(duel.labels_only)}", f"panel alone {duel.panel:.0%}"]
+    parts.append(f"labels alone {percent(duel.labels_only)}")
+    if duel.n_verdicts:
+        parts.append(f"panel alone {duel.panel:.0%}")
     if people.any_time:
         parts.append("valid at every look")
     return " · ".join(parts)

@@ -93,20 +93,15 @@ class LabelledCase:
 
 
 def labelled_cases(run: RunData) -> tuple[LabelledCase, ...]:
-    """The labelled items that a run put to its panel, in its order.
-
-    An item without a verdict is among them where judges failed on it, and not where the run ended
-    before they were asked.
-    """
+    """The labelled items that a run put to its panel, in its order."""
     profiles = candidate_profiles(run)
     people = _annotators(run)
     order = run.responders
-    verdicts = {v.item_id: v for v in run.verdicts if v.item_id in run.truth}
+    verdicts = {verdict.item_id: verdict for verdict in run.labelled_verdicts}
     return tuple(
         _case(run, item, verdicts[item.item_id], order, people.get(item.item_id, {}), profiles)
         for item in run.items
         if item.item_id in verdicts
-        and not (verdicts[item.item_id].abstained and item.item_id in run.unasked_judges)
     )
 
 
