@@ -45,13 +45,13 @@ def test_a_complete_run_is_left_as_it_is(run, capsys):
     assert clash(["resume", "r"]) == 0
     output = capsys.readouterr()
     assert "nothing to ask" in output.err
-    assert "clash report r" in output.out
+    assert "clash report latest" in output.out
     assert {path.name: path.read_bytes() for path in run.iterdir()} == before
 
 
 @pytest.mark.parametrize(
     ("how", "answer"),
-    [([], "clash report r"), (["-q"], "a leads b"), (["--json"], '"winner": "a"')],
+    [([], "clash report latest"), (["-q"], "a leads b"), (["--json"], '"winner": "a"')],
 )
 def test_a_headline_that_somebody_wrote_and_sealed_is_never_shown(run, capsys, how, answer):
     report = json.loads((run / layout.REPORT_JSON).read_text())

@@ -414,3 +414,8 @@ def test_majority_on_a_real_panel_is_the_reference_figure():
     assert 100 * accuracy(majority(votes.matrix).verdict, votes.labels) == pytest.approx(
         74.2, abs=0.05
     )
+
+
+def test_a_run_without_votes_is_not_told_what_a_line_of_a_file_is():
+    with pytest.raises(InputError, match="`clash resume RUN` finishes it"):
+        encode([])

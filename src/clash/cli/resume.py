@@ -34,9 +34,10 @@ def resume(
     """Finish an interrupted run; calls that were answered are not paid again.
 
     Waits for batches that a provider still has. A run with a stopping rule (`eval --until`)
-    continues under it.
+    continues under it. Of a complete run nothing is asked; -q, -v and --json compute its result
+    again, which takes as long as `clash report`.
     """
-    from clash.cli.outcome import print_next, print_result
+    from clash.cli.outcome import print_next, print_result, reference
     from clash.pipeline.finish import is_settled
     from clash.pipeline.sequential_run import resume_run
     from clash.pipeline.sources import open_run
@@ -55,7 +56,8 @@ def resume(
     shows_figures = output.verbose or output.quiet or output.as_json
     if not (is_changed or shows_figures) and is_settled(folder, environ, observer):
         say(f"{folder.path}: complete and unchanged since it was sealed, nothing to ask", style="")
-        print_next([NextStep(f"clash report {run}", "compute its result again and show it")])
+        command = f"clash report {reference(folder.path)}"
+        print_next([NextStep(command, "compute its result again and show it")])
         raise typer.Exit
     with observer, cluster_connection(cluster):
         result = resume_run(

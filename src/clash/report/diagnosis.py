@@ -213,7 +213,8 @@ def _panel(diagnosis: Diagnosis) -> Table:
         ["Krippendorff's alpha, all ballots", estimate(panel.alpha, 2)],
         ["Krippendorff's alpha, decisive ballots", estimate(panel.alpha_decisive, 2)],
         [
-            f"effective number of judges, of {panel.effective_of}",
+            "effective number of judges"
+            + (f", of {panel.effective_of}" if panel.effective_of else ""),
             f"{estimate(panel.effective, 2)} ({panel.effective_by})",
         ],
         ["ICC of decisive ballots of an item", estimate(diagnosis.icc, 2)],

@@ -763,7 +763,11 @@ def run_votes(
     rows = (score_rows if scores else vote_rows)(folder, observers=observers)
     first = next(rows, None)
     if first is None:
-        raise InputError("holds no judgments", path=folder.path, hint="finish it: clash resume")
+        raise InputError(
+            "holds no judgment that can be used",
+            path=folder.path,
+            hint=f"`clash resume {folder.path}`, if it was interrupted",
+        )
     votes = encode(
         chain([first], rows),
         judges=judges,

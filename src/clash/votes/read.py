@@ -131,6 +131,9 @@ class VoteTable:
             {name: index.raw for name, index in columns.outcomes.items()},
         )
         if not len(table.codes["item"]):
+            if file is None:
+                hint = "a run that was interrupted: `clash resume RUN` finishes it"
+                raise InputError("there are no votes that can be used", hint=hint)
             raise InputError("holds no votes", path=file, hint="one JSON object a line")
         for name in ("vote", "label"):
             table._check_outcomes(name)
