@@ -58,6 +58,7 @@ STEPS, CHAINS, SWEEPS = 11, 100, 30
 """Points on the path, chains at each, and sweeps per estimate: an error of some 0.03."""
 TOLERANCE, MAX_ITER = 1e-3, 40
 """EM stops where no posterior changes by more, or after so many iterations, unconverged."""
+FOLDS = 5
 STEPS_OF_M = 12
 """Climbing steps of an M-step: a generalised EM, which goes on from there in the next."""
 GRID = (0.3, 0.1, 0.03, 0.01, 0.003)
@@ -358,7 +359,6 @@ def choose_strength(
     prior_of: Callable[[float], IsingPriors] = ridge_of,
     grid: Sequence[float] = GRID,
     groups: npt.ArrayLike | None = None,
-    n_folds: int = 5,
 ) -> StrengthChoice:
     """Choose how hard the prior of an exact Ising model holds, by held-out votes.
 
@@ -375,7 +375,6 @@ def choose_strength(
         prior_of: the prior of each value: :func:`ridge_of` or :func:`whole_prior`.
         grid: values to try; the larger, the harder.
         groups: shape (n_items,): items of one group are held out together.
-        n_folds: folds of the cross-validation.
 
     Raises:
         StatisticsError: an empty grid, or the model is refused on some fold.
@@ -383,7 +382,7 @@ def choose_strength(
     values = tuple(sorted(grid, reverse=True))
     if not values:
         raise StatisticsError("no strength of the prior to choose from")
-    fold = folds(patterns.n_items, n_folds, rng, groups)
+    fold = folds(patterns.n_items, FOLDS, rng, groups)
     fits: list[LatentFit] = []
     scores: list[HeldOutScores] = []
     for value in values:

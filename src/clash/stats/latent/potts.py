@@ -158,7 +158,7 @@ def compatible_states(votes: VoteCodes, n_outcomes: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(row)), (row, column)), shape=shape)
 
 
-def potts(patterns: ClassPatterns, *, priors: PottsPriors | None = None) -> ClassFit:
+def potts(patterns: ClassPatterns) -> ClassFit:
     """Potts model of a few judges, by penalised exact likelihood from Dawid-Skene.
 
     Model: above, with one coupling for each pair, the same in all classes. Near-copies are
@@ -170,7 +170,6 @@ def potts(patterns: ClassPatterns, *, priors: PottsPriors | None = None) -> Clas
     Args:
         patterns: the votes, from ``collapse_classes``; O^K vote vectors at most 20,000, which is 9
             judges with three outcomes.
-        priors: the pulls.
 
     Raises:
         NotIdentifiedError: fewer than four judges that vote in more than one way.
@@ -182,7 +181,7 @@ def potts(patterns: ClassPatterns, *, priors: PottsPriors | None = None) -> Clas
             f"potts needs four judges that vote in more than one way; there are {useful}"
         )
     start = dawid_skene_classes(patterns)
-    problem = _PottsLikelihood(patterns, priors or PottsPriors())
+    problem = _PottsLikelihood(patterns, PottsPriors())
     optimum = minimize(
         problem.value_and_gradient,
         problem.pack(start),

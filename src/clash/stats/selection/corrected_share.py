@@ -147,7 +147,6 @@ def corrected_share(
     *,
     votes: ArrayLike | None = None,
     level: float = 0.95,
-    planned: int = PLANNED,
 ) -> CorrectedShare:
     """The mean label over all rows.
 
@@ -173,7 +172,6 @@ def corrected_share(
         design: sources, and how rows came to be labelled.
         votes: (N, J), in [0, 1], what each judge says; NaN where it says nothing.
         level: confidence level.
-        planned: number of labels at which ``always_valid`` is narrowest; chosen before there are any.
 
     Raises:
         StatisticsError: no label, a stratum without one, values or chances out of range, or shapes
@@ -199,7 +197,7 @@ def corrected_share(
             if narrower is not None and narrower.half_width < interval.half_width:
                 interval, used = narrower, estimate
     bias = float(sample.weights @ np.where(has_label, f - sample.y, 0.0))
-    always = _always_valid(interval, sample.n_sources, planned)
+    always = _always_valid(interval, sample.n_sources)
     return CorrectedShare(
         interval,
         labels_only,
@@ -264,12 +262,12 @@ def _interval(
     return Interval(mean, bounds.low, bounds.high, level, n, effective, f"{method}, Wilson")
 
 
-def _always_valid(interval: Interval, sources: int, planned: int) -> Interval:
+def _always_valid(interval: Interval, sources: int) -> Interval:
     """The interval that holds at every number of labels at once."""
     if sources < FEWEST:
         n, effective = interval.n, interval.n_effective
         return Interval(interval.estimate, 0.0, 1.0, interval.level, n, effective, "none")
-    reach = boundary(sources, 1 - interval.level, planned) * math.sqrt(sources)
+    reach = boundary(sources, 1 - interval.level, PLANNED) * math.sqrt(sources)
     method = interval.method.removesuffix(", Wilson") if "PPI" in interval.method else "labels"
     return _score_interval(interval, reach, f"{method}, any time")
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from clash.stats.typing import Codes, Floats
 
+LEVEL = 0.95
 RIDGE = 0.5
 """Pseudo-comparisons that draw each strength to 0: strengths stay finite where one always wins."""
 _STEPS, _TOLERANCE = 100, 1e-10
@@ -117,7 +118,6 @@ def corrected_strengths(
     design: SampleDesign = RANDOM_ROWS,
     *,
     votes: ArrayLike | None = None,
-    level: float = 0.95,
 ) -> CorrectedStrengths:
     """Strengths that people's labels would give to all rows.
 
@@ -130,7 +130,6 @@ def corrected_strengths(
         design: sources, and how rows came to be labelled.
         votes: (N, P, J), as ``panel`` by each judge; NaN where it says nothing. The score is then
             expected by a cross-fitted regression on each judge's wins, where that is more precise.
-        level: confidence level.
 
     Raises:
         StatisticsError: no label, a stratum without one, shapes that differ, or a chance that is not
@@ -159,9 +158,9 @@ def corrected_strengths(
         if is_shifted and (errors**2).sum() < (influence**2).sum():
             strengths, is_solved, influence, power = solution, True, errors, slope
     influence = influence * floor * _doubt(data, strengths, alone, influence)
-    t_factor = t_quantile(level, data.freedom) / normal_quantile(level)
+    t_factor = t_quantile(LEVEL, data.freedom) / normal_quantile(LEVEL)
     return CorrectedStrengths(
-        *_intervals(strengths, influence.T @ influence, int(has_label.sum()), data.freedom, level),
+        *_intervals(strengths, influence.T @ influence, int(has_label.sum()), data.freedom),
         power,
         is_solved,
         influence * t_factor,
@@ -268,11 +267,11 @@ def _rates(strengths: Floats) -> Floats:
 
 
 def _intervals(
-    strengths: Floats, covariance: Floats, n: int, freedom: int, level: float
+    strengths: Floats, covariance: Floats, n: int, freedom: int
 ) -> tuple[tuple[Interval, ...], tuple[Interval, ...]]:
     """Of the strengths, and of the win rates that they expect (delta method, as Wilson's)."""
-    k, t = len(strengths), t_quantile(level, freedom)
-    t_factor = t / normal_quantile(level)
+    k, t = len(strengths), t_quantile(LEVEL, freedom)
+    t_factor = t / normal_quantile(LEVEL)
     p = sigmoid(strengths[:, None] - strengths[None, :])
     slope = p * (1 - p)
     gradient: NDArray[np.float64] = -slope / (k - 1)
@@ -281,18 +280,18 @@ def _intervals(
     errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     variances = np.einsum("ij,jk,ik->i", gradient, covariance, gradient)
     by_strength = tuple(
-        Interval(float(s), float(s - t * e), float(s + t * e), level, n, n, "PPI, Bradley-Terry")
+        Interval(float(s), float(s - t * e), float(s + t * e), LEVEL, n, n, "PPI, Bradley-Terry")
         for s, e in zip(strengths, errors, strict=True)
     )
     return by_strength, tuple(
-        _rate(float(rate), float(variance) * t_factor**2, n, level)
+        _rate(float(rate), float(variance) * t_factor**2, n)
         for rate, variance in zip(_rates(strengths), variances, strict=True)
     )
 
 
-def _rate(rate: float, variance: float, n: int, level: float) -> Interval:
+def _rate(rate: float, variance: float, n: int) -> Interval:
     effect = variance * n / (rate * (1 - rate)) if variance > 0 else 1.0
-    interval = wilson(rate * n, n, level, design_effect=effect)
+    interval = wilson(rate * n, n, LEVEL, design_effect=effect)
     return Interval(
-        rate, interval.low, interval.high, level, n, interval.n_effective, "PPI, Bradley-Terry"
+        rate, interval.low, interval.high, LEVEL, n, interval.n_effective, "PPI, Bradley-Terry"
     )
