@@ -351,7 +351,7 @@ class RunData:
                 unasked[name] = frozenset(missing)
         return unasked
 
-    @cached_property
+    @property
     def labelled_verdicts(self) -> tuple[Verdict, ...]:
         """The verdicts on labelled items that were put to the panel, in the order of the items.
 
