@@ -238,7 +238,7 @@ def test_scores_of_one_each_are_scores_still(run):
 
 
 def test_a_run_without_judgments_is_refused(run):
-    with pytest.raises(InputError, match="no judgments"):
+    with pytest.raises(InputError, match="no judgment that can be used"):
         run_votes(run(pair()))
 
 
