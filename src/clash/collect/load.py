@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import repeat
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
@@ -199,9 +199,13 @@ class _EarlierItems:
     def __init__(self, items: RecordTable[Item], responses: RecordTable[Response]) -> None:
         self._items, self._responses = items, responses
         self._lines, self._starts = array("q"), array("q")
-        self._ids = _FirstPlaces[str](lambda place, item_id: items[place].item_id == item_id)
-        self._prompts = _FirstPlaces[str](lambda place, prompt: _prompt(items[place]) == prompt)
-        self._contents = _FirstPlaces[tuple[object, ...]](self._has_content)
+        self._ids = _FirstRows[str](lambda row, item_id: items[row].item_id == item_id)
+        self._prompts = _FirstRows[str](lambda row, prompt: _prompt(items[row]) == prompt)
+        self._contents = _FirstRows[tuple[object, ...]](self._has_content)
+
+    @property
+    def _next_row(self) -> int:
+        return len(self._items)
 
     def check_id(self, item_id: str, document: Document) -> None:
         """Refuse the next item if an earlier one has its id.
@@ -209,10 +213,9 @@ class _EarlierItems:
         Raises:
             InputError: one has.
         """
-        place = len(self._items)
         self._lines.append(document.line(()) or 0)
         self._starts.append(len(self._responses))
-        if (first := self._ids.first(item_id, place)) != place:
+        if (first := self._ids.first(item_id, self._next_row)) < self._next_row:
             raise document.error(
                 f"the id {item_id!r} appears twice (first in line {self._lines[first] or None})",
                 "id",
@@ -225,8 +228,8 @@ class _EarlierItems:
         Raises:
             InputError: one is.
         """
-        place = len(self._items)
-        if (first := self._contents.first(_content(item, responses), place)) != place:
+        first = self._contents.first(_content(item, responses), self._next_row)
+        if first < self._next_row:
             raise document.error(
                 f"is the same as item {self._items[first].item_id!r}",
                 hint="remove one; to judge an item several times use --repeat",
@@ -234,20 +237,19 @@ class _EarlierItems:
 
     def group(self, item: Item) -> str:
         """The first item with the prompt of the next one, which may be that item."""
-        place = len(self._items)
-        first = self._prompts.first(_prompt(item), place)
-        return item.item_id if first == place else self._items[first].item_id
+        first = self._prompts.first(_prompt(item), self._next_row)
+        return self._items[first].item_id if first < self._next_row else item.item_id
 
-    def _has_content(self, place: int, content: tuple[object, ...]) -> bool:
-        responses = self._responses[self._starts[place] : self._starts[place + 1]]
-        return _content(self._items[place], responses) == content
+    def _has_content(self, row: int, content: tuple[object, ...]) -> bool:
+        responses = self._responses[self._starts[row] : self._starts[row + 1]]
+        return _content(self._items[row], responses) == content
 
 
-class _FirstPlaces(Generic[K]):
-    """Where each of many keys came first: some twenty bytes a key, whatever is in it.
+class _FirstRows(Generic[K]):
+    """The row where each of many keys came first: some twenty bytes a key, whatever is in it.
 
     Args:
-        is_key: whether the key of a place is this one; different keys may have one hash.
+        is_key: whether a row has this key; different keys may have one hash.
     """
 
     def __init__(self, is_key: Callable[[int, K], bool]) -> None:
@@ -255,30 +257,33 @@ class _FirstPlaces(Generic[K]):
         self._hashes = array("q")
         self._slots = array("i", [-1]) * 1024
 
-    def first(self, key: K, place: int) -> int:
-        """The place where a key came first; ``place``, which follows every other, where it is new."""
-        self._hashes.extend(repeat(0, place - len(self._hashes)))
+    def first(self, key: K, row: int) -> int:
+        """The row where a key came first; ``row``, which follows every other, where it is new."""
+        self._hashes.extend(repeat(0, row - len(self._hashes)))
         self._hashes.append(hash(key))
-        if 2 * place > len(self._slots):
+        if 2 * row > len(self._slots):
             self._grow()
-        hashes, slots, last = self._hashes, self._slots, len(self._slots) - 1
-        slot = hashes[place] & last
-        while (first := slots[slot]) >= 0:
-            if hashes[first] == hashes[place] and self._is_key(first, key):
+        for slot in self._probe(row):
+            first = self._slots[slot]
+            if first < 0:
+                self._slots[slot] = row
+                return row
+            if self._hashes[first] == self._hashes[row] and self._is_key(first, key):
                 return first
-            slot = (slot + 1) & last
-        slots[slot] = place
-        return place
+        raise AssertionError("half of the slots are free")
+
+    def _probe(self, row: int) -> Iterator[int]:
+        """The slots in which a row may stand, the first choice first."""
+        last = len(self._slots) - 1
+        start = self._hashes[row] & last
+        return chain(range(start, last + 1), range(start))
 
     def _grow(self) -> None:
-        places = [place for place in self._slots if place >= 0]
+        rows = [row for row in self._slots if row >= 0]
         self._slots = array("i", [-1]) * (2 * len(self._slots))
-        last = len(self._slots) - 1
-        for place in places:
-            slot = self._hashes[place] & last
-            while self._slots[slot] >= 0:
-                slot = (slot + 1) & last
-            self._slots[slot] = place
+        for row in rows:
+            free = next(slot for slot in self._probe(row) if self._slots[slot] < 0)
+            self._slots[free] = row
 
 
 class _Entries:
