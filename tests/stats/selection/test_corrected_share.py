@@ -217,6 +217,13 @@ def test_a_review_that_stops_when_it_likes_errs_at_most_as_often_as_it_says():
 PAIRS = [(0, 1), (0, 2), (1, 2)]
 
 
+def holds(fit, strength):
+    """Of each candidate, whether the interval of its strength has the true one."""
+    return [
+        line.low <= value <= line.high for line, value in zip(fit.strengths, strength, strict=True)
+    ]
+
+
 def test_strengths_without_a_panel_are_those_of_bradley_and_terry():
     rng = np.random.default_rng(5)
     strength = np.array([0.8, 0.0, -0.8])
@@ -247,10 +254,7 @@ def test_a_panel_makes_strengths_more_precise_and_its_bias_does_not_move_them():
         labels[60:] = np.nan
         found = corrected_strengths(labels, panel, PAIRS, 3)
         alone = corrected_strengths(labels, np.full((300, 3), 0.5), PAIRS, 3)
-        covered += [
-            line.low <= value <= line.high
-            for line, value in zip(found.strengths, strength, strict=True)
-        ]
+        covered += holds(found, strength)
         ratio.append(found.win_rates[0].half_width / alone.win_rates[0].half_width)
     assert np.mean(covered) > 0.9
     assert np.mean(ratio) < 0.9
@@ -279,10 +283,7 @@ def test_strengths_use_each_judges_vote_where_judges_differ(sees_winner_only):
         panel = votes.mean(axis=2)
         found = corrected_strengths(labels, panel, PAIRS, 3, votes=votes)
         by_mean = corrected_strengths(labels, panel, PAIRS, 3)
-        covered += [
-            line.low <= value <= line.high
-            for line, value in zip(found.strengths, strength, strict=True)
-        ]
+        covered += holds(found, strength)
         ratio.append(found.win_rates[0].half_width / by_mean.win_rates[0].half_width)
     assert np.mean(covered) > 0.9
     assert np.mean(ratio) < 0.85
@@ -298,8 +299,8 @@ def test_a_candidate_that_always_wins_has_a_finite_strength():
 
 def test_strengths_of_candidates_that_nearly_always_win_or_lose_cover():
     """Twenty labels hold one upset or none, and the panel's errors on the others are not seen."""
-    theta, pairs, covered = np.array([2.5, 0.0, -2.5]), [(0, 1), (0, 2), (1, 2)], []
-    first, second = np.array(pairs).T
+    theta, covered = np.array([2.5, 0.0, -2.5]), []
+    first, second = np.array(PAIRS).T
     p = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
     best = (p[0].sum() - 0.5) / 2
     for seed in range(80):
@@ -309,6 +310,6 @@ def test_strengths_of_candidates_that_nearly_always_win_or_lose_cover():
         people = (worth[:, first] > worth[:, second]).astype(float)
         votes = (seen[:, first] > seen[:, second]).astype(float)
         labels = np.where(np.arange(300)[:, None] < 20, people, np.nan)
-        fit = corrected_strengths(labels, votes.mean(axis=2), pairs, 3, votes=votes)
+        fit = corrected_strengths(labels, votes.mean(axis=2), PAIRS, 3, votes=votes)
         covered.append(fit.win_rates[0].low <= best <= fit.win_rates[0].high)
     assert np.mean(covered) > 0.75
