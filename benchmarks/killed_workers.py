@@ -210,24 +210,25 @@ def money_spent(run: Path) -> float:
 def checks(
     folder: Path, cap: float, spent_at_cap: float, journal: dict[str, Any]
 ) -> Iterator[tuple[str, str, bool]]:
-    """What was to hold, what was found, and whether it does."""
+    """What is to hold, what the two runs say of it, and whether it does."""
     alone, many = folder / "runs" / "alone", folder / "runs" / "many"
     same = (alone / "verdicts.jsonl").read_bytes() == (many / "verdicts.jsonl").read_bytes()
     lines = sum(1 for _ in records(many, "verdicts.jsonl"))
-    yield "verdicts byte-identical to one process", f"{lines:,} verdicts", same
-    books = Books.read(many)
+    books, answered_alone = Books.read(many), len(Books.read(alone).answered)
+    finding = f"{lines:,} verdicts; {answered_alone:,} calls answered in one process"
+    yield "verdicts byte-identical to one process", finding, same
     twice = sum(count > 1 for count in books.answered.values())
-    found = f"{len(books.answered):,} calls answered, {twice} of them twice"
-    yield "no answered call made again", found, not twice
+    finding = f"{len(books.answered):,} calls answered, {twice} of them twice"
+    yield "no answered call made again", finding, not twice
     beyond = journal["paid"] - sum(books.answered.values())
-    found = f"{beyond} paid and lost, {books.lost} recorded as lost"
-    yield "what the server billed beyond is on record", found, beyond <= books.lost
-    found = f"${spent_at_cap:.4f} of ${cap:.4f} when it stopped the run"
-    yield "--max-cost never passed", found, spent_at_cap <= cap
+    finding = f"{beyond} paid and lost, {books.lost} recorded as lost"
+    yield "what the server billed beyond is on record", finding, beyond <= books.lost
+    finding = f"${spent_at_cap:.4f} of ${cap:.4f} when it stopped the run"
+    yield "--max-cost never passed", finding, spent_at_cap <= cap
     share = journal["avoidable"] / journal["calls"]
-    found = f"{journal['avoidable']:,} ({share:.2%}), of {journal['refused']:,} in all"
-    found += f" ({journal['refused'] / journal['calls']:.2%} of {journal['calls']:,} requests)"
-    yield "under 1% of requests answered 429 that were avoidable", found, share < 0.01
+    finding = f"{journal['avoidable']:,} ({share:.2%}), of {journal['refused']:,} in all"
+    finding += f" ({journal['refused'] / journal['calls']:.2%} of {journal['calls']:,} requests)"
+    yield "under 1% of requests answered 429 that were avoidable", finding, share < 0.01
 
 
 def main() -> None:
