@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class LabelConcordance:
     """Concordance: verdicts that equal the label, out of all labelled items.
 
-    An item without a verdict is a miss, unless the run ended before it was asked. A tied verdict matches the label ``tie`` only.
+    An item without a verdict is a miss, unless the run ended before it was asked. A tied verdict
+    matches the label ``tie`` only.
 
     Attributes:
         of_all: the share over all items, each labelled one weighted by its chance to be drawn; null

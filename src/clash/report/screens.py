@@ -372,7 +372,7 @@ def _judgments(findings: Findings) -> str:
     if items.failures:
         parts.append(f"{sum(items.failures.values())} failed ({counts(items.failures)})")
     if items.not_run:
-        parts.append(f"{items.not_run} not asked for")
+        parts.append(f"{items.not_run:,} not asked for")
     if items.responses_failed:
         parts.append(plural(sum(items.responses_failed.values()), "missing response"))
     return " · ".join(parts)
