@@ -749,7 +749,7 @@ class Limits(Strict):
     max_failed: float = Field(default=0.1, ge=0, le=1)
     timeout_s: float = Field(default=120, gt=0)
     connect_timeout_s: float = Field(default=10, gt=0)
-    max_attempts: int = Field(default=5, ge=1)
+    max_attempts: int = Field(default=8, ge=1)
     batch: bool = False
     batch_poll_s: float = Field(default=30, gt=0)
     workers: int = Field(default=0, ge=0, le=64, exclude=True)

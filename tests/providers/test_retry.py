@@ -37,7 +37,7 @@ def test_what_is_final_is_final(action):
 
 def test_waits_double_and_are_bounded():
     waits = [
-        decide(error(), failed(server=n), Backoff(attempts=20, base_s=1, cap_s=10), TOP).wait_s
+        decide(error("rate_limit"), failed(rate_limit=n), Backoff(20, 1, 10), TOP).wait_s
         for n in range(1, 7)
     ]
     assert waits == [1, 2, 4, 8, 10, 10]
@@ -76,6 +76,8 @@ def test_a_hint_beyond_the_bound_stops():
 @pytest.mark.parametrize(
     ("kind", "most", "then"),
     [
+        ("rate_limit", 8, "fail"),
+        ("overloaded", 8, "fail"),
         ("server", 5, "fail"),
         ("timeout", 3, "fail"),
         ("bad_payload", 3, "fail"),

@@ -37,7 +37,12 @@ MAX_DEGRADES = 12
 """More than one request has parts to leave out; a provider that refuses more is broken."""
 
 _BASE_S: Mapping[ErrorClass, float] = {"overloaded": 2.0, "rate_limit": 1.0}
+# A 429 or 529 says nothing about the call, only that others came before it: of a million calls some
+# meet five in a row. Those classes have every attempt there is.
 _MAX_ATTEMPTS: Mapping[ErrorClass, int] = {
+    "server": 5,
+    "connection": 5,
+    "incomplete_stream": 5,
     "timeout": 3,  # each may have been billed
     "bad_payload": 3,
     "unfinished": 2,  # each was paid for, and a model that does so twice does so again
@@ -56,7 +61,7 @@ class Backoff:
         cap_s: upper bound of every wait that no provider asked for.
     """
 
-    attempts: int = 5
+    attempts: int = 8
     base_s: float = 0.5
     cap_s: float = 60.0
 
@@ -163,7 +168,7 @@ def _failure_of(state: RetryCallState) -> ProviderError:
 
 
 def attempts(
-    most: int = 5,
+    most: int = 8,
     *,
     backoff: Backoff | None = None,
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
