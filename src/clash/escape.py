@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import re
 import zlib
 from functools import cache
@@ -107,6 +108,11 @@ def clip(text: str, length: int) -> str:
     """One line of at most ``length`` characters."""
     line = visible(" ".join(text.split()))
     return line if len(line) <= length else line[: length - 1] + "…"
+
+
+def for_html(text: str) -> str:
+    """A text or an attribute of a page: markup is inert, marks that cannot be seen are spelled out."""
+    return html.escape(visible(text))
 
 
 def pack(data: bytes) -> str:

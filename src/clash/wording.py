@@ -26,6 +26,11 @@ def with_whole_figures(text: str) -> str:
     return _FIGURE.sub(lambda match: match[0].replace(" ", NO_BREAK), text)
 
 
+def with_capital(text: str) -> str:
+    """The text with its first letter in upper case, the other letters as they are."""
+    return text[:1].upper() + text[1:]
+
+
 def decimal(value: float) -> str:
     """A count that may be fractional, with one decimal where it is: ``12`` or ``12.8``."""
     return f"{value:.1f}".removesuffix(".0")

@@ -21,7 +21,7 @@ from clash.stats.choice import (
     price_of_a_win,
     regrets,
 )
-from clash.stats.intervals import Interval, mean_clustered, t_quantile, wilson_clustered
+from clash.stats.intervals import LEVEL, Interval, mean_clustered, t_quantile, wilson_clustered
 from clash.votes.from_run import require_rankings
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats, Index
     from clash.votes import LabelUse
 
-LEVEL = 0.95
 Source = Literal["measured", "given"]
 _MOST = 1e9
 """Dollars or seconds beyond which a record of a response is no measurement."""

@@ -102,7 +102,7 @@ def coverage(run: RunData) -> Coverage:
         items=len(run.verdicts),
         n_decided=outcomes[True, False],
         n_tied=outcomes[True, True] + outcomes[False, True],
-        abstained=dict(Counter(_why(v.abstained) for v in run.verdicts if v.abstained)),
+        abstained=dict(Counter(v.abstained.partition(":")[0] for v in run.verdicts if v.abstained)),
         n_expected=n_expected,
         n_clean=tally.parses["clean"],
         n_repaired=tally.parses["repaired"],
@@ -154,10 +154,6 @@ def cause(judgment: Judgment) -> str:
     error = judgment.error or "unknown"
     head = error.partition(":")[0]
     return head if head.replace("_", "").isalpha() and len(head) < 24 else "unreadable"
-
-
-def _why(abstained: str) -> str:
-    return abstained.partition(":")[0]
 
 
 def _count_scrubs(run: RunData) -> int:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.records import Judgment
-    from clash.votes.from_run import ItemRankings, Panelist
+    from clash.votes.from_run import Panelist
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ def pairs(run: RunData) -> list[JudgePair]:
     agreements = []
     for a, b in combinations([p.id for p in run.rules.panelists], 2):
         agreement_by_item = {
-            n: _same_top(ballot, a, b)
+            n: float(ballot.top(a) == ballot.top(b))
             for n, ballot in run.ballots.items()
             if a in ballot.ranks and b in ballot.ranks and ballot.fields[a] == ballot.fields[b]
         }
@@ -256,10 +256,6 @@ def pairs(run: RunData) -> list[JudgePair]:
         if rate is not None:
             agreements.append(JudgePair(a, b, rate))
     return agreements
-
-
-def _same_top(ballots: ItemRankings, a: str, b: str) -> float:
-    return float(ballots.top(a) == ballots.top(b))
 
 
 def position(run: RunData) -> tuple[Interval | None, float | None]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from clash.escape import visible
+from clash.escape import for_html
 from clash.pages.names import short_names
 
 if TYPE_CHECKING:
@@ -90,20 +89,16 @@ def _chart(rows: Sequence[BarRow | StackRow], tracks: Sequence[str], label: str)
 
     names = short_names([row.name for row in rows])
     lines = [_line(row, names[row.name], track) for row, track in zip(rows, tracks, strict=True)]
-    html = f'<ol class="chart bars" aria-label="{_text(label)}">{"".join(lines)}</ol>'
-    return Markup(html)  # noqa: S704 - every text in it went through _text
+    html = f'<ol class="chart bars" aria-label="{for_html(label)}">{"".join(lines)}</ol>'
+    return Markup(html)  # noqa: S704 - every text in it went through for_html
 
 
 def _line(row: BarRow | StackRow, name: str, track: str) -> str:
-    title = f' title="{_text(row.name)}"' if name != row.name else ""
-    note = f" <small>{_text(row.note)}</small>" if row.note else ""
+    title = f' title="{for_html(row.name)}"' if name != row.name else ""
+    note = f" <small>{for_html(row.note)}</small>" if row.note else ""
     tone = row.tone if isinstance(row, BarRow) else "plain"
     return (
-        f'<li class="{tone}"><span class="who"{title}><bdi>{_text(name)}</bdi>{note}</span>'
+        f'<li class="{tone}"><span class="who"{title}><bdi>{for_html(name)}</bdi>{note}</span>'
         f'<svg aria-hidden="true">{track}</svg>'
-        f'<span class="says"><b>{_text(row.figure)}</b></span></li>'
+        f'<span class="says"><b>{for_html(row.figure)}</b></span></li>'
     )
-
-
-def _text(value: str) -> str:
-    return escape(visible(value))

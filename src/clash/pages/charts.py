@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from html import escape
 from typing import TYPE_CHECKING, Literal
 
-from clash.escape import visible
+from clash.escape import for_html
 from clash.pages.names import short_names
 
 if TYPE_CHECKING:
@@ -151,21 +150,21 @@ def interval_chart(
     )
     kind = "chart large" if large else "chart"
     scale = f'<li class="scale" aria-hidden="true"><svg>{"".join(_scale(axis))}</svg></li>'
-    # Values are escaped where they enter: names and words by _text, numbers by their format.
-    html = f'<ol class="{kind}" aria-label="{_text(label)}">{body}{scale}</ol>'
+    # Values are escaped where they enter: names and words by for_html, numbers by their format.
+    html = f'<ol class="{kind}" aria-label="{for_html(label)}">{body}{scale}</ol>'
     return Markup(html)  # noqa: S704
 
 
 def _row(row: ChartRow, name: str, axis: Axis, grid: str, mark_label: str) -> str:
-    title = f' title="{_text(row.name)}"' if name != row.name else ""
-    note = f" <small>{_text(row.note)}</small>" if row.note else ""
+    title = f' title="{for_html(row.name)}"' if name != row.name else ""
+    note = f" <small>{for_html(row.note)}</small>" if row.note else ""
     tone = "" if row.tone == "plain" else f' class="{row.tone}"'
-    bounds = f" <span>{_text(row.bounds)}</span>" if row.bounds else ""
+    bounds = f" <span>{for_html(row.bounds)}</span>" if row.bounds else ""
     track = grid + "".join(_marks(row, axis, mark_label))
     return (
-        f'<li{tone}><span class="who"{title}><bdi>{_text(name)}</bdi>{note}</span>'
+        f'<li{tone}><span class="who"{title}><bdi>{for_html(name)}</bdi>{note}</span>'
         f'<svg aria-hidden="true">{track}</svg>'
-        f'<span class="says"><b>{_text(row.figure)}</b>{bounds}</span></li>'
+        f'<span class="says"><b>{for_html(row.figure)}</b>{bounds}</span></li>'
     )
 
 
@@ -195,7 +194,7 @@ def _marks(row: ChartRow, axis: Axis, mark_label: str) -> Iterator[str]:
         yield f'<circle class="dot" cx="{axis.position(row.estimate):.1f}%" cy="50%" r="{_DOT}"/>'
     if row.mark is not None and mark_label:
         x = axis.position(row.mark)
-        yield f'<text x="{x:.1f}%" y="2" text-anchor="middle">{_text(mark_label)}</text>'
+        yield f'<text x="{x:.1f}%" y="2" text-anchor="middle">{for_html(mark_label)}</text>'
 
 
 def _scale(axis: Axis) -> Iterator[str]:
@@ -204,7 +203,7 @@ def _scale(axis: Axis) -> Iterator[str]:
     if axis.reference is not None:
         x = axis.position(axis.reference)
         reference_extent = _extent(x, axis.reference_label)
-        words = _text(axis.reference_label)
+        words = for_html(axis.reference_label)
         yield f'<text x="{x:.1f}%" y="1rem" text-anchor="{_anchor(x)}">{words}</text>'
     for value, label in axis.ticks:
         x = axis.position(value)
@@ -212,7 +211,7 @@ def _scale(axis: Axis) -> Iterator[str]:
         if high < reference_extent[0] or low > reference_extent[1]:
             inner = "" if min(x, 100 - x) < _AT_END else ' class="inner"'
             anchor = _anchor(x)
-            yield f'<text{inner} x="{x:.1f}%" y="1rem" text-anchor="{anchor}">{_text(label)}</text>'
+            yield f'<text{inner} x="{x:.1f}%" y="1rem" text-anchor="{anchor}">{for_html(label)}</text>'
 
 
 def _extent(x: float, label: str) -> tuple[float, float]:
@@ -224,7 +223,3 @@ def _extent(x: float, label: str) -> tuple[float, float]:
 
 def _anchor(x: float) -> str:
     return "start" if x < _NEAR_END else "end" if x > 100 - _NEAR_END else "middle"
-
-
-def _text(value: str) -> str:
-    return escape(visible(value))

@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clash.escape import visible
+from clash.escape import for_html
 from clash.wording import with_whole_figures
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def gloss(text: str, seen_terms: set[str] | None = None) -> Markup:
     terms = set() if seen_terms is None else seen_terms
     # Every part is escaped; each second one stood between backticks.
     parts = [
-        f"<code>{_safe(part)}</code>" if n % 2 else _explain(part, terms)
+        f"<code>{for_html(part)}</code>" if n % 2 else _explain(part, terms)
         for n, part in enumerate(text.split("`"))
     ]
     return Markup("".join(parts))  # noqa: S704
@@ -84,9 +84,9 @@ def _explain(text: str, terms: set[str]) -> str:
         term = forms[match[0].lower()]
         if term.name not in terms:
             terms.add(term.name)
-            parts += [_safe(text[last : match.start()]), button(term, match[0])]
+            parts += [for_html(text[last : match.start()]), button(term, match[0])]
             last = match.end()
-    return "".join([*parts, _safe(text[last:])])
+    return "".join([*parts, for_html(text[last:])])
 
 
 def unbroken(text: str) -> Markup:
@@ -94,9 +94,9 @@ def unbroken(text: str) -> Markup:
     from markupsafe import Markup
 
     parts = [
-        f'<span class="unbroken">{_safe(part)}</span>'
+        f'<span class="unbroken">{for_html(part)}</span>'
         if "-" in part or "/" in part
-        else _safe(part)
+        else for_html(part)
         for part in _BLANKS.split(with_whole_figures(text))
     ]
     return Markup("".join(parts))  # noqa: S704 - every part is escaped
@@ -105,10 +105,4 @@ def unbroken(text: str) -> Markup:
 def button(term: Term, words: str) -> str:
     """The words as a button that explains the term; ``pages.js`` shows the meaning."""
     meaning = escape(term.meaning)
-    return (
-        f'<button type="button" class="term" aria-description="{meaning}">{_safe(words)}</button>'
-    )
-
-
-def _safe(text: str) -> str:
-    return escape(visible(text))
+    return f'<button type="button" class="term" aria-description="{meaning}">{for_html(words)}</button>'

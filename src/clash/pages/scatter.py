@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from html import escape
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from clash.escape import visible
+from clash.escape import for_html
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,8 +82,8 @@ def scatter_chart(
     shapes = [*_axes(across, up, title), *_front(points, across, up)]
     for point, side in zip(points, sides, strict=True):
         shapes += _point(point, side, across, up)
-    html = f'<svg class="scatter" role="img" aria-label="{_text(label)}">{"".join(shapes)}</svg>'
-    return Markup(html)  # noqa: S704 - every text in it went through _text
+    html = f'<svg class="scatter" role="img" aria-label="{for_html(label)}">{"".join(shapes)}</svg>'
+    return Markup(html)  # noqa: S704 - every text in it went through for_html
 
 
 def _percent(point: ScatterPoint, across: Axis) -> float:
@@ -124,12 +123,12 @@ def _axes(across: Axis, up: Axis, title: str) -> Iterator[str]:
     for value, label in up.ticks:
         y = _height(value, up)
         yield f'<line class="grid" x1="{margin:.1f}%" x2="100%" y1="{y:.0f}" y2="{y:.0f}"/>'
-        yield f'<text x="0" y="{y + 4:.0f}">{_text(label)}</text>'
+        yield f'<text x="0" y="{y + 4:.0f}">{for_html(label)}</text>'
     for value, label in across.ticks:
         x = margin + (100 - margin) * across.position(value) / 100
         anchor = "end" if x > 95 else "middle"
-        yield f'<text x="{x:.1f}%" y="{_BOTTOM + 20}" text-anchor="{anchor}">{_text(label)}</text>'
-    yield f'<text class="name" x="100%" y="{_HEIGHT - 6}" text-anchor="end">{_text(title)}</text>'
+        yield f'<text x="{x:.1f}%" y="{_BOTTOM + 20}" text-anchor="{anchor}">{for_html(label)}</text>'
+    yield f'<text class="name" x="100%" y="{_HEIGHT - 6}" text-anchor="end">{for_html(title)}</text>'
 
 
 def _front(points: Sequence[ScatterPoint], across: Axis, up: Axis) -> Iterator[str]:
@@ -152,7 +151,7 @@ def _point(point: ScatterPoint, side: int, across: Axis, up: Axis) -> Iterator[s
     for shift, words, kind in ((-2, point.name, ' class="name"'), (14, point.caption, "")):
         yield (
             f'<text{kind} x="{x:.1f}%" y="{y + shift:.0f}" dx="{12 * side}" text-anchor="{anchor}">'
-            f"{_text(words)}</text>"
+            f"{for_html(words)}</text>"
         )
     yield "</g>"
 
@@ -190,7 +189,3 @@ def dollars(usd: float) -> str:
         return f"${usd:.2f}"
     digits = 1 - math.floor(math.log10(usd))
     return f"${usd:.{digits}f}"
-
-
-def _text(value: str) -> str:
-    return escape(visible(value))

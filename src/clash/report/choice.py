@@ -11,6 +11,7 @@ from clash.report.formats import DASH, first_names, money, number, percent, plur
 from clash.report.headline import Headline
 from clash.report.screens import IntervalRow, blank_screen, interval_chart
 from clash.report.tables import Table
+from clash.wording import with_capital
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -95,7 +96,7 @@ def _nearest(choice: Choice, names: Mapping[str, str]) -> str:
         fastest = min(times, key=lambda line: line.latency_s.estimate if line.latency_s else 0)
         parts.append(f"the fastest is {names[fastest.candidate]} at {_time(fastest)}")
     text = "; ".join(parts)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+    return f"{with_capital(text)}." if text else ""
 
 
 def _notes(choice: Choice) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clash.report.formats import DASH, p_value, percent, points
+from clash.report.formats import DASH, p_phrase, p_value, percent, points
 from clash.report.tables import Table, with_rows
 from clash.wording import plural
 
@@ -44,8 +44,8 @@ def evidence(result: Favouritism) -> list[str]:
     line = (*result.families, *result.selves)[0]
     text = (
         f"Their own wins {percent(line.blind)} blind and {percent(line.open_rate)} told, on"
-        f" {plural(line.n_items, 'prompt')}; t test p {_equals(p_value(line.effect.test))},"
-        f" signed rank p {_equals(p_value(line.signed_rank))}."
+        f" {plural(line.n_items, 'prompt')}; t test {p_phrase(line.effect.test)},"
+        f" signed rank {p_phrase(line.signed_rank)}."
     )
     lines = [text]
     if line.people is not None:
@@ -54,10 +54,6 @@ def evidence(result: Favouritism) -> list[str]:
     if result.missing:
         lines.append(f"{plural(result.missing, 'judgment')} in one arm only, left out.")
     return lines
-
-
-def _equals(p: str) -> str:
-    return p if p.startswith("<") else f"= {p}"
 
 
 def tables(result: Favouritism) -> list[Table]:

@@ -100,6 +100,12 @@ def p_value(test: Significance | None) -> str:
     return p_cell(None if test is None else test.p)
 
 
+def p_phrase(test: Significance | None) -> str:
+    """The same p value in a sentence: ``p = 0.020``, ``p < 0.001``."""
+    p = p_value(test)
+    return f"p {p}" if p.startswith("<") else f"p = {p}"
+
+
 def p_cell(p: float | None) -> str:
     """A p value in a table: three decimals, ``< 0.001`` where it has no digit left of them."""
     if p is None or math.isnan(p):

@@ -99,7 +99,7 @@ def _calibration_table(recalibration: CalibrationChange, run: str) -> Table:
     parts: list[tuple[str, Callable[[CalibratedResult], str]]] = [
         ("map", lambda result: result.family),
         ("judges it asks", lambda result: ", ".join(result.judges)),
-        ("accuracy, held out", lambda result: _spread(result.accuracy.mean, result.accuracy.se)),
+        ("accuracy, held out", lambda result: f"{result.accuracy.mean:.1%} ± {result.accuracy.se:.1%}"),
         ("  minus that of majority", lambda result: points(result.gain)),
         ("calibration error, held out", _error),
         (f"{leader} wins, calibrated", lambda result: percent(result.win_rate, digits=1)),
@@ -157,10 +157,6 @@ def _calibration_notes(recalibration: CalibrationChange, run: str) -> Iterator[s
         f"`clash calibrate {run} --out FILE` writes the calibrator, `--plan N` suggests what to "
         "label next"
     )
-
-
-def _spread(mean: float, error: float) -> str:
-    return f"{mean:.1%} ± {error:.1%}"
 
 
 def _error(result: CalibratedResult) -> str:

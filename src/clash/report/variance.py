@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clash.analysis.variance import NOISE, PROMPTS
-from clash.report.formats import DASH, number, p_value, percent, points
+from clash.report.formats import DASH, number, p_phrase, p_value, percent, points
 from clash.report.tables import Table, with_rows
 from clash.wording import plural
 
@@ -66,14 +66,10 @@ def evidence(study: VarianceStudy) -> list[str]:
     lines += [
         f"Criteria by {effect.author} move the win rate of {effect.candidate} by"
         f" {points(effect.difference.difference)} points"
-        f" (paired p {_equals(p_value(effect.difference.test))}, {plural(effect.n, 'prompt')})."
+        f" (paired {p_phrase(effect.difference.test)}, {plural(effect.n, 'prompt')})."
         for effect in study.authors
     ]
     return lines
-
-
-def _equals(p: str) -> str:
-    return p if p.startswith("<") else f"= {p}"
 
 
 def tables(study: VarianceStudy) -> list[Table]:

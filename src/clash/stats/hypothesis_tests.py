@@ -32,6 +32,7 @@ _EXACT_RANKS = 200
 """Clusters up to which the distribution of signed ranks is computed and not approximated."""
 _ROUNDING = 1e-12
 _EXACT_FLIPS = 12
+_PERMUTATIONS = 9999
 """Clusters up to which all 2^12 = 4096 sign patterns are tried, fewer than a random draw has."""
 
 
@@ -412,10 +413,7 @@ def holm(p_values: ArrayLike) -> Floats:
 
 
 def cochran_q(
-    success: ArrayLike,
-    clusters: ArrayLike | None = None,
-    rng: np.random.Generator | None = None,
-    n: int = 9999,
+    success: ArrayLike, clusters: ArrayLike | None = None, rng: np.random.Generator | None = None
 ) -> Significance:
     """Whether m methods succeed equally often on the same items (Cochran 1950).
 
@@ -427,7 +425,6 @@ def cochran_q(
         success: (n, m), 0 or 1.
         clusters: (n,), items whose errors are shared; None where they are independent.
         rng: for the permutations.
-        n: permutations.
 
     Returns:
         p = 1 and a statistic of 0 where every item has the same outcome with all methods.
@@ -453,8 +450,8 @@ def cochran_q(
         raise StatisticsError("clusters are permuted, which needs a generator")
     # Only sum_j G_j² changes from one permutation to the next.
     statistic, hits = (totals.sum(axis=0) ** 2).sum(), 0
-    for _ in range(n):
+    for _ in range(_PERMUTATIONS):
         order = rng.permuted(np.tile(np.arange(m), (len(totals), 1)), axis=1)
         sums = np.take_along_axis(totals, order, axis=1).sum(axis=0)
         hits += (sums**2).sum() >= statistic - 1e-9
-    return Significance((hits + 1) / (n + 1), q, f"{names}, permutation of clusters")
+    return Significance((hits + 1) / (_PERMUTATIONS + 1), q, f"{names}, permutation of clusters")

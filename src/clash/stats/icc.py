@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, encode_clusters
+from clash.stats.intervals import LEVEL, Interval, encode_clusters
 from clash.stats.resample import FEWEST_CLUSTERS, cluster_bootstrap
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _NODES = 31
 _MOST_SIGMA = 12.0
+_N_BOOTSTRAP = 1000
 """At sigma = 12 nearly every cluster is all 0 or all 1: latent correlation 0.98."""
 _LOGISTIC_VARIANCE = math.pi**2 / 3
 """Of the standard logistic distribution, the error of a latent propensity."""
@@ -61,12 +62,7 @@ class RandomIntercept:
 
 
 def anova_icc(
-    values: ArrayLike,
-    clusters: ArrayLike,
-    *,
-    rng: np.random.Generator | None = None,
-    n_bootstrap: int = 1000,
-    level: float = 0.95,
+    values: ArrayLike, clusters: ArrayLike, *, rng: np.random.Generator | None = None
 ) -> Interval:
     """The one-way analysis of variance estimator, for outcomes of any range, on their own scale.
 
@@ -78,8 +74,6 @@ def anova_icc(
         clusters: (n,), codes.
         rng: for the interval, a bootstrap over clusters; without it, and with fewer than six
             clusters, the interval is [-1, 1].
-        n_bootstrap: resamples.
-        level: confidence level.
 
     Returns:
         NaN in [-1, 1] where all values are alike, or no cluster has two, or there is one cluster.
@@ -90,7 +84,7 @@ def anova_icc(
     x, codes, groups = encode_clusters(values, clusters)
     sizes = np.bincount(codes, minlength=groups).astype(float)
     if groups < 2 or sizes.max() < 2 or np.ptp(x) == 0:
-        return Interval(math.nan, -1.0, 1.0, level, len(x), groups, "undefined")
+        return Interval(math.nan, -1.0, 1.0, LEVEL, len(x), groups, "undefined")
     sums: Floats = np.bincount(codes, weights=x, minlength=groups).astype(float)
     squares: Floats = np.bincount(codes, weights=x**2, minlength=groups).astype(float)
 
@@ -99,11 +93,11 @@ def anova_icc(
 
     estimate = float(statistic(np.ones((1, groups)))[0])
     if rng is None or groups < FEWEST_CLUSTERS:
-        return Interval(estimate, -1.0, 1.0, level, len(x), groups, "no interval")
-    bootstrap = cluster_bootstrap(statistic, np.arange(groups), rng, n_bootstrap, level=level)
+        return Interval(estimate, -1.0, 1.0, LEVEL, len(x), groups, "no interval")
+    bootstrap = cluster_bootstrap(statistic, np.arange(groups), rng, _N_BOOTSTRAP)
     ends = float(bootstrap.low[0]), float(bootstrap.high[0])
     method = "anova, bootstrap over clusters"
-    return Interval(estimate, *ends, level, len(x), groups, method).within(-1.0, 1.0)
+    return Interval(estimate, *ends, LEVEL, len(x), groups, method).within(-1.0, 1.0)
 
 
 def _anova(weights: Floats, sizes: Floats, sums: Floats, squares: Floats) -> Floats:
@@ -122,9 +116,7 @@ def _anova(weights: Floats, sizes: Floats, sums: Floats, squares: Floats) -> Flo
     return ratio
 
 
-def random_intercept(
-    successes: ArrayLike, trials: ArrayLike, level: float = 0.95
-) -> RandomIntercept:
+def random_intercept(successes: ArrayLike, trials: ArrayLike) -> RandomIntercept:
     """Fit the random-intercept logistic model to clusters of binary outcomes.
 
     The likelihood is integrated by adaptive Gauss-Hermite quadrature (31 nodes around each
@@ -134,7 +126,6 @@ def random_intercept(
     Args:
         successes: (G,), of each cluster.
         trials: (G,), outcomes of each cluster; empty clusters are left out.
-        level: of the intervals.
 
     Returns:
         Where all outcomes are alike, or no cluster has two, the data do not tell sigma: NaN in
@@ -151,16 +142,16 @@ def random_intercept(
         raise StatisticsError("an intra-cluster correlation needs outcomes")
     total, groups = int(n.sum()), len(n)
     if k.sum() in (0, total) or n.max() < 2 or groups < 2:
-        return _not_identified(float(k.sum() / total), total, groups, level)
+        return _not_identified(float(k.sum() / total), total, groups)
     patterns, weight = np.unique(np.stack([k, n]), axis=1, return_counts=True)
     model = _Likelihood(patterns[0], patterns[1], weight.astype(float))
-    return _fit_profile(model, total, groups, level)
+    return _fit_profile(model, total, groups)
 
 
-def _not_identified(mean: float, n: int, groups: int, level: float) -> RandomIntercept:
+def _not_identified(mean: float, n: int, groups: int) -> RandomIntercept:
     name = "not identified"
-    share = Interval(math.nan, 0.0, 1.0, level, n, groups, name)
-    sigma = Interval(math.nan, 0.0, _MOST_SIGMA, level, n, groups, name)
+    share = Interval(math.nan, 0.0, 1.0, LEVEL, n, groups, name)
+    sigma = Interval(math.nan, 0.0, _MOST_SIGMA, LEVEL, n, groups, name)
     return RandomIntercept(math.nan, sigma, share, share, mean, math.nan, math.nan, n, groups)
 
 
@@ -240,7 +231,7 @@ def _hermite(nodes: int) -> tuple[Floats, Floats]:
     return x, np.log(w)
 
 
-def _fit_profile(model: _Likelihood, n: int, groups: int, level: float) -> RandomIntercept:
+def _fit_profile(model: _Likelihood, n: int, groups: int) -> RandomIntercept:
     from scipy.optimize import minimize_scalar
     from scipy.special import chdtrc, chdtri
 
@@ -256,7 +247,7 @@ def _fit_profile(model: _Likelihood, n: int, groups: int, level: float) -> Rando
         sigma = 0.0
     best = model.profile(sigma)
     # The interval holds every sigma whose profile lies within half a chi-square quantile.
-    drop = float(chdtri(1, 1 - level)) / 2
+    drop = float(chdtri(1, 1 - LEVEL)) / 2
 
     def short(s: float) -> float:
         return model.profile(s) - best + drop
@@ -271,7 +262,7 @@ def _fit_profile(model: _Likelihood, n: int, groups: int, level: float) -> Rando
 
     def interval(bounds: Sequence[float]) -> Interval:
         middle, least, most = bounds
-        return Interval(middle, least, most, level, n, groups, name)
+        return Interval(middle, least, most, LEVEL, n, groups, name)
 
     return RandomIntercept(
         model.beta(sigma),

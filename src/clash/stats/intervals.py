@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from clash.stats.typing import Codes, Floats
 
 
+LEVEL = 0.95
+"""The confidence level of what a report prints."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """An estimate and the values that the data do not rule out at ``level``.

@@ -214,7 +214,6 @@ def clustered_logistic(
     start: ArrayLike | None = None,
     ridge: float = 1e-3,
     tol: float = 1e-8,
-    max_iter: int = 100,
 ) -> ClusteredLogistic:
     """Fit, with a sandwich covariance; the ridge keeps it finite where a column decides everything.
 
@@ -226,7 +225,6 @@ def clustered_logistic(
         start: (p,), where to start from; 0 where not given.
         ridge: weight of the squares of all coefficients, over 2.
         tol: of the gradient, for each unit of weight.
-        max_iter: steps.
 
     Raises:
         StatisticsError: shapes that differ, or no row.
@@ -243,7 +241,7 @@ def clustered_logistic(
         start=None if start is None else np.asarray(start, dtype=float),
         gradient_tol=tol * max(1.0, float(w.sum())),
         decrement_tol=None,
-        max_iter=max_iter,
+        max_iter=100,
         longest_step=3.0,
     )
     eta = x @ fit.x

@@ -16,7 +16,7 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.hypothesis_tests import Significance
-from clash.stats.intervals import Interval, t_quantile
+from clash.stats.intervals import LEVEL, Interval, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +89,6 @@ def random_effects(
     *,
     moderator: ArrayLike | None = None,
     method: Literal["reml", "moments"] = "reml",
-    level: float = 0.95,
 ) -> RandomEffects:
     """Combine the effects of independent data sets.
 
@@ -98,7 +97,6 @@ def random_effects(
         variances: (k,), of their sampling errors, above 0.
         moderator: (k,), a property of the data sets that may move the effect.
         method: how tau² is estimated.
-        level: confidence level.
 
     Raises:
         StatisticsError: fewer than two data sets (three with a moderator), a moderator that does
@@ -122,15 +120,15 @@ def random_effects(
     covariance, beta = _hartung_knapp(data, tau2)
     words = _METHODS[method]
     parts = [
-        _estimate(beta[j], math.sqrt(covariance[j, j]), data.freedom, level, len(y), words)
+        _estimate(beta[j], math.sqrt(covariance[j, j]), data.freedom, len(y), words)
         for j in range(len(beta))
     ]
     mean, test = parts[0]
     slope, slope_test = parts[1] if moderator is not None else (None, None)
     is_predictable = moderator is None and len(y) > 2
     spread = math.sqrt(tau2 + covariance[0, 0])
-    prediction = _estimate(beta[0], spread, len(y) - 2, level, len(y), "prediction")[0]
-    of_tau2 = _q_profile(data, tau2, level)
+    prediction = _estimate(beta[0], spread, len(y) - 2, len(y), "prediction")[0]
+    of_tau2 = _q_profile(data, tau2)
     return RandomEffects(
         mean=mean,
         slope=slope,
@@ -179,36 +177,36 @@ def _hartung_knapp(data: _Effects, tau2: float) -> tuple[Floats, Floats]:
 
 
 def _estimate(
-    value: float, error: float, freedom: int, level: float, k: int, method: str
+    value: float, error: float, freedom: int, k: int, method: str
 ) -> tuple[Interval, Significance]:
     """Student's interval and test; nothing is ruled out without a degree of freedom."""
     from scipy.special import stdtr
 
     if freedom < 1:
-        interval = Interval(float(value), -math.inf, math.inf, level, k, k, method)
+        interval = Interval(float(value), -math.inf, math.inf, LEVEL, k, k, method)
         return interval, Significance(1.0, 0.0, "t test")
-    reach = t_quantile(level, freedom) * error
+    reach = t_quantile(LEVEL, freedom) * error
     interval = Interval(
-        float(value), float(value - reach), float(value + reach), level, k, k, method
+        float(value), float(value - reach), float(value + reach), LEVEL, k, k, method
     )
     t = float(value) / error if error > 0 else math.copysign(math.inf, value) if value else 0.0
     return interval, Significance(2 * float(stdtr(freedom, -abs(t))), t, "t test, Hartung-Knapp")
 
 
-def _q_profile(data: _Effects, tau2: float, level: float) -> Interval:
+def _q_profile(data: _Effects, tau2: float) -> Interval:
     """The values of tau² under which y' P y is no rare draw of chi-square with k - p df.
 
     Effects that lie closer than sampling error allows leave no value, and tell nothing: no bound.
     """
     from scipy.special import chdtri
 
-    tail = (1 - level) / 2
+    tail = (1 - LEVEL) / 2
     # chdtri has the upper tail: many squares are left at a small tau².
     low = _root(data, float(chdtri(data.freedom, tail)))
     least = float(chdtri(data.freedom, 1 - tail))
     high = _root(data, least) if data.q(0.0) > least else math.inf
     k = len(data.y)
-    return Interval(tau2, min(low, tau2), max(high, tau2), level, k, k, "Q profile")
+    return Interval(tau2, min(low, tau2), max(high, tau2), LEVEL, k, k, "Q profile")
 
 
 def _root(data: _Effects, target: float) -> float:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval
+from clash.stats.intervals import LEVEL, Interval
 from clash.stats.resample import cluster_weights
 
 if TYPE_CHECKING:
@@ -118,7 +118,6 @@ def fit_psychometric(
     *,
     rng: np.random.Generator,
     n_bootstrap: int = 100,
-    level: float = 0.95,
 ) -> Psychometric:
     """Fit a judge by maximum likelihood from three starts.
 
@@ -129,7 +128,6 @@ def fit_psychometric(
         clusters: (n,), what the pairs were made from.
         rng: of the bootstrap.
         n_bootstrap: refits.
-        level: of the intervals.
 
     Raises:
         StatisticsError: fewer than 20 trials, one cluster, a single gap, negative gaps, or
@@ -150,10 +148,10 @@ def fit_psychometric(
     again = _search(levels, counts, [_inside(curve)])
 
     def interval(estimate: float, values: list[float]) -> Interval:
-        ends = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], method="nearest")
+        ends = np.quantile(values, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="nearest")
         low, high = min(float(ends[0]), estimate), max(float(ends[1]), estimate)
         name = "bootstrap over clusters, percentile"
-        return Interval(estimate, low, high, level, len(x), len(np.unique(groups)), name)
+        return Interval(estimate, low, high, LEVEL, len(x), len(np.unique(groups)), name)
 
     gap_at_75 = curve.gap_for(0.75)
     return Psychometric(

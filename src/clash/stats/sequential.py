@@ -1,4 +1,4 @@
-"""Intervals for data that are looked at while they arrive, and what each look costs.
+"""Intervals for data that are looked at while they arrive.
 
 Two ways. *Alpha spending*: a plan of looks, each of which may use part of alpha (Lan, DeMets
 1983); narrower, but valid only for looks at the planned shares of the planned sample. *Always
@@ -258,24 +258,3 @@ def group_sequential(
     # The boundary is of normal scores; few clusters take the same tail of Student's t.
     reach = t_quantile(1 - math.erfc(z / math.sqrt(2)), sample.n - 1)
     return sample.interval(reach, level, name)
-
-
-@dataclass(frozen=True, slots=True)
-class PriceOfLooks:
-    """The cost of looking more than once.
-
-    Attributes:
-        width: of this interval, relative to that of a single look at the same data.
-        items: how many times as much data this interval needs for the width of a single look.
-    """
-
-    width: float
-    items: float
-
-
-def price(interval: Interval, naive: Interval) -> PriceOfLooks:
-    """How much wider an interval is than one that was looked at once; NaN where neither ends."""
-    if not (math.isfinite(interval.half_width) and naive.half_width > 0):
-        return PriceOfLooks(math.nan, math.nan)
-    ratio = interval.half_width / naive.half_width
-    return PriceOfLooks(ratio, ratio**2)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, t_quantile
+from clash.stats.intervals import LEVEL, Interval, t_quantile
 from clash.stats.resample import cluster_bootstrap
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from clash.stats.typing import Bools, Codes, Floats
 
-LEVEL = 0.95
 MOST_UNITS = 6
 """Voices of a triangle system; more are averaged into so many, which keeps their covariances few
 beside the rows they are estimated from."""

@@ -25,6 +25,7 @@ import numpy as np
 
 from clash.errors import StatisticsError
 from clash.stats.intervals import (
+    LEVEL,
     Interval,
     encode_clusters,
     mean_clustered,
@@ -105,7 +106,6 @@ def variance_components(
     clusters: ArrayLike | None = None,
     *,
     nesting: Sequence[tuple[int, int]] = (),
-    level: float = 0.95,
 ) -> VarianceComponents:
     """Split the variance of outcomes over arms.
 
@@ -120,7 +120,6 @@ def variance_components(
         clusters: (n,), items whose errors are shared.
         nesting: pairs (inner, outer) of factors: a change of the outer is one of the inner too, as
             another author writes another rubric.
-        level: confidence level.
 
     Raises:
         StatisticsError: values outside [0, 1], shapes that do not fit, fewer than two clusters, or
@@ -140,7 +139,7 @@ def variance_components(
         raise StatisticsError("no item was judged in two arms")
     types = list(differences)
     effects, confounds = _effects(types, factors, nesting)
-    basis = _Basis.of(list(differences.values()), table, codes, n_clusters, level)
+    basis = _Basis.of(list(differences.values()), table, codes, n_clusters)
     solution = np.linalg.pinv(_equations(types, effects))
     weights = [np.append(row, 0.0) for row in solution]
     between = np.append(-solution.sum(axis=0), 1.0)
@@ -149,7 +148,7 @@ def variance_components(
         _component(effect, row, basis, n) for effect, row in zip(effects, weights, strict=True)
     )
     changes = tuple(
-        Change(kind, _rate(differences[kind].change_shares, codes, level))
+        Change(kind, _rate(differences[kind].change_shares, codes))
         for kind in types
         if _is_single(kind, nesting)
     )
@@ -226,9 +225,9 @@ def _is_single(kind: Effect, nesting: Sequence[tuple[int, int]]) -> bool:
     return len(kind - follows) <= 1
 
 
-def _rate(change_shares: Floats, codes: Codes, level: float) -> Interval:
+def _rate(change_shares: Floats, codes: Codes) -> Interval:
     present = ~np.isnan(change_shares)
-    return wilson_clustered(change_shares[present], codes[present], level)
+    return wilson_clustered(change_shares[present], codes[present])
 
 
 # -- the equations --------------------------------------------------------------------------------
@@ -286,15 +285,10 @@ class _Basis:
 
     @classmethod
     def of(
-        cls,
-        differences: Sequence[_Differences],
-        table: Floats,
-        codes: Codes,
-        n_clusters: int,
-        level: float,
+        cls, differences: Sequence[_Differences], table: Floats, codes: Codes, n_clusters: int
     ) -> _Basis:
-        intervals = [_half(d.halved_squares, d.pairs, codes, level) for d in differences]
-        total, pull = _total(table, codes, n_clusters, level)
+        intervals = [_half(d.halved_squares, d.pairs, codes) for d in differences]
+        total, pull = _total(table, codes, n_clusters)
         influences = [_influence(d.halved_squares, codes, n_clusters) for d in differences]
         spread = np.array([*influences, pull])
         spread = spread - spread.mean(axis=1, keepdims=True)
@@ -331,7 +325,7 @@ class _Basis:
         return estimate, estimate - reach[0], estimate + reach[1]
 
 
-def _half(side: Floats, pairs: int, codes: Codes, level: float) -> Interval:
+def _half(side: Floats, pairs: int, codes: Codes) -> Interval:
     """The mean of values in [0, 1/2], each over as many pairs of arms, with a score interval.
 
     Twice the values would be successes of a proportion if each were of one pair and no item shared
@@ -346,12 +340,12 @@ def _half(side: Floats, pairs: int, codes: Codes, level: float) -> Interval:
     most = float(sizes @ sizes) / n
     effect = most
     if n_clusters > 1:
-        student = t_quantile(level, n_clusters - 1) / normal_quantile(level)
+        student = t_quantile(LEVEL, n_clusters - 1) / normal_quantile(LEVEL)
         if 0 < mean < 1:
             variance = ratio_variance(x - mean, groups, n_clusters) / n
             effect = student**2 * variance / (mean * (1 - mean))
         effect = min(max(effect, most / pairs), most * student**2)
-    rate = wilson(mean * n, n, level, design_effect=effect)
+    rate = wilson(mean * n, n, LEVEL, design_effect=effect)
     return replace(rate.transform(lambda share: share / 2), estimate=mean / 2)
 
 
@@ -363,7 +357,7 @@ def _influence(side: Floats, codes: Codes, n_clusters: int) -> Floats:
     return pull.astype(float)
 
 
-def _total(table: Floats, codes: Codes, n_clusters: int, level: float) -> tuple[Interval, Floats]:
+def _total(table: Floats, codes: Codes, n_clusters: int) -> tuple[Interval, Floats]:
     """Variance of one outcome: half the mean squared difference of items of different clusters.
 
     Returns:
@@ -389,21 +383,19 @@ def _total(table: Floats, codes: Codes, n_clusters: int, level: float) -> tuple[
     estimate = min(max(0.0, float(variance(np.zeros(5)))), _MOST)
     estimate = estimate if estimate > _ROUNDING else 0.0
     if n_clusters == 2:
-        return Interval(estimate, 0.0, _MOST, level, len(table), 2, "jackknife"), np.zeros(2)
+        return Interval(estimate, 0.0, _MOST, LEVEL, len(table), 2, "jackknife"), np.zeros(2)
     left_out = variance(np.array([size, size**2, sums, second, within]))
     pull = (n_clusters - 1) * (left_out.mean() - left_out) / n_clusters
-    gaps = mean_clustered(pull * n_clusters, None, level)
+    gaps = mean_clustered(pull * n_clusters)
     reach = gaps.half_width
     low, high = max(0.0, estimate - reach), min(_MOST, estimate + reach)
     if reach <= _ROUNDING:
-        low, high = _without_spread(means, codes, level, estimate)
+        low, high = _without_spread(means, codes, estimate)
     method = "jackknife over clusters"
-    return Interval(estimate, low, high, level, len(table), n_clusters, method), pull
+    return Interval(estimate, low, high, LEVEL, len(table), n_clusters, method), pull
 
 
-def _without_spread(
-    means: Floats, codes: Codes, level: float, estimate: float
-) -> tuple[float, float]:
+def _without_spread(means: Floats, codes: Codes, estimate: float) -> tuple[float, float]:
     """Bounds of a total variance that stays the same whichever cluster is left out.
 
     Either all items are alike, and others may turn up as often as a score interval of none of them
@@ -411,12 +403,12 @@ def _without_spread(
     the two halves have a score interval.
     """
     if np.ptp(means) <= _ROUNDING:
-        share = wilson_clustered(np.zeros(len(means)), codes, level).high
+        share = wilson_clustered(np.zeros(len(means)), codes).high
         furthest = max(means[0], 1 - means[0])
         is_at_end = furthest >= 1 - _ROUNDING
         spread = share if share >= 0.5 or not is_at_end else share * (1 - share)
         return 0.0, min(_MOST, max(estimate, float(spread * furthest**2)))
-    half = wilson_clustered((means > means.mean()).astype(float), codes, level)
+    half = wilson_clustered((means > means.mean()).astype(float), codes)
     return estimate * min(1.0, 4 * half.low * (1 - half.low)), _MOST
 
 

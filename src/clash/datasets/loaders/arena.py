@@ -96,7 +96,13 @@ def _add(
         questions,
         dict(zip(models, answers, strict=True)),
         label=TIE if outcome == BOTH_BAD else outcome,
-        labels=[Label(item_id=item_id, annotator=_voter(row), winner=outcome)],
+        labels=[
+            Label(
+                item_id=item_id,
+                annotator=row.optional("judge_hash", "judge") or "voter",
+                winner=outcome,
+            )
+        ],
         facts=ItemFacts(
             language=row.optional("language"),
             anonymous=_flag(row, "anony"),
@@ -104,10 +110,6 @@ def _add(
         ),
         tags=tags,
     )
-
-
-def _voter(row: SourceRow) -> str:
-    return row.optional("judge_hash", "judge") or "voter"
 
 
 def _flag(row: SourceRow, field: str) -> bool | None:

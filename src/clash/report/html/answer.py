@@ -11,6 +11,7 @@ from clash.report.headline import retest_headline, run_headline, telling_baselin
 from clash.report.html.blocks import KeyFigure, PageAnswer
 from clash.report.html.trust import chance_mark, method_rows
 from clash.report.html.words import bracket, duration, p_words, share_row
+from clash.wording import with_capital
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,11 +67,7 @@ def notices(findings: Findings) -> Iterator[str]:
     for model, why in findings.stops.items():
         yield f"{model} cannot be used: {why}"
     if findings.spending.warning is not None:
-        yield f"{_capital(findings.spending.warning)}."
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+        yield f"{with_capital(findings.spending.warning)}."
 
 
 def _evaluation(findings: Findings, run: RunData) -> PageAnswer:

@@ -87,7 +87,7 @@ def details(findings: Findings, more: Further) -> list[Fold]:
     costs: list[Table] = []
     claim_tables: list[Table] = []
     every = [table for table in report_tables(findings) if table.title not in titles]
-    for table in [*every, *_judge_tables(more)]:
+    for table in [*every, _shared_errors(more.error_overlap), _lengths(more), _criteria(more)]:
         group = next((g for g, names in _GROUPS.items() if _has_name(table, names)), None)
         (groups[group] if group else claim_tables if table.title == claims else costs).append(table)
     folds = [
@@ -157,11 +157,6 @@ def figure_of(chart: Chart) -> PageFigure:
     label = f"{reference:.0%}" + (f" = {chart.mark_name}" if chart.mark_name else "")
     axis = share_axis(rows, reference=reference, label=label)
     return PageFigure(chart.title, interval_chart(rows, axis, label=chart.title))
-
-
-def _judge_tables(more: Further) -> list[Table]:
-    """What only the page has room for, about the judges."""
-    return [_shared_errors(more.error_overlap), _lengths(more), _criteria(more)]
 
 
 def _retest_tables(more: Further) -> list[Table]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
-from clash.escape import visible
+from clash.escape import for_html
 from clash.pages import short_names
 from clash.report.drawing import palette
 
@@ -21,10 +20,10 @@ def heat_table(chart: Matrix) -> Markup:
     from markupsafe import Markup
 
     names = short_names([*chart.rows, *chart.columns], 24)
-    head = "".join(f'<th scope="col">{_text(names[column])}</th>' for column in chart.columns)
+    head = "".join(f'<th scope="col">{for_html(names[column])}</th>' for column in chart.columns)
     body = "".join(_row(chart, row, names[row]) for row in chart.rows)
-    return Markup(  # noqa: S704 - every text in it went through _text
-        f'<div class="wide" role="region" aria-label="{_text(chart.title)}"><table class="heat">'
+    return Markup(  # noqa: S704 - every text in it went through for_html
+        f'<div class="wide" role="region" aria-label="{for_html(chart.title)}"><table class="heat">'
         f"<thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         '<p class="hint" aria-hidden="true">Scroll sideways to see all columns →</p>'
     )
@@ -37,8 +36,10 @@ def _row(chart: Matrix, row: str, name: str) -> str:
         if value is None:
             cells.append("<td></td>")
         else:
-            cells.append(f'<td class="{chart.shade(value)}">{_text(chart.form.format(value))}</td>')
-    return f'<tr><th scope="row"><bdi>{_text(name)}</bdi></th>{"".join(cells)}</tr>'
+            cells.append(
+                f'<td class="{chart.shade(value)}">{for_html(chart.form.format(value))}</td>'
+            )
+    return f'<tr><th scope="row"><bdi>{for_html(name)}</bdi></th>{"".join(cells)}</tr>'
 
 
 def heat_rules(theme: Theme) -> str:
@@ -49,7 +50,3 @@ def heat_rules(theme: Theme) -> str:
         for tone in tones
         if f"{tone}-text" in tones
     )
-
-
-def _text(value: str) -> str:
-    return escape(visible(value))

@@ -11,6 +11,7 @@ from clash.report.formats import money, percent, plural, points
 from clash.report.headline import baseline_words, telling_baseline
 from clash.report.html.blocks import Check, PageFigure, Question
 from clash.report.html.words import number, p_words, right_of, share_row
+from clash.wording import with_capital
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,16 +136,11 @@ def _method_row(line: Method, n_judges: int) -> ChartRow:
     name = {
         "people": "another person",
         "panel": f"the panel of {n_judges}" if n_judges > 1 else "the panel",
-        "baseline": _rule(line.name),
+        "baseline": baseline_words(line.name).removeprefix("picking "),
     }.get(line.kind, line.name)
     note = "" if line.rate is None else right_of(line.rate)
     tone: Tone = "accent" if line.kind == "panel" else "plain"
     return share_row(name, line.interval, note=note, tone=tone)
-
-
-def _rule(name: str) -> str:
-    """A baseline as a name: ``the longest answer``."""
-    return baseline_words(name).removeprefix("picking ")
 
 
 def chance_mark(people: Concordance) -> tuple[float, str]:
@@ -245,14 +241,12 @@ def _compare(name: str, line: Method) -> str:
         return f"{name} agrees with people on {line.estimate:.0%}."
     beside = f"({line.estimate:.0%}, paired test, {p})"
     if line.test.p > _ALPHA:
-        return f"Not significantly. {_upper(name)} agrees with people about as often {beside}."
+        return (
+            f"Not significantly. {with_capital(name)} agrees with people about as often {beside}."
+        )
     if line.against.estimate > 0:
         return f"Yes. Ahead of {name} on the same prompts {beside}."
-    return f"No. {_upper(name)} agrees with people more often {beside}."
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    return f"No. {with_capital(name)} agrees with people more often {beside}."
 
 
 def _gain(line: Method) -> tuple[str, str]:
@@ -265,7 +259,7 @@ def _rules_without_labels(findings: Findings) -> Iterator[Check]:
     if not lines:
         return
     top = max(lines, key=lambda line: line.agreement.estimate if line.agreement else 0.0)
-    says = f"{_upper(baseline_words(top.baseline))} gives the same winner that often."
+    says = f"{with_capital(baseline_words(top.baseline))} gives the same winner that often."
     share, _, bounds = percent(top.agreement).partition(" ")
     yield Check("Same as a simple rule", says, share, bounds)
 
@@ -296,17 +290,13 @@ def _independence(more: Further) -> Iterator[Check]:
     worth, judges = errors.effective.by_mean, errors.effective.judges
     if judges < 2:
         return
-    says = f"{_upper_first(number(judges))} judges carry as much information as"
+    says = f"{with_capital(number(judges))} judges carry as much information as"
     says += f" {min(worth.estimate, judges):.1f} independent judges."
     if worth.estimate >= judges:
         says = "No sign that the judges make the same errors more often than chance would have it."
     if not errors.truth.from_labels:
         says += " Errors that all of them share do not show without labels."
     yield Check("Independent judges", says, f"{min(worth.estimate, judges):.1f}", f"of {judges}")
-
-
-def _upper_first(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _length(more: Further) -> Iterator[Check]:

@@ -21,7 +21,6 @@ ARENA = "arena_validation_results.json"
 ARENA_2 = "arena_validation_results_run2.json"
 ARENA_3 = "arena_validation_results_run3.json"
 END_TO_END = "e2e_mini_results.json"
-NAMES = (MATRIX, PAIRS, MT_BENCH, ARENA, ARENA_2, ARENA_3, END_TO_END)
 
 M = TypeVar("M", bound=BaseModel)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, encode_clusters, mean_clustered
+from clash.stats.intervals import LEVEL, Interval, encode_clusters, mean_clustered
 from clash.stats.resample import Bootstrap, cluster_bootstrap
 
 if TYPE_CHECKING:
@@ -52,12 +52,11 @@ class RankingStability:
     same_winner: float
 
 
-def ranking_stability(scores: ArrayLike, level: float = 0.95) -> RankingStability:
+def ranking_stability(scores: ArrayLike) -> RankingStability:
     """Compare the rankings of N cycles.
 
     Args:
         scores: (N, K), larger is better (negate ranks).
-        level: confidence level.
 
     Raises:
         StatisticsError: fewer than two cycles, or NaN.
@@ -72,28 +71,28 @@ def ranking_stability(scores: ArrayLike, level: float = 0.95) -> RankingStabilit
     upper = np.triu_indices(n, 1)
     pairs = tau[upper]
     return RankingStability(
-        _mean_of_pairs(tau, level), tau, int(np.isnan(pairs).sum()), float(same_top[upper].mean())
+        _mean_of_pairs(tau), tau, int(np.isnan(pairs).sum()), float(same_top[upper].mean())
     )
 
 
-def _mean_of_pairs(tau: Floats, level: float) -> Interval:
+def _mean_of_pairs(tau: Floats) -> Interval:
     n = len(tau)
     finite = ~np.isnan(tau) & ~np.eye(n, dtype=bool)
     value = np.where(finite, tau, 0.0)
     total, count = value.sum() / 2, finite.sum() / 2
     if count == 0:
-        return Interval(math.nan, -1.0, 1.0, level, n, n, "undefined")
+        return Interval(math.nan, -1.0, 1.0, LEVEL, n, n, "undefined")
     mean = total / count
     pairs_without = count - finite.sum(axis=1)
     if n < 3 or np.any(pairs_without == 0):
-        return Interval(mean, -1.0, 1.0, level, n, n, "no interval")
+        return Interval(mean, -1.0, 1.0, LEVEL, n, n, "no interval")
     means_without = (total - value.sum(axis=1)) / pairs_without
     # Pairs share rankings, so they are not independent; pseudo-values n T - (n - 1) T_(-i), one
     # for each ranking left out, nearly are (Tukey 1958).
-    pseudo = mean_clustered(n * mean - (n - 1) * means_without, level=level)
+    pseudo = mean_clustered(n * mean - (n - 1) * means_without)
     reach = pseudo.half_width
     return Interval(
-        mean, max(-1.0, mean - reach), min(1.0, mean + reach), level, n, n, "jackknife over cycles"
+        mean, max(-1.0, mean - reach), min(1.0, mean + reach), LEVEL, n, n, "jackknife over cycles"
     )
 
 

@@ -372,15 +372,12 @@ def flip_rate(
     )
 
 
-def self_consistency(
-    repeats: ArrayLike, clusters: ArrayLike | None = None, level: float = 0.95
-) -> Interval:
+def self_consistency(repeats: ArrayLike, clusters: ArrayLike | None = None) -> Interval:
     """How often two of a judge's answers to one item are the same, each item counting once.
 
     Args:
         repeats: (n, R), vote codes, -1 for missing; items with fewer than two are left out.
         clusters: (n,), items whose errors are shared.
-        level: confidence level.
 
     Raises:
         StatisticsError: fewer than two columns.
@@ -395,4 +392,4 @@ def self_consistency(
     comparable = m >= 2
     share = agreements[comparable] / (m * (m - 1))[comparable]
     groups = np.arange(len(table)) if clusters is None else np.asarray(clusters)
-    return wilson_clustered(share, groups[comparable], level)
+    return wilson_clustered(share, groups[comparable])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import Interval, normal_quantile, t_quantile, wilson
+from clash.stats.intervals import LEVEL, Interval, normal_quantile, t_quantile, wilson
 from clash.stats.logistic import sigmoid
 from clash.stats.selection.corrected_share import rarity
 from clash.stats.selection.sample_design import RANDOM_ROWS, SampleDesign
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from clash.stats.typing import Codes, Floats
 
-LEVEL = 0.95
 RIDGE = 0.5
 """Pseudo-comparisons that draw each strength to 0: strengths stay finite where one always wins."""
 _STEPS, _TOLERANCE = 100, 1e-10

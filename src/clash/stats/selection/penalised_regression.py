@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 DECREMENT = 1e-8
 """Newton decrement with which a fit ends: 1e-4 standard errors, which the step that follows squares."""
+RIDGE = 1.0
+"""Pseudo-rows on each slope of a regression without a prior of its own."""
 NEWTON_STEPS = 30
 """Steps allowed; some 4 to 8 are taken."""
 
@@ -77,8 +79,8 @@ def binary_regression(
     return PenalisedFit(minimum.x, log_odds, float(loss / n.sum()), bool(minimum.converged))
 
 
-def binomial(x: Floats, n: Floats, s: Floats, ridge: float = 1.0) -> Floats:
-    """(P,), log-odds by logistic regression with ``ridge`` on the slopes, from counts.
+def binomial(x: Floats, n: Floats, s: Floats) -> Floats:
+    """(P,), log-odds by logistic regression with a ridge on the slopes, from counts.
 
     The intercept is all but free. scikit-learn's estimator has the same optimum (a test holds it to
     that) and takes ten times as long on a few patterns.
@@ -87,11 +89,10 @@ def binomial(x: Floats, n: Floats, s: Floats, ridge: float = 1.0) -> Floats:
         x: (P, D), without a column of ones.
         n: (P,), observations.
         s: (P,), of class 1.
-        ridge: pseudo-rows on each slope.
     """
     used = n > 0
     a = np.column_stack([np.ones(len(x)), x])
-    penalty = np.full(a.shape[1], ridge)
+    penalty = np.full(a.shape[1], RIDGE)
     penalty[0] = 1e-3
     start = np.zeros(a.shape[1])
     start[0] = float(logit((s.sum() + 0.5) / (n.sum() + 1)))
@@ -148,8 +149,8 @@ def _left_out(a: Floats, s: Floats, theta: Floats, hessian: Floats) -> float:
     return loss / float(s.sum())
 
 
-def multinomial(x: Floats, counts: Floats, ridge: float = 1.0) -> Floats:
-    """(P, C), class probabilities by regression with ``ridge`` on the slopes, from counts (P, C).
+def multinomial(x: Floats, counts: Floats) -> Floats:
+    """(P, C), class probabilities by regression with a ridge on the slopes, from counts (P, C).
 
     L-BFGS on the mean penalised likelihood, since with a column for every product of judges the
     Hessian of C classes is expensive. scikit-learn's estimator has the same optimum (a test
@@ -170,9 +171,9 @@ def multinomial(x: Floats, counts: Floats, ridge: float = 1.0) -> Floats:
         share = np.exp(logs)
         sums = share.sum(axis=1, keepdims=True)
         slope = a.T @ (n * share / sums - s)
-        slope[1:] += ridge * table[1:]
+        slope[1:] += RIDGE * table[1:]
         loss = float((n * np.log(sums)).sum() - (s * logs).sum())
-        penalty = 0.5 * ridge * float((table[1:] ** 2).sum())
+        penalty = 0.5 * RIDGE * float((table[1:] ** 2).sum())
         return (loss + penalty) / total, slope.ravel() / total
 
     minimum = minimize(

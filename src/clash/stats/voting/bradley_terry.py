@@ -155,12 +155,7 @@ def _check(i: NDArray[np.intp], j: NDArray[np.intp], y: Floats, k: int) -> None:
 
 
 def bradley_terry(
-    counts: Comparisons,
-    *,
-    prior: float = 0.5,
-    ties: TieModel = "davidson",
-    tol: float = 1e-9,
-    max_iter: int = 100,
+    counts: Comparisons, *, prior: float = 0.5, ties: TieModel = "davidson"
 ) -> BradleyTerry:
     """Fit strengths by Newton's method on the K x K counts.
 
@@ -169,8 +164,6 @@ def bradley_terry(
             standard errors.
         prior: games of each candidate against the phantom, 0 for maximum likelihood.
         ties: ``davidson`` models them; ``half`` counts each as half a win for both.
-        tol: stop where the residual is below ``tol`` times the games of a candidate.
-        max_iter: Newton steps; the result says whether they were enough.
 
     Raises:
         StatisticsError: counts that are negative or not K x K, or a negative prior.
@@ -192,8 +185,8 @@ def bradley_terry(
     minimum = minimise(
         problem,
         start,
-        gradient_tol=tol * _scale(problem),
-        max_iter=max_iter,
+        gradient_tol=1e-9 * _scale(problem),
+        max_iter=100,
         longest_step=LONGEST_STEP,
     )
     return BradleyTerry(

@@ -220,22 +220,13 @@ def _dense_codes(codes: NDArray[Any]) -> Index:
     return np.unique(codes, return_inverse=True)[1].astype(np.intp)
 
 
-def judge_aware(
-    pairs: JudgedPairs,
-    *,
-    reliability: bool = True,
-    prior: float = 0.5,
-    tol: float = 1e-8,
-    max_iter: int = 200,
-) -> JudgeAware:
+def judge_aware(pairs: JudgedPairs, *, reliability: bool = True, prior: float = 0.5) -> JudgeAware:
     """Fit strengths, reliabilities, ties and style to judged comparisons.
 
     Args:
         pairs: see :func:`judged_pairs`.
         reliability: a reliability for each judge; else all are 1.
         prior: games of the prior for each candidate and judge, > 0.
-        tol: stop where the gradient is below ``tol`` times the comparisons.
-        max_iter: steps of Fisher scoring.
 
     Raises:
         StatisticsError: the prior is not positive.
@@ -246,8 +237,8 @@ def judge_aware(
     minimum = minimise(
         problem,
         problem.start,
-        gradient_tol=tol * max(1.0, float(pairs.weights.sum())),
-        max_iter=max_iter,
+        gradient_tol=1e-8 * max(1.0, float(pairs.weights.sum())),
+        max_iter=200,
         longest_step=LONGEST_STEP,
     )
     theta, style, ties, reliabilities = problem.parts(minimum.x)

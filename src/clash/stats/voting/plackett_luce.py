@@ -147,16 +147,12 @@ def _choices_of(row: Floats, sets: dict[int, int]) -> Iterator[tuple[int, int, f
             remaining &= ~(1 << i)
 
 
-def plackett_luce(
-    choices: ChoiceCounts, *, prior: float = 0.5, tol: float = 1e-9, max_iter: int = 100
-) -> PlackettLuce:
+def plackett_luce(choices: ChoiceCounts, *, prior: float = 0.5) -> PlackettLuce:
     """Fit strengths by Newton's method on the distinct choices.
 
     Args:
         choices: weights of the choices from each set; :func:`ranking_choices` lists them.
         prior: games of each candidate against the phantom, 0 for maximum likelihood.
-        tol: stop where the residual is below ``tol`` times the choices.
-        max_iter: Newton steps; the result says whether they were enough.
 
     Raises:
         StatisticsError: a negative prior.
@@ -175,8 +171,8 @@ def plackett_luce(
     minimum = minimise(
         problem,
         np.zeros((1, k)),
-        gradient_tol=tol * problem.scale,
-        max_iter=max_iter,
+        gradient_tol=1e-9 * problem.scale,
+        max_iter=100,
         longest_step=LONGEST_STEP,
     )
     covariance: Floats = np.linalg.inv(minimum.hessian[0]).astype(float)
@@ -198,8 +194,6 @@ def refit_luce_strengths(
     start: Floats | None = None,
     *,
     prior: float = 0.5,
-    tol: float = 1e-7,
-    max_iter: int = 100,
 ) -> Floats:
     """Strengths of B tables of choices from the same sets, shape (B, K): refits of a bootstrap.
 
@@ -208,8 +202,6 @@ def refit_luce_strengths(
         counts: (B, S, K).
         start: (K,), theta to start from.
         prior: games against the phantom, > 0.
-        tol: as in :func:`plackett_luce`.
-        max_iter: as there.
 
     Returns:
         A row that did not converge is NaN.
@@ -219,8 +211,8 @@ def refit_luce_strengths(
     minimum = minimise(
         problem,
         np.tile(origin, (len(counts), 1)),
-        gradient_tol=tol * problem.scale,
-        max_iter=max_iter,
+        gradient_tol=1e-7 * problem.scale,
+        max_iter=100,
         longest_step=LONGEST_STEP,
     )
     theta: Floats = np.where(minimum.converged[:, None], minimum.x, np.nan)
