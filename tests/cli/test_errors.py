@@ -171,7 +171,6 @@ def test_wrong_prompts_are_named_by_line_and_field(capsys, text, where, what):
         (("eval", "prompts.yaml", "--panel", "baseline/none"), "baseline/none"),
         (("resume", "none"), "none: is not a run folder"),
         (("verify", "none"), "none: is not a run folder"),
-        (("report", "latest"), "latest: is not a run folder"),
         (("resume",), "RUN"),
         (("evl",), "No such command 'evl'"),
     ],

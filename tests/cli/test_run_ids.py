@@ -108,7 +108,55 @@ def test_where_every_run_is_broken_the_message_names_them(capsys):
     Path("runs/zz").mkdir(parents=True)
     Path("runs/zz", layout.MANIFEST).write_text("{", encoding="utf-8")
     assert run(["report", "latest"]) == 2
-    assert "left out: runs/zz/manifest.json: " in capsys.readouterr().err
+    message = capsys.readouterr().err
+    assert "left out: runs/zz/manifest.json: " in message
+    assert f"none of the runs in {Path('runs').resolve()} can be read" in message
+
+
+RUN_READERS = (
+    "report",
+    "explain",
+    "review",
+    "compare latest",
+    "choose",
+    "gate --min concordance=0.5",
+    "verify",
+    "seal",
+    "export --votes",
+    "aggregate",
+    "dependence",
+    "diagnose",
+    "calibrate",
+    "audit",
+    "power --from",
+    "rerun",
+    "variance",
+    "resume",
+    "favouritism",
+)
+
+
+@pytest.mark.parametrize("command", RUN_READERS)
+def test_where_no_run_is_the_message_says_where_it_looked_and_how_to_make_one(
+    capsys, monkeypatch, tmp_path, command
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("CLASH_OUT", "elsewhere")
+    assert run([*command.split(), "latest"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith(
+        f"error: latest: {tmp_path / 'elsewhere'} holds no run yet\nfix: `clash demo` makes one"
+    )
+
+
+def test_a_name_that_no_run_has_says_that_there_are_no_runs(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    assert run(["report", "monday"]) == 2
+    message = capsys.readouterr().err
+    assert "monday: is not a run folder (no manifest.json)" in message
+    assert f"fix: {tmp_path / 'runs'} holds no run yet; `clash demo` makes one" in message
 
 
 # -- criteria of another run ------------------------------------------------------------------------

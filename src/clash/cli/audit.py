@@ -7,7 +7,8 @@ import typer
 
 from clash.cli.common import print_json, print_tables, print_text, print_written
 from clash.cli.option_groups import grouped
-from clash.cli.options import Output, ReportFile
+from clash.cli.options import Output, ReportFile, RunsFolder
+from clash.cli.sources import open_run
 
 
 @grouped
@@ -16,8 +17,9 @@ def audit(
     source: Annotated[
         Path,
         typer.Argument(
-            help="A run folder, results of another tool, or a votes file or judgments table.",
-            metavar="FOLDER|FILE",
+            help="A run, its id, or `latest`; a folder or file of another tool's results; or a votes "
+            "file or judgments table.",
+            metavar="RUN|FOLDER|FILE",
         ),
     ],
     figures: Annotated[
@@ -29,6 +31,7 @@ def audit(
         ),
     ] = None,
     to: ReportFile = None,
+    runs: RunsFolder = Path("runs"),
     output: Output,
 ) -> None:
     """Check a published evaluation for seven flaws, and correct its headline.
@@ -40,6 +43,8 @@ def audit(
     from clash.report import published as report
     from clash.report.report_file import write_report
 
+    if not source.exists() and (source.name == "latest" or (runs / source).is_dir()):
+        source = open_run(source, runs).path
     audits = audit_published(source, parse_figures(figures or ()))
     record = audits_json(audits)
     if to is not None:

@@ -69,7 +69,7 @@ def environment(env_file: Path | None, trust_hosts: Iterable[str] | None) -> Env
 @contextmanager
 def progress_bar(label: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """A bar on stderr, which the function that it gives moves to ``n`` of ``total``."""
-    if quiet:
+    if quiet or not stderr().is_terminal:  # elsewhere rich prints an empty line for the bar
         yield lambda _n, _total: None
         return
     from rich.progress import Progress

@@ -168,7 +168,10 @@ def sample_(
         ),
     ] = None,
     runs: Annotated[
-        Path, typer.Option("--runs", help="With --from: folder that run ids are looked up in.")
+        Path,
+        typer.Option(
+            "--runs", envvar="CLASH_OUT", help="With --from: folder that run ids are looked up in."
+        ),
     ] = Path("runs"),
     cache: Cache = None,
     as_json: AsJson = False,

@@ -13,6 +13,7 @@ from clash.cli.options import (
     AsJson,
     Output,
     Quiet,
+    RunsFolder,
     Seed,
     UseLabels,
     VoteFilter,
@@ -94,7 +95,7 @@ def diagnose(
     plot: Annotated[
         Path | None, typer.Option("--plot", help="Folder for the psychometric curves (SVG, PNG).")
     ] = None,
-    runs: Annotated[Path, typer.Option("--runs", help="Folder of run folders.")] = Path("runs"),
+    runs: RunsFolder = Path("runs"),
     access: Access,
     seed: Seed = None,
     as_json: AsJson = False,

@@ -59,7 +59,9 @@ Out = Annotated[
 RunId = Annotated[
     str | None, typer.Option("--run-id", callback=_check_run_id, help="Name of the run folder.")
 ]
-RunsFolder = Annotated[Path, typer.Option("--runs", help="Folder to look up run ids in.")]
+RunsFolder = Annotated[
+    Path, typer.Option("--runs", envvar="CLASH_OUT", help="Folder to look up run ids in.")
+]
 ReportFile = Annotated[
     Path | None, typer.Option("--to", help="Also write the report to this file: .md or .json.")
 ]

@@ -34,7 +34,7 @@ def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
         _add_runs(screen, lines, out)
         print_screen(screen)
     else:
-        print_line(f"no runs in {out}; `clash demo` makes one")
+        print_line(f"no runs in {out.resolve()}; `clash demo` makes one without a key")
 
 
 def _line(manifest: Manifest, row: dict[str, Any]) -> dict[str, Any]:

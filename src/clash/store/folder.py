@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     OnSkip = Callable[[RunFolderError], object]
 
 R = TypeVar("R", bound=Record)
+_NO_RUNS_HINT = (
+    "`clash demo` makes one without a key, `clash eval PROMPTS` one of your prompts; "
+    "CLASH_OUT=FOLDER looks in another folder"
+)
 _LOOK_S = 0.02
 """Seconds that a look at a lock is over in."""
 
@@ -521,7 +525,12 @@ def _latest(out: Path, on_skip: OnSkip | None) -> Path:
     if readable:
         run, _ = max(readable, key=lambda pair: pair[1].started)
         return run.path
-    return _find(Path("latest"), out)
+    if runs(out):
+        raise RunFolderError(
+            f"latest: none of the runs in {out.resolve()} can be read"
+            "\n  fix: `clash verify` with the path of one says what is wrong with it"
+        )
+    raise RunFolderError(f"latest: {out.resolve()} holds no run yet\n  fix: {_NO_RUNS_HINT}")
 
 
 def _find(path: Path, out: Path) -> Path:
@@ -533,8 +542,11 @@ def _find(path: Path, out: Path) -> Path:
         return out / path
     for folder in (path, out / path):
         _check_manifest(folder)
-    near = sorted(run.path.name for run in runs(out) if str(path) in run.path.name)
+    names = sorted(run.path.name for run in runs(out))
+    near = [name for name in names if str(path) in name]
     hint = f"did you mean {near[-1]}?" if near else "`clash runs` lists the runs"
+    if not names:
+        hint = f"{out.resolve()} holds no run yet; {_NO_RUNS_HINT}"
     raise RunFolderError(f"{path}: is not a run folder (no manifest.json)\n  fix: {hint}")
 
 
