@@ -1,13 +1,16 @@
 """Runs compared: as experiments, item by item where they share items, and pooled."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from analysis.labelled import pairs, run
 from clash.analysis.compare import compare, figures, run_names
+from clash.analysis.retest import retest
 from clash.errors import StatisticsError
 from clash.report.compare import tables
+from clash.report.screens import comparison_screen, retest_screen
 
 GOOD = [("a", "aaa")] * 18 + [("b", "aaa")] * 2
 BAD = [("a", "aaa")] * 10 + [("a", "bbb")] * 8 + [("b", "bbb")] * 2
@@ -32,6 +35,53 @@ def test_shared_items_get_mcnemar_and_paired_intervals(tmp_path):
     assert shared.paired_test.difference.estimate == pytest.approx(0.3)
     assert shared.bootstrap.difference.low < 0.3 < shared.bootstrap.difference.high
     assert shared.verdicts.agreement.estimate == pytest.approx(10 / 20)
+
+
+def interrupted(tmp_path, rows, name, n_judged):
+    """A run of these items that was interrupted after so many of them."""
+    asked = [*rows[:n_judged], *({**row, "says": {}} for row in rows[n_judged:])]
+    data = run(tmp_path, asked, name=name)
+    return replace(data, manifest=data.manifest.model_copy(update={"status": "partial"}))
+
+
+def lines_of(screen):
+    return "\n".join("".join(text for text, _ in line) for line in screen.lines)
+
+
+def test_what_an_interrupted_run_has_not_judged_is_no_difference(tmp_path):
+    whole = run(tmp_path, pairs(GOOD), name="one")
+    partial = interrupted(tmp_path, pairs(GOOD), "two", 8)
+    comparison = compare([whole, partial])
+    shared = comparison.pairs[0].shared_items
+    assert (shared.n, shared.n_unjudged, shared.n_labelled) == (8, 12, 8)
+    assert shared.verdicts.agreement.estimate == 1
+    assert (shared.only_first, shared.only_second) == (0, 0)
+    assert [line.n_unjudged for line in comparison.runs] == [0, 12]
+    assert comparison.runs[1].unanimity.estimate == 1
+    text = lines_of(comparison_screen(comparison, 80))
+    assert "the 8 that both judged" in text
+    assert "12 in two" in text
+    assert any("`clash resume two`" in note for note in tables(comparison)[0].notes)
+
+
+def test_a_judge_that_failed_is_a_difference_in_an_interrupted_run_too(tmp_path):
+    rows = pairs(GOOD)
+    failed = [{**rows[0], "says": dict.fromkeys(("j1", "j2", "j3"))}, *rows[1:]]
+    whole = run(tmp_path, rows, name="one")
+    partial = interrupted(tmp_path, failed, "two", 8)
+    shared = compare([whole, partial]).pairs[0].shared_items
+    assert (shared.n, shared.n_unjudged) == (8, 12)
+    assert shared.verdicts.agreement.estimate == pytest.approx(7 / 8)
+
+
+def test_a_retest_leaves_out_what_an_interrupted_run_has_not_judged(tmp_path):
+    whole = run(tmp_path, pairs(GOOD), name="one")
+    partial = interrupted(tmp_path, pairs(GOOD), "two", 8)
+    findings = retest([whole, partial])
+    assert (findings.n, findings.n_unjudged, findings.n_same) == (8, 12, 8)
+    assert "12 of 20 items, left out" in lines_of(retest_screen(findings, 80))
+    with pytest.raises(StatisticsError, match="no item was judged in all of the runs"):
+        retest([whole, interrupted(tmp_path, pairs(GOOD), "three", 0)])
 
 
 def test_copies_of_a_run_are_called_by_what_differs_in_their_paths(tmp_path):

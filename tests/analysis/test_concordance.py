@@ -10,7 +10,10 @@ import pytest
 from analysis.labelled import pairs, run
 from clash.analysis.concordance import concordance
 from clash.analysis.concordance.cases import labelled_cases
+from clash.analysis.differences import differences
 from clash.analysis.findings import compute_findings, figures
+from clash.analysis.prereg import Registration, Seat, conformity, freeze
+from clash.analysis.registered import primary
 from clash.analysis.serialize import to_dict
 from clash.report.concordance import tables
 from clash.report.headline import run_headline
@@ -58,6 +61,26 @@ def test_what_an_interrupted_run_never_asked_is_no_miss_and_what_failed_is(tmp_p
     headline = run_headline(findings)
     assert headline.text == "Incomplete: 2 of 5 pairs judged."
     assert headline.evidence.startswith("Of the 3 pairs asked so far, the panel agrees with")
+
+
+def test_a_registered_outcome_counts_what_an_interrupted_run_has_judged(tmp_path):
+    says = [{"j1": "a", "j2": "a"}, {"j1": "b", "j2": "b"}, {"j1": None, "j2": None}, {}]
+    items = [{"id": f"i{n}", "label": "a", "says": votes} for n, votes in enumerate(says)]
+    data = run(tmp_path, items, judges=("j1", "j2"))
+    seats = [Seat(id=p.id, model=p.model, role="voting", weight=1) for p in data.rules.seats]
+    plan = Registration(
+        panel=seats, method="borda", tie_break="none", outcome="wins", primary="a", effect=0.1,
+        alpha=0.05, power=0.8, items=4, criteria="none", both_orders=False, per_judge=False,
+    )  # fmt: skip
+    frozen = freeze(plan, "2025-12-31T00:00:00Z").as_json()
+    manifest = data.manifest.model_copy(update={"status": "partial", "registration": frozen})
+    partial = replace(data, manifest=manifest)
+    wins = conformity(partial).primary.interval
+    assert (wins.n, wins.estimate) == (3, pytest.approx(1 / 3))
+    assert primary(partial, "concordance", None, 0.05).interval.n == 3
+    deviations = {line.aspect: line.actual for line in conformity(partial).deviations}
+    assert deviations["verdicts"] == "2 of 4; 1 not judged yet"
+    assert [(g.kind, g.n) for g in differences(partial).groups] == [("unanimous", 2), ("none", 1)]
 
 
 def test_kappa_at_even_chance_is_2p_minus_1_and_over_sides_is_cohens(tmp_path):

@@ -5,11 +5,12 @@ import re
 import shutil
 import signal
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
-from clash.analysis.live import live_findings
+from clash.analysis.live import PANEL, live_findings
 from clash.analysis.rundata import RunData
 from clash.report.live import live_words
 from clash.store.folder import RunFolder
@@ -115,6 +116,24 @@ def test_a_validation_shows_how_far_panel_and_judges_agree_with_people(run, tmp_
     assert {row.candidate for row in findings.standings[1:]} == {p.id for p in data.rules.seats}
     share = f"{sum(right) / len(right):.0%}"
     assert live_words(findings).headline.startswith(f"The panel agrees with people on {share} [")
+
+
+def test_a_judge_that_may_not_judge_an_item_has_not_missed_it(run, tmp_path):
+    """With ``exclude_self`` a judge is not asked about its own response."""
+    folder = FollowedFolder(run)
+    folder.refresh()
+    data = RunData.load(folder)
+    judge = data.rules.seats[0]
+    author = data.candidates[0]
+    rules = replace(data.rules, exclusions={judge.id: frozenset({author})})
+    judgments = [j for j in data.judgments if j.judge != judge.id]
+    validation = data.manifest.model_copy(update={"kind": "validate"})
+    data = replace(data, rules=rules, judgments=judgments, manifest=validation)
+    standing = {row.candidate: row.rate for row in live_findings(data).standings}
+    assert standing[judge.id] is None
+    assert standing[PANEL] is not None
+    n_judges = len(rules.seats)
+    assert data.n_pages == len(data.items) * (n_judges - 1) * rules.presentations
 
 
 def test_a_run_that_nobody_writes_is_interrupted_not_running(growing, run):

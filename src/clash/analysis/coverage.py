@@ -73,7 +73,8 @@ class Unanimity:
     """How the panel split, over all items.
 
     Attributes:
-        rate: unanimous items out of all, those without a verdict included.
+        rate: unanimous items out of all, those without a verdict included; not those that an
+            interrupted run has not judged.
         splits: items by split.
     """
 
@@ -164,8 +165,9 @@ def _count_scrubs(run: RunData) -> int:
 
 def unanimity(run: RunData) -> Unanimity:
     """Unanimous and split verdicts."""
-    flags = [float(v.unanimous) for v in run.verdicts]
-    clusters = [run.clusters[verdict.item_id] for verdict in run.verdicts]
+    judged_verdicts = [v for v in run.verdicts if v.item_id not in run.unjudged_items]
+    flags = [float(v.unanimous) for v in judged_verdicts]
+    clusters = [run.clusters[verdict.item_id] for verdict in judged_verdicts]
     sure = [v.confidence for v in run.verdicts if v.confidence is not None]
     return Unanimity(
         unanimous=int(sum(flags)),

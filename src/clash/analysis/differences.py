@@ -45,7 +45,7 @@ class Differences:
     """Where judges and people part.
 
     Attributes:
-        groups: those with an item.
+        groups: those with an item; items that an interrupted run has not judged are in none.
         longest: agreement with people where they preferred the longest response; null where no
             label does, or a label is all there is.
         shorter: the same where they preferred a shorter one.
@@ -72,6 +72,8 @@ def differences(run: RunData) -> Differences:
     """Sort the items of a run by how its panel split and what people say."""
     counts: Counter[tuple[Agreement, bool | None]] = Counter()
     for verdict in run.verdicts:
+        if verdict.item_id in run.unjudged_items:
+            continue
         label = run.truth.get(verdict.item_id)
         is_match = None if label is None else verdict.outcome == label
         counts[_kind(verdict), is_match] += 1

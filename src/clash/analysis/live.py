@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from clash.records import Verdict
     from clash.stats.intervals import Interval
     from clash.stats.typing import Floats
+    from clash.votes.from_run import Panelist
 
 ALPHA = 0.05
 MARGIN = 0.05
@@ -109,27 +110,27 @@ def _agreement(run: RunData, verdicts: Sequence[Verdict], n_judged: int, half: i
     verdicts = [verdict for verdict in verdicts if verdict.item_id in run.truth]
     clusters = np.array([run.clusters[verdict.item_id] for verdict in verdicts], dtype=np.intp)
 
-    def standing(name: str, picks: Sequence[str | None]) -> LiveStanding:
-        values = [
-            float(pick == run.truth[verdict.item_id])
-            for verdict, pick in zip(verdicts, picks, strict=True)
-        ]
-        return LiveStanding(name, _interval(values, clusters, 1 - ALPHA, half))
+    def standing(name: str, matches: Sequence[float]) -> LiveStanding:
+        return LiveStanding(name, _interval(matches, clusters, 1 - ALPHA, half))
 
     judges = [
-        standing(p.id, [_pick(run, verdict.item_id, p.id) for verdict in verdicts])
+        standing(p.id, [_match(run, verdict.item_id, p) for verdict in verdicts])
         for p in run.rules.seats
     ]
     judges.sort(key=lambda row: (-_estimate(row.rate), row.candidate))
-    panel = standing(PANEL, [verdict.winner or TIE for verdict in verdicts])
+    panel = standing(PANEL, [float((v.winner or TIE) == run.truth[v.item_id]) for v in verdicts])
     state: State = "early" if len(set(clusters.tolist())) < FEWEST else "agreement"
     return LiveFindings(state, len(run.items), n_judged, (panel, *judges), None)
 
 
-def _pick(run: RunData, item_id: str, judge: str) -> str | None:
-    """What a judge picks: a candidate, or a tie; null where its judgment failed, which is a miss."""
+def _match(run: RunData, item_id: str, judge: Panelist) -> float:
+    """Whether a judge picks what people picked: a failure is a miss, NaN where it may not judge."""
+    if judge not in run.rules.eligible(run.texts[item_id]):
+        return np.nan
     rankings = run.ballots[item_id]
-    return (rankings.top(judge) or TIE) if judge in rankings.ranks else None
+    if judge.id not in rankings.ranks:
+        return 0.0
+    return float((rankings.top(judge.id) or TIE) == run.truth[item_id])
 
 
 def _finished_items(run: RunData) -> set[str]:

@@ -278,7 +278,11 @@ def _extent(plan: Registration, run: RunData) -> Iterator[Deviation]:
         yield Deviation("prompts judged", str(plan.items), str(n_items))
     missing = sum(verdict.ranking is None for verdict in run.verdicts)
     if missing:
-        yield Deviation("verdicts", f"{n_items} of {n_items}", f"{n_items - missing} of {n_items}")
+        n_unjudged = len(run.unjudged_items)
+        unjudged = f"; {n_unjudged} not judged yet" if n_unjudged else ""
+        yield Deviation(
+            "verdicts", f"{n_items} of {n_items}", f"{n_items - missing} of {n_items}{unjudged}"
+        )
     if plan.outcome == "concordance" and not run.truth:
         yield Deviation("primary outcome", "concordance", "there are no labels")
     if plan.primary is not None and plan.primary not in run.candidates:

@@ -40,19 +40,18 @@ def primary(run: RunData, outcome: Outcome, candidate: str | None, alpha: float)
     Args:
         run: the run.
         outcome: mean share of points, share won of all items that the candidate was to answer, or
-            concordance with labels.
+            concordance with labels. Items that an interrupted run has not judged count in none.
         candidate: whose; null for concordance.
         alpha: two-sided.
     """
     level = 1 - alpha
     if outcome == "concordance":
-        verdicts = [verdict for verdict in run.verdicts if verdict.item_id in run.truth]
-        concordance = concordance_rate(run, verdicts, level)
+        concordance = concordance_rate(run, run.labelled_verdicts, level)
         return None if concordance is None else Primary(outcome, None, None, concordance)
     if candidate not in run.candidates:
         return None
     if outcome == "wins":
-        item_ids = run.items_asked(candidate)
+        item_ids = run.items_asked(candidate) - {*run.unjudged_items}
         verdicts = [verdict for verdict in run.verdicts if verdict.item_id in item_ids]
         wins = [float(verdict.winner == candidate) for verdict in verdicts]
         clusters = [run.clusters[verdict.item_id] for verdict in verdicts]

@@ -294,8 +294,18 @@ class RunData:
     @property
     def n_voting_pages(self) -> int:
         """Voting judgments there should be: one for each voting judge, and item or text, and order."""
-        n = len(self.items) if self.text_votes is None else len(self.text_votes.texts)
-        return n * len(self.rules.seats) * self.rules.presentations - self.n_excluded
+        return self._n_shown * len(self.rules.seats) * self.rules.presentations - self.n_excluded
+
+    @property
+    def n_pages(self) -> int:
+        """Judgments there should be, those of observers too."""
+        n_observers = sum(p.role == "observer" for p in self.rules.panelists)
+        return self.n_voting_pages + self._n_shown * n_observers * self.rules.presentations
+
+    @property
+    def _n_shown(self) -> int:
+        """Items, or texts where each is judged by itself."""
+        return len(self.items) if self.text_votes is None else len(self.text_votes.texts)
 
     def item(self, item_id: str) -> Item:
         """An item by id."""
@@ -333,20 +343,41 @@ class RunData:
 
         Not of an item that too few responses were had for: nobody was to be asked of it.
         """
+        return self._unasked_judges(self.truth)
+
+    @cached_property
+    def unjudged_texts(self) -> Collection[tuple[str, str]]:
+        """Without a verdict since the run ended before their judges were asked: item and text.
+
+        The text is empty where responses are ranked.
+        """
+        abstained = [v for v in self.verdicts if v.abstained]
+        unasked = self._unasked_judges({v.item_id for v in abstained})
+        return {(v.item_id, v.candidate or "") for v in abstained if v.item_id in unasked}
+
+    @cached_property
+    def unjudged_items(self) -> Collection[str]:
+        """The items of :attr:`unjudged_texts`."""
+        return {item_id for item_id, _ in self.unjudged_texts}
+
+    def _unasked_judges(self, item_ids: Collection[str]) -> dict[str, frozenset[str]]:
+        """Of these items, those that a voting judge was not asked of, with these judges."""
         if self.manifest.status == "complete":
             return {}
         n_judged = Counter(
-            (judgment.item_id, judgment.judge)
+            (judgment.item_id, judgment.seat)
             for judgment in lean(self.judgments, "scores", "reasons")
-            if judgment.item_id in self.truth
+            if judgment.item_id in item_ids
         )
         unasked: dict[str, frozenset[str]] = {}
-        for name in self.truth:
+        for name in item_ids:
             texts = self.texts[name]
             if len(texts) < 2 and any(r.text is None for r in self.responses_of(name)):
                 continue
             judges = self.rules.eligible(texts) if len(texts) > 1 else self.rules.seats
-            missing = {p.id for p in judges if n_judged[name, p.id] < self.rules.presentations}
+            n_pages = self.rules.presentations
+            n_pages *= 1 if self.text_votes is None else len(texts)
+            missing = {p.id for p in judges if n_judged[name, p.id] < n_pages}
             if missing:
                 unasked[name] = frozenset(missing)
         return unasked

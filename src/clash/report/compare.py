@@ -86,9 +86,19 @@ def _runs(comparison: RunComparison) -> Table:
         "Runs",
         rows,
         text=("kind", "panel (judges)"),
-        notes=["intervals at 95%, clustered by question"],
+        notes=["intervals at 95%, clustered by question", *unjudged_notes(comparison)],
         brief=True,
     )
+
+
+def unjudged_notes(comparison: RunComparison) -> list[str]:
+    """What interrupted runs have not judged, and how to go on with each."""
+    return [
+        f"{line.run} has not judged {line.n_unjudged:,} of its {line.items:,} items, and no figure"
+        f" counts them: `clash resume {line.run}`"
+        for line in comparison.runs
+        if line.n_unjudged
+    ]
 
 
 def _experiments(comparison: RunComparison) -> Table:

@@ -400,6 +400,9 @@ def _retest_facts(retest: Retest) -> Iterator[tuple[str, str]]:
     agreement = [line.concordance for line in retest.runs if line.concordance is not None]
     if len(agreement) == len(retest.runs):
         yield "Panel vs. people", f"{', then '.join(f'{r.estimate:.0%}' for r in agreement)} agree"
+    if retest.n_unjudged:
+        n_items = retest.n + retest.n_unjudged
+        yield "Not judged yet", f"{retest.n_unjudged:,} of {plural(n_items, 'item')}, left out"
     costs = [line.cost_usd for line in retest.runs[1:] if line.cost_usd is not None]
     if costs:
         yield "Cost", money(sum(costs))
@@ -487,10 +490,17 @@ def _in_both(
             if n > n_common
         ]
         yield label, ", ".join([f"{n_common:,} in both", *alone])
+    unjudged = [
+        f"{run.n_unjudged:,} in {names[run.run]}" for run in comparison.runs if run.n_unjudged
+    ]
+    if unjudged:
+        yield "Not judged yet", f"{', '.join(unjudged)} (clash resume judges them)"
     common = pair.shared_items
     if common is not None:
         of = (
-            "items in both"
+            f"the {common.n:,} that both judged"
+            if common.n_unjudged
+            else "items in both"
             if common.n == pair.n_common
             else f"the {common.n:,} with the same candidates"
         )

@@ -49,6 +49,12 @@ def evidence(comparison: TextComparison) -> list[str]:
             f"With people they agree on {rates} of {plural(winners.n_labelled, 'labelled pair')}"
             f" (paired {test})."
         )
+    sentences += [
+        f"{run} was interrupted before it judged {n:,} of its texts, and no figure counts them:"
+        f" `clash resume {run}`."
+        for run, n in zip(comparison.runs, comparison.n_unjudged, strict=True)
+        if n
+    ]
     return sentences
 
 

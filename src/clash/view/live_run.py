@@ -90,9 +90,7 @@ class LiveRun:
         """Counts and money."""
         parts = [run] if run.controls is None else [run, run.controls]
         judgments = [judgment for part in parts for judgment in part.judgments]
-        n_items = sum(len(part.items) for part in parts)
-        n_judges = sum(1 for p in run.rules.panelists if p.stands_in_for is None)
-        total = n_items * n_judges * run.rules.presentations
+        total = sum(part.n_pages for part in parts)
         n_answers = sum(
             use.calls for (purpose, _), use in run.usage.items() if purpose == "generate"
         )

@@ -37,9 +37,10 @@ class ComparedRun:
         concordance, kappa: null without labels.
         questions: clusters of the items.
         matchups: different sets of candidates that answered an item.
+        n_unjudged: items that an interrupted run has not judged.
     """
 
-    json_keys: ClassVar[Mapping[str, str]] = {"n_decided": "decided"}
+    json_keys: ClassVar[Mapping[str, str]] = {"n_decided": "decided", "n_unjudged": "unjudged"}
 
     run: str
     kind: str
@@ -55,6 +56,7 @@ class ComparedRun:
     unanimity: Interval
     cost_usd: float | None
     seconds: float
+    n_unjudged: int = 0
 
 
 @dataclass(frozen=True)
@@ -183,6 +185,7 @@ def _summary(name: str, run: RunData) -> ComparedRun:
         unanimity=unanimity(run).rate,
         cost_usd=cost,
         seconds=run.manifest.wall_s,
+        n_unjudged=len(run.unjudged_items),
     )
 
 

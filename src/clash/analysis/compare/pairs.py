@@ -54,16 +54,21 @@ class Experiments:
 
 @dataclass(frozen=True)
 class SharedItems:
-    """Two runs on the items that both hold, with the same prompt and candidates.
+    """Two runs on the items that both judged, with the same prompt and candidates.
 
     Attributes:
+        n: these items. A verdict in one run only is a difference where the judges of the other
+            failed.
         verdicts: how often they say the same.
         n_labelled: shared items with a label; the tests below are over these.
         only_first: items that only the first run got right.
         mcnemar: exact; takes items for independent. ``paired_test`` and ``bootstrap`` do not.
+        n_unjudged: further items that both hold, left out because a run ended before it had asked
+            its judges about them.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {
+        "n_unjudged": "unjudged",
         "n_labelled": "labelled",
         "both_right": "both",
         "paired_test": "paired",
@@ -78,6 +83,7 @@ class SharedItems:
     mcnemar: Significance | None
     paired_test: PairedDifference | None
     bootstrap: PairedDifference | None
+    n_unjudged: int = 0
 
 
 @dataclass(frozen=True)
@@ -95,7 +101,7 @@ class RunAgainstRun:
 
     Attributes:
         experiments: null unless both have labels.
-        shared_items: null where they share no item.
+        shared_items: null where they share no item that both judged.
         tau: Kendall's, of the leaderboards over candidates of both; null for fewer than two.
         changes: of the win rate of each candidate of both runs, the most certain first.
         n_common: items that ask the same in both runs, whoever answered them.
@@ -165,7 +171,12 @@ def _experiments(
 def _compare_shared_items(
     first: RunData, second: RunData, rng: np.random.Generator
 ) -> SharedItems | None:
-    names = same_items(first, second)
+    common = same_items(first, second)
+    names = [
+        name
+        for name in common
+        if name not in first.unjudged_items and name not in second.unjudged_items
+    ]
     if not names:
         return None
     order = {
@@ -190,6 +201,7 @@ def _compare_shared_items(
         mcnemar=mcnemar(only_a, only_b) if rows else None,
         paired_test=paired_difference(a, b, groups[rows]) if rows else None,
         bootstrap=_bootstrap(a, b, groups[rows], rng) if rows else None,
+        n_unjudged=len(common) - len(names),
     )
 
 

@@ -76,6 +76,8 @@ class Retest:
         outcomes: what each whole run would have decided by itself.
         missed_pairs: pairs of candidates with an item that is wrong in every whole run, those with
             the most first; empty without labels.
+        n_unjudged: further items that are left out, since one of the runs was interrupted before it
+            judged them.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {
@@ -84,6 +86,7 @@ class Retest:
         "candidates": "ranked",
         "unstable": "changed",
         "published_claims": "published",
+        "n_unjudged": "unjudged",
     }
 
     runs: list[RunLine]
@@ -111,6 +114,7 @@ class Retest:
     n_changed_split: int
     outcomes: list[RunOutcome]
     missed_pairs: list[MissedPair]
+    n_unjudged: int = 0
 
 
 def retest(runs: Sequence[RunData]) -> Retest:
@@ -184,6 +188,7 @@ def _retest(alignment: AlignedRuns) -> Retest:
             for row in np.flatnonzero(classes.categories == "unstable")
         ],
         published_claims=[],
+        n_unjudged=alignment.n_unjudged,
         n_same=int(is_same.sum()),
         n_changed_split=sum(
             not first_verdicts[alignment.items[row]].unanimous for row in np.flatnonzero(~is_same)

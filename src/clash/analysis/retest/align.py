@@ -27,7 +27,8 @@ class AlignedRuns:
 
     Attributes:
         names: of the runs.
-        items: ids, in the order of the first run.
+        items: ids, in the order of the first run. Not those that one of the runs was interrupted
+            before it judged: ``n_unjudged`` of them.
         candidates: by item, in the order of the source.
         verdicts: (n, R), place of the winner among the candidates, K for a tie, -1 for none.
         present: (n, R), the run has the item at all.
@@ -46,6 +47,7 @@ class AlignedRuns:
     confidence: Floats
     clusters: Codes
     responses: Codes
+    n_unjudged: int = 0
 
     @property
     def names(self) -> list[str]:
@@ -89,13 +91,21 @@ def align(runs: Sequence[RunData]) -> AlignedRuns:
     """Put runs side by side.
 
     Raises:
-        StatisticsError: fewer than two runs, a name that appears twice, or no shared item.
+        StatisticsError: fewer than two runs, a name that appears twice, or no shared item that
+            was judged.
     """
     if len(runs) < 2:
         raise StatisticsError("a retest needs at least two runs of the same items")
     first = runs[0]
     order = first.responders
-    items = tuple(item.item_id for item in first.items)
+    unjudged_items = {item for run in runs for item in run.unjudged_items} & first.rows.keys()
+    is_judged = np.array([item not in unjudged_items for item in first.rows], dtype=bool)
+    items = tuple(item for item in first.rows if item not in unjudged_items)
+    if not items:
+        raise StatisticsError(
+            "no item was judged in all of the runs, since one was interrupted"
+            "\n  fix: `clash resume` finishes it"
+        )
     tables = [_table(run, items, order) for run in runs]
     present = np.stack([table.present for table in tables], axis=1)
     if not present[:, 1:].any():
@@ -114,8 +124,9 @@ def align(runs: Sequence[RunData]) -> AlignedRuns:
             [outcome_code(truth.get(item), order[item]) for item in items], dtype=np.intp
         ),
         confidence=np.stack([table.confidence for table in tables], axis=1),
-        clusters=first.cluster_codes,
+        clusters=first.cluster_codes[is_judged],
         responses=_response_codes([table.texts for table in tables]),
+        n_unjudged=len(unjudged_items),
     )
 
 

@@ -98,12 +98,15 @@ class TextComparison:
         modes: what the judges of each run were asked.
         texts: null unless both runs judge single texts by the same labels or scale.
         winners: null where they share no two responses that both order.
+        n_unjudged: texts (of a ranking: items) that each run was interrupted before it judged. No
+            figure counts them.
     """
 
     runs: tuple[str, str]
     modes: tuple[str, str]
     texts: TextAgreement | None
     winners: WinnerAgreement | None
+    n_unjudged: tuple[int, int] = (0, 0)
 
 
 def compare_texts(
@@ -116,6 +119,7 @@ def compare_texts(
         (_mode(first), _mode(second)),
         _text_agreement(first, second),
         _winner_agreement(first, second),
+        (len(first.unjudged_texts), len(second.unjudged_texts)),
     )
 
 
@@ -160,7 +164,8 @@ def _values(run: RunData) -> dict[TextKey, float]:
     judging = run.rules.judging
     if judging is None:
         return {}
-    return {(v.item_id, v.candidate or ""): verdict_value(v, judging) for v in run.verdicts}
+    values = {(v.item_id, v.candidate or ""): verdict_value(v, judging) for v in run.verdicts}
+    return {key: value for key, value in values.items() if key not in run.unjudged_texts}
 
 
 def _same_text(first: RunData, second: RunData, key: TextKey) -> bool:
@@ -248,6 +253,8 @@ def _orders(run: RunData) -> Iterator[tuple[PairKey, int]]:
     judging = run.rules.judging
     if judging is None:
         for verdict in run.verdicts:
+            if verdict.item_id in run.unjudged_items:
+                continue
             ranks = ranks_of(verdict.ranking or [])
             for pair in combinations(sorted(run.texts[verdict.item_id]), 2):
                 yield (verdict.item_id, *pair), _SIDES.get(side(ranks, *pair) or "", -1)
@@ -261,7 +268,8 @@ def _orders(run: RunData) -> Iterator[tuple[PairKey, int]]:
         return  # three labels and more have no order
     worth = np.where(np.isnan(outcomes), np.nan, worth)
     for verdict, value in zip(run.verdicts, worth.tolist(), strict=True):
-        by_item.setdefault(verdict.item_id, {})[verdict.candidate or ""] = value
+        if (verdict.item_id, verdict.candidate or "") not in run.unjudged_texts:
+            by_item.setdefault(verdict.item_id, {})[verdict.candidate or ""] = value
     for item_id, values in by_item.items():
         for first, second in combinations(sorted(values), 2):
             gap = values[first] - values[second]
