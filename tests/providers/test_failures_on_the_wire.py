@@ -100,6 +100,18 @@ ROWS = (
         faults.raw(200, "<p>in</p>", "application/json", name="page_as_json"),
         ("bad_payload", "retry"),
     ),
+    *(
+        Row(
+            faults.raw(200, f"data: {data}\n\n", "text/event-stream", name=f"field_{n}"),
+            ("bad_payload", "retry"),
+            ("google",),  # whose SDK builds objects of the events of a stream
+            stream=True,
+            billed=True,
+        )
+        for n, data in enumerate(
+            ('{"candidates": [{"finishReason": -1}]}', '{"error": {"code": null}}', "5")
+        )
+    ),
     Row(faults.redirect(), ("not_found", "stop"), billed=False),
     # 19: errors under 200
     Row(faults.error_in_200(502), ("server", "retry"), ALL, billed=True),

@@ -45,13 +45,13 @@ KEY_NAMES = (
     "error", "code", "type", "status", "output", "text", "parts", "candidates", "finishReason",
     "stop_reason", "delta", "index", "details", "metadata", "reasons", "cost", "input_tokens",
     "promptFeedback", "blockReason", "thought", "incomplete_details", "reason", "model",
-    "content_block", "response", "partial_json", "input",
+    "content_block", "response", "partial_json", "input", "violations", "quotaId", "retryDelay",
 )  # fmt: skip
 WORD_LIST = (
     "error", "stop", "length", "message", "tool_use", "text", "thinking", "message_start",
     "message_delta", "message_stop", "content_block_start", "content_block_delta",
     "response.completed", "response.failed", "failed", "completed", "incomplete", "429",
-    "rate_limit_error",
+    "rate_limit_error", "²",
 )  # fmt: skip
 KEYS, WORDS = st.sampled_from(KEY_NAMES), st.sampled_from(WORD_LIST)
 JSON = st.recursive(
@@ -82,6 +82,8 @@ def test_any_json_is_an_answer_or_a_failure(dialect, data):
 @example(status=400, body=[{"error": {"message": "a list of one", "code": 400}}])
 @example(status=500, body={"error": "a plain string"})
 @example(status=422, body={"detail": [{"loc": ["body"], "msg": "wrong"}]})
+@example(status=200, body={"error": {"code": "²"}})
+@example(status=429, body={"error": {"details": [{"violations": 5}]}})
 def test_any_error_body_is_a_failure_with_words(status, body):
     found = from_answer(status, {}, body)
     assert found.message

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
-from clash.providers.payload import part
+from clash.providers.payload import part, parts
 from clash.providers.retry import MAX_HINT_S
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ STATUS_OF_CODE: Mapping[str, int] = {
     "server_error": 500,
 }
 """The HTTP status that a code under status 200, or in a stream, stands for."""
+_ERROR_STATUS = re.compile(r"[345][0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def _codes(inner: Mapping[str, Any], details: object, rows: list[dict[str, Any]]
     codes.append(part(details, "error_code"))
     codes += [row.get("reason") for row in rows]
     for row in rows:
-        codes += [part(violation, "quotaId") for violation in row.get("violations") or ()]
+        codes += [violation.get("quotaId") for violation in parts(row, "violations")]
     for code in codes:
         if isinstance(code, str | int) and not isinstance(code, bool):
             yield str(code).lower()
@@ -298,7 +299,7 @@ def _effective_status(status: int, report: Report) -> int:
     if status != 200:
         return status
     for code in report.codes:
-        if code.isdigit() and 300 <= int(code) < 600:
+        if _ERROR_STATUS.fullmatch(code):
             return int(code)
     return next(
         (STATUS_OF_CODE[code] for code in sorted(report.codes) if code in STATUS_OF_CODE), 200

@@ -171,6 +171,12 @@ class SdkProvider(NetworkProvider):
             if exchange.status is None:
                 raise Broken(Failure("bad_request", "fail", str(error))) from None
             raise NotPayload(f"the answer is not JSON: {error}") from None
+        except (AttributeError, LookupError, TypeError) as error:
+            # An SDK takes it for granted that each field is of its type.
+            if exchange.status is None:
+                raise
+            text = f"the SDK cannot read the answer ({type(error).__name__}: {error})"
+            raise NotPayload(text) from None
         finally:
             _current.reset(token)
 
