@@ -7,7 +7,7 @@ a newer clash may add some.
 from __future__ import annotations
 
 from operator import not_
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,6 +32,8 @@ Groups = list[list[str]]
 CONTRADICTION = "the scores contradict the ranking"
 MISSING_REASON = "a low score without a reason"
 """Flags of the judgment itself; all other flags are of the responses that the judge read."""
+Dollars = Annotated[float, Field(ge=0), msgspec.Meta(ge=0)]
+"""US dollars of a record. A negative cost would add to what a resumed run may spend."""
 
 
 class Record(BaseModel):
@@ -180,7 +182,7 @@ class AnsweredTurn(BaseModel):
     user: str | None = None
     text: str
     tokens: Tokens | None = None
-    cost_usd: float | None = None
+    cost_usd: Dollars | None = None
     latency_s: float | None = None
     ttft_s: float | None = None
     finish_reason: str | None = None
@@ -203,7 +205,7 @@ class Response(Record):
     source: Literal["generated", "injected"]
     model: str | None = None
     tokens: Tokens | None = None
-    cost_usd: float | None = None
+    cost_usd: Dollars | None = None
     latency_s: float | None = None
     ttft_s: float | None = None
     finish_reason: str | None = None
@@ -295,8 +297,8 @@ class Call(Record):
     served_model: str | None = None
     request_id: str | None = None
     tokens: Tokens | None = None
-    cost_usd: float | None = None
-    cost_bound_usd: float | None = None
+    cost_usd: Dollars | None = None
+    cost_bound_usd: Dollars | None = None
     cost_source: str | None = None
     usage_doubt: str | None = None
     latency_s: float | None = None
@@ -331,8 +333,8 @@ class CallSummary(msgspec.Struct, frozen=True):
     candidate: str | None = None
     error_class: str | None = None
     tokens: TokenCounts | None = None
-    cost_usd: float | None = None
-    cost_bound_usd: float | None = None
+    cost_usd: Dollars | None = None
+    cost_bound_usd: Dollars | None = None
     usage_doubt: str | None = None
     latency_s: float | None = None
     ttft_s: float | None = None
@@ -353,7 +355,7 @@ class Reservation(Record):
 
     call_id: str
     attempt: int
-    usd: float
+    usd: Dollars
 
 
 class BatchRow(BaseModel):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from clash.collect.budget import Budget, BudgetSpent
 from clash.collect.history import read_history
 from clash.config import Config
+from clash.errors import RunFolderError
 from clash.records import Batch, BatchRow, Reservation
 from clash.store.folder import RunWriter
 from clash.store.manifest import Manifest
@@ -119,6 +120,25 @@ def test_every_attempt_that_a_kill_cut_short_counts_as_spent_and_keeps_its_numbe
     assert not past.budget.exact
     assert {name: past.calls.number(name) for name in "cd"} == {"c": 3, "d": 1}
     assert list(past.calls) == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("record", "field"),
+    [
+        (call(cost_usd=1.0), "cost_usd"),
+        (call(cost_bound_usd=1.0), "cost_bound_usd"),
+        (Reservation(call_id="c", attempt=1, usd=1.0), "usd"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_negative_cost_on_record_adds_nothing_to_a_budget(tmp_path, record, field):
+    """Whoever passes on a run to be resumed could have written it."""
+    forged = record.model_copy(update={field: -1e6})
+    with RunWriter.create(tmp_path, "run", Manifest(run="run", kind="eval")) as writer:
+        writer.append(forged)
+        plan = SimpleNamespace(config=Config(), max_cost=Decimal(2))
+        with pytest.raises(RunFolderError, match=f"{field}: .* greater than or equal to 0"):
+            read_history(plan, writer)
 
 
 def test_what_is_in_a_batch_that_goes_on_is_set_aside_and_not_lost(tmp_path):

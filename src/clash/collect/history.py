@@ -13,7 +13,7 @@ import msgspec
 from clash.collect.budget import Budget
 from clash.errors import ErrorClass
 from clash.files import run_files
-from clash.records import Call, Reservation
+from clash.records import Call, Dollars, Reservation
 from clash.store import layout
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ class _Attempt(msgspec.Struct, gc=False):
     call_id: str
     attempt: int
     outcome: str
-    cost_usd: float | None = None
-    cost_bound_usd: float | None = None
+    cost_usd: Dollars | None = None
+    cost_bound_usd: Dollars | None = None
 
 
 class _Bound(msgspec.Struct, gc=False):
@@ -44,7 +44,7 @@ class _Bound(msgspec.Struct, gc=False):
 
     call_id: str
     attempt: int
-    usd: float
+    usd: Dollars
 
 
 class PastCalls(Mapping[str, Call]):
