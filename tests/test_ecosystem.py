@@ -58,6 +58,7 @@ def action_steps(project, **inputs):
     context = {f"inputs.{name}": str(value) for name, value in values.items()}
     context |= {"github.token": "t", "github.event.pull_request.number": "7"}
     output = project / "output"
+    (project / "temp").mkdir(exist_ok=True)
     codes = {}
     for step in action["runs"]["steps"]:
         if "run" not in step or step["name"] == "install":
@@ -66,7 +67,11 @@ def action_steps(project, **inputs):
         outputs = dict(line.split("=", 1) for line in output.read_text().splitlines())
         context["steps.eval.outputs.run"] = outputs.get("run", "")
         environ = {name: filled(value, context) for name, value in step.get("env", {}).items()}
-        path = {"PATH": f"{project / 'bin'}:{os.environ['PATH']}", "GITHUB_OUTPUT": str(output)}
+        path = {
+            "PATH": f"{project / 'bin'}:{os.environ['PATH']}",
+            "GITHUB_OUTPUT": str(output),
+            "RUNNER_TEMP": str(project / "temp"),
+        }
         done = subprocess.run(
             [BASH, "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             env={**os.environ, **path, **environ},
@@ -82,8 +87,17 @@ def action_steps(project, **inputs):
 def test_the_action_judges_gates_and_comments(project):
     assert action_steps(project) == {"eval": 0, "gate": 0, "comment": 0}
     assert (project / "runs" / "action-local-1" / "report.html").is_file()
-    assert (project / "clash-comment.md").read_text(encoding="utf-8").strip()
+    assert (project / "temp" / "clash-comment.md").read_text(encoding="utf-8").strip()
     assert "pr comment 7" in (project / "gh.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(BASH is None, reason="the action runs in bash")
+def test_no_file_of_the_repository_becomes_a_comment(project):
+    """Nor what it links to, such as .git/config, which may hold a token."""
+    (project / "clash-comment.md").write_text("LGTM, says the bot", encoding="utf-8")
+    Path("clash.yaml").write_text("panel: nowhere\n", encoding="utf-8")
+    assert action_steps(project)["eval"] == 2
+    assert not (project / "gh.log").exists()
 
 
 @pytest.mark.skipif(BASH is None, reason="the action runs in bash")
