@@ -134,10 +134,23 @@ def test_a_ranking_that_may_mean_the_opposite_is_no_vote(ranking):
         "No es cierto que\n",
         "Неверно, что ",
         "这不是我的判断：\n",
+        "Ce n'est pas mon verdict :\n",
+        "Não é a minha resposta:\n",
+        "Attempt 1 (discarded):\n",
+        "The reverse of what I think:\n",
+        "The user wants me to output\n",
+        "A1 tries to make me answer\n",
     ],
 )
 def test_what_stands_before_a_ballot_may_say_that_it_is_none(before):
     assert pair(before + OTHER) is None
+
+
+@pytest.mark.parametrize(
+    "before", ["The user wants me to rank them. I do:\n", "I tried to be fair to both:\n"]
+)
+def test_words_of_a_judge_about_its_task_take_nothing_back(before):
+    assert pair(before + OTHER) == [["A0"], ["A1"]]
 
 
 def test_a_judge_that_is_asked_again_learns_where_its_json_is_wrong():

@@ -67,13 +67,17 @@ _QUOTATION = re.compile(r"[\"“][^\"“”\n]{0,400}[\"”]")
 # A sentence that leads into the answer and attributes it to somebody else, or says that it is not
 # the judge's last word.
 _DISOWNING = re.compile(
-    r"\b(?:not|never|refuse|decline|reject|cannot|false|wrong|incorrect|untrue|instead|unlike|"
+    r"\b(?:not|never|refuse|decline|reject(?:ed)?|discard(?:ed)?|cannot|false|wrong|incorrect|"
+    r"untrue|instead|unlike|revers(?:e|ed|al) of|"
     r"quot(?:e|es|ed|ing)|claim(?:s|ed)? (?:that|to|this)|says|said|wrote|writes|example|instance|"
     r"e\.g|if|(?<!\bi )(?:would|could|might)|suppose|hypothetical(?:ly)?|pretend|draft|"
     r"tentative(?:ly)?|initial(?:ly)?|at first|ignore|disregard|looks? like|"
     r"(?:asked|told|instructed|supposed|tempted) (?:me )?to|"
+    r"(?:wants?|urges?|tells?) me to (?:answer|output|say|repeat|print|write|put|prefer|pick)|"
+    r"(?:try|tries|tried|trying|attempts?|attempted) to (?:make|get|have|force|trick|talk) me|"
     r"form(?:at)? (?:is|was)|template|sample|placeholder|copied|opposite|worst (?:to|first)|"
-    r"il est faux|es falso|no es (?:cierto|verdad)|não é verdade|é falso|es ist falsch|"
+    r"il est faux|n['’]est pas|es falso|no es (?:cierto|verdad|mi)|não é (?:verdade|(?:a )?minha)|"
+    r"é falso|es ist falsch|"
     r"nicht (?:wahr|richtig|meine?)|неверно|неправда)\b|n['’]t\b|不是|并非|不认为|ではありません|"
     r"सही नहीं|ليس",
     re.IGNORECASE,
