@@ -7,6 +7,7 @@
     server.batches.fate = lambda n: "expired"       # of the nth row (from 0) of a batch
     server.batches.trouble("POST", "/batches", 503) # the next such request
     server.batches.trouble("POST", "/batches", LOST)  # it is done, and its answer is lost
+    server.batches.trouble("GET", "", b"null")      # a 200 that says this
 
 A row that is answered is counted like a live call: in ``server.calls``, and paid.
 """
@@ -89,10 +90,10 @@ class Batches:
         self.results_at: str | None = None
         self.refuse: dict[str, Any] | None = None
         self.fate: Callable[[int], Fate] = lambda _: "answered"
-        self._troubles: list[tuple[str, str, int | str]] = []
+        self._troubles: list[tuple[str, str, int | str | bytes]] = []
         self._ids = itertools.count(1)
 
-    def trouble(self, method: str, ending: str, what: int | str) -> None:
+    def trouble(self, method: str, ending: str, what: int | str | bytes) -> None:
         """The next request of ``method`` whose path ends so goes wrong."""
         self._troubles.append((method, ending, what))
 
@@ -113,6 +114,9 @@ class Batches:
         if wrong is not None and isinstance(wrong[2], int):
             asked = replace(_NOTHING, vendor=vendor)
             await line.json(wrong[2], vendors.error(asked, wrong[2], "it did not work"))
+            return
+        if wrong is not None and isinstance(wrong[2], bytes):
+            await line.send(200, wrong[2], "application/json")
             return
         speaks = {"openai": self._openai, "anthropic": self._anthropic, "google": self._google}
         answer = speaks[vendor](method, path, parse_qs(query), data, line)

@@ -264,7 +264,8 @@ class BatchProvider(SdkProvider):
             raise self._error(exchange, self._classify(error)) from None
         except HTTPX_ERRORS as error:
             raise self._error(exchange, self._line_failure(error)) from None
-        except ValueError as error:
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # An SDK passes on what a server wrote: null for a count, a page of HTML as a text.
             text = f"the answer of the batch API cannot be read: {error}"
             failure = Failure("bad_payload", "retry", text, maybe_billed=True)
             raise self._error(exchange, failure) from None

@@ -18,7 +18,7 @@ from clash.providers.batch import (
     status_in,
 )
 from clash.providers.failures import hint
-from clash.providers.payload import clean, decode, word
+from clash.providers.payload import clean, decode, part, word
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping, Sequence
@@ -85,9 +85,9 @@ class AnthropicBatches(BatchProvider, Anthropic):
     async def _results(self, batch_id: str) -> AsyncIterator[BatchResult]:
         batches: Any = self._client().messages.batches
         where = (await batches.retrieve(batch_id)).results_url
-        if _host(where) == _host(self._account.base_url):
+        if _server(where) == _server(self._account.base_url):
             async for row in await batches.results(batch_id):
-                yield _result(row.to_dict(mode="json"))
+                yield _result(row.to_dict(mode="json", warnings=False))  # of other types than said
             return
         # Behind a gateway the vendor names its own address, to which this key must not go.
         path = f"/v1/messages/batches/{batch_id}/results"
@@ -102,8 +102,9 @@ class AnthropicBatches(BatchProvider, Anthropic):
             await batches.cancel(batch_id)
 
 
-def _host(url: str | None) -> str:
-    return urlsplit(url or "").netloc
+def _server(url: str | None) -> tuple[str, str]:
+    """Scheme and host: a key that goes to https does not go to http."""
+    return urlsplit(url or "")[:2]
 
 
 async def _parse(answer: Any) -> Any:  # noqa: ANN401 - the SDK's raw answer
@@ -112,16 +113,21 @@ async def _parse(answer: Any) -> Any:  # noqa: ANN401 - the SDK's raw answer
 
 
 def _result(line: Mapping[str, Any]) -> BatchResult:
-    key, outcome = str(line.get("custom_id")), line.get("result") or {}
-    match outcome.get("type"):
+    key = str(line.get("custom_id"))
+    match part(line, "result", "type"):
         case "succeeded":
-            return BatchResult(key, 200, clean(outcome.get("message") or {}))
+            return BatchResult(key, 200, _object(part(line, "result", "message")))
         case "expired":
             return BatchResult(key, failure=EXPIRY)
         case "canceled":
             return BatchResult(key, failure=CANCELLATION)
         case _:
-            body = clean(outcome.get("error") or {})
+            body = _object(part(line, "result", "error"))
             return BatchResult(
                 key, status_in(body, "error", "type"), body, word(body.get("request_id"))
             )
+
+
+def _object(value: object) -> dict[str, Any]:
+    """A part of a result as a file can hold it; empty where it is no object."""
+    return clean(value) if isinstance(value, dict) else {}
