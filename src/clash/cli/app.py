@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -49,6 +49,7 @@ from clash.cli import (
     view,
 )
 from clash.cli.common import print_json, stderr
+from clash.cli.plain_help import Command
 from clash.cli.streams import guard_streams
 from clash.errors import (
     CONTRADICTIONS,
@@ -96,40 +97,41 @@ def _root(
 
 
 _START, _RUNS, _STATISTICS = "Start", "Runs", "Statistics"
-app.command("demo", rich_help_panel=_START)(demo.demo)
-app.command("init", rich_help_panel=_START)(init.init)
-app.command("doctor", rich_help_panel=_START)(doctor.doctor)
-app.command("schema", rich_help_panel=_START)(schema.schema)
-app.command("trust", rich_help_panel=_START)(trust.trust)
-app.command("eval", rich_help_panel=_RUNS)(evaluate.evaluate)
-app.command("validate", rich_help_panel=_RUNS)(validate.validate)
-app.command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
-app.command("variance", rich_help_panel=_RUNS)(variance.variance)
-app.command("favouritism", rich_help_panel=_RUNS)(favouritism.favouritism)
-app.command("redteam", rich_help_panel=_RUNS)(redteam.redteam)
-app.command("resume", rich_help_panel=_RUNS)(resume.resume)
-app.command("merge", rich_help_panel=_RUNS)(merge.merge)
-app.command("report", rich_help_panel=_RUNS)(report.report)
-app.command("explain", rich_help_panel=_RUNS)(explain.explain)
-app.command("review", rich_help_panel=_RUNS)(review.review)
-app.command("compare", rich_help_panel=_RUNS)(compare.compare)
-app.command("choose", rich_help_panel=_RUNS)(choose.choose)
-app.command("gate", rich_help_panel=_RUNS)(gate.gate)
-app.command("runs", rich_help_panel=_RUNS)(runs.runs)
-app.command("view", rich_help_panel=_RUNS)(view.view)
-app.command("verify", rich_help_panel=_RUNS)(verify.verify)
-app.command("seal", rich_help_panel=_RUNS)(seal.seal)
-app.command("export", rich_help_panel=_RUNS)(export.export)
-app.command("query", rich_help_panel=_RUNS)(query.query)
-app.command("mcp", rich_help_panel=_RUNS)(mcp.mcp)
-app.command("aggregate", rich_help_panel=_STATISTICS)(aggregate.aggregate)
-app.command("dependence", rich_help_panel=_STATISTICS)(dependence.dependence)
-app.command("diagnose", rich_help_panel=_STATISTICS)(diagnose.diagnose)
-app.command("prereg", rich_help_panel=_STATISTICS)(prereg.prereg)
-app.command("power", rich_help_panel=_STATISTICS)(power.power)
-app.command("calibrate", rich_help_panel=_STATISTICS)(calibrate.calibrate)
-app.command("audit", rich_help_panel=_STATISTICS)(audit.audit)
-app.command("simulate", rich_help_panel=_STATISTICS)(simulate.simulate)
+_command = partial(app.command, cls=Command)
+_command("demo", rich_help_panel=_START)(demo.demo)
+_command("init", rich_help_panel=_START)(init.init)
+_command("doctor", rich_help_panel=_START)(doctor.doctor)
+_command("schema", rich_help_panel=_START)(schema.schema)
+_command("trust", rich_help_panel=_START)(trust.trust)
+_command("eval", rich_help_panel=_RUNS)(evaluate.evaluate)
+_command("validate", rich_help_panel=_RUNS)(validate.validate)
+_command("rerun", rich_help_panel=_RUNS)(rerun.rerun)
+_command("variance", rich_help_panel=_RUNS)(variance.variance)
+_command("favouritism", rich_help_panel=_RUNS)(favouritism.favouritism)
+_command("redteam", rich_help_panel=_RUNS)(redteam.redteam)
+_command("resume", rich_help_panel=_RUNS)(resume.resume)
+_command("merge", rich_help_panel=_RUNS)(merge.merge)
+_command("report", rich_help_panel=_RUNS)(report.report)
+_command("explain", rich_help_panel=_RUNS)(explain.explain)
+_command("review", rich_help_panel=_RUNS)(review.review)
+_command("compare", rich_help_panel=_RUNS)(compare.compare)
+_command("choose", rich_help_panel=_RUNS)(choose.choose)
+_command("gate", rich_help_panel=_RUNS)(gate.gate)
+_command("runs", rich_help_panel=_RUNS)(runs.runs)
+_command("view", rich_help_panel=_RUNS)(view.view)
+_command("verify", rich_help_panel=_RUNS)(verify.verify)
+_command("seal", rich_help_panel=_RUNS)(seal.seal)
+_command("export", rich_help_panel=_RUNS)(export.export)
+_command("query", rich_help_panel=_RUNS)(query.query)
+_command("mcp", rich_help_panel=_RUNS)(mcp.mcp)
+_command("aggregate", rich_help_panel=_STATISTICS)(aggregate.aggregate)
+_command("dependence", rich_help_panel=_STATISTICS)(dependence.dependence)
+_command("diagnose", rich_help_panel=_STATISTICS)(diagnose.diagnose)
+_command("prereg", rich_help_panel=_STATISTICS)(prereg.prereg)
+_command("power", rich_help_panel=_STATISTICS)(power.power)
+_command("calibrate", rich_help_panel=_STATISTICS)(calibrate.calibrate)
+_command("audit", rich_help_panel=_STATISTICS)(audit.audit)
+_command("simulate", rich_help_panel=_STATISTICS)(simulate.simulate)
 app.add_typer(study.app, rich_help_panel=_STATISTICS)
 app.add_typer(datasets.app, rich_help_panel="Data")
 

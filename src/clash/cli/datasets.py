@@ -19,6 +19,7 @@ from clash.cli.common import (
     stderr,
 )
 from clash.cli.options import AsJson, Quiet, Seed
+from clash.cli.plain_help import Command
 from clash.errors import ConfigError, one_of
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Stratify(StrEnum):
     tag = "tag"
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(cache: Cache = None, as_json: AsJson = False) -> None:
     """List the data sets that clash loads by name, and the votes that ship with it."""
     from clash.datasets import catalogue, pull
@@ -95,7 +96,7 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
     print_tables([Table("votes of real judges, here already", columns, rows, notes=[note])])
 
 
-@app.command("pull")
+@app.command("pull", cls=Command)
 def pull_(
     name: Annotated[str, typer.Argument(help="A name from `clash datasets list`.")],
     cache: Cache = None,
@@ -124,7 +125,7 @@ def pull_(
     _print_pull(dataset, entry.citation, as_json=as_json)
 
 
-@app.command("sample")
+@app.command("sample", cls=Command)
 def sample_(
     data: Annotated[
         str,
@@ -267,7 +268,7 @@ def _own_responses(data: str, source: str | None, of_labels: dict[str, object]) 
     return source
 
 
-@app.command("convert")
+@app.command("convert", cls=Command)
 def convert_(
     path: Annotated[
         Path,

@@ -16,6 +16,7 @@ from clash.cli.common import (
 )
 from clash.cli.option_groups import grouped
 from clash.cli.options import AsJson, Decisive, Quiet, RunsFolder, Seed, VoteFilter, VotesArgument
+from clash.cli.plain_help import Command
 from clash.errors import ConfigError, one_of
 from clash.extras import require
 
@@ -42,7 +43,7 @@ MostItems = Annotated[
 ]
 
 
-@app.command("ising")
+@app.command("ising", cls=Command)
 @grouped
 def ising_(
     *,
@@ -120,7 +121,7 @@ def ising_(
     )
 
 
-@app.command("fcps")
+@app.command("fcps", cls=Command)
 @grouped
 def fcps_(
     *,
