@@ -86,22 +86,22 @@ def test_labels_play_no_part(name, case, data):
     """The same texts under other labels, in another order, get the same ranks and scores."""
     old = list(case.responses)
     new = data.draw(st.permutations(old))
-    renamed = dict(zip(old, new, strict=True))
+    renamed_fields = dict(zip(old, new, strict=True))
     order = data.draw(st.permutations(old))
-    other = Case(
+    other_case = Case(
         case.turns,
-        {renamed[label]: case.responses[label] for label in order},
+        {renamed_fields[label]: case.responses[label] for label in order},
         case.criteria,
         case.ties,
     )
 
-    before, after = judge(name, case), judge(name, other)
+    before, after = judge(name, case), judge(name, other_case)
 
-    assert [{renamed[label] for label in group} for group in before.ranking] == [
+    assert [{renamed_fields[label] for label in group} for group in before.ranking] == [
         set(group) for group in after.ranking
     ]
-    assert {renamed[label]: row for label, row in before.scores.items()} == after.scores
-    assert {renamed[label]: row for label, row in before.reasons.items()} == after.reasons
+    assert {renamed_fields[label]: row for label, row in before.scores.items()} == after.scores
+    assert {renamed_fields[label]: row for label, row in before.reasons.items()} == after.reasons
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -109,16 +109,16 @@ def test_labels_play_no_part(name, case, data):
 @given(case=CASES)
 def test_every_answer_is_a_whole_judgment(name, case):
     """Every label is ranked once; scores are 1 to 5 and low ones have a short reason."""
-    judged = judge(name, case)
+    judgment = judge(name, case)
 
-    assert top(name, case) == judged.ranking[0]
-    assert sorted(label for group in judged.ranking for label in group) == sorted(case.responses)
+    assert top(name, case) == judgment.ranking[0]
+    assert sorted(label for group in judgment.ranking for label in group) == sorted(case.responses)
     names = {criterion.name for criterion in case.criteria}
-    assert set(judged.scores) == (set(case.responses) if names else set())
-    for label, row in judged.scores.items():
+    assert set(judgment.scores) == (set(case.responses) if names else set())
+    for label, row in judgment.scores.items():
         assert set(row) == names
         for criterion, score in row.items():
-            reason = judged.reasons.get(label, {}).get(criterion, "")
+            reason = judgment.reasons.get(label, {}).get(criterion, "")
             assert score in {1, 2, 3, 4, 5}
             assert reason or score > 3
             assert len(reason.split()) <= 15
@@ -137,17 +137,17 @@ def test_only_identical_texts_tie_where_ties_are_not_allowed(name, case):
 @pytest.mark.parametrize("ties", [True, False])
 def test_identical_texts_share_a_rank(name, ties):
     """Nothing but the label could order them, and that would be a position bias."""
-    judged = judge(name, case("Merge two lists.", ["Use a loop."] * 3, ties=ties))
-    assert judged.ranking == [["A0", "A1", "A2"]]
+    judgment = judge(name, case("Merge two lists.", ["Use a loop."] * 3, ties=ties))
+    assert judgment.ranking == [["A0", "A1", "A2"]]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_empty_response_is_last_and_fails_every_criterion(name):
     criteria = [Criterion(name="Accuracy", weight=1)]
-    judged = judge(name, case("Merge two lists.", ["", "Merge two lists with a loop."], criteria))
-    assert judged.ranking == [["A1"], ["A0"]]
-    assert judged.scores["A0"] == {"Accuracy": 1}
-    assert judged.reasons["A0"] == {"Accuracy": "empty response"}
+    judgment = judge(name, case("Merge two lists.", ["", "Merge two lists with a loop."], criteria))
+    assert judgment.ranking == [["A1"], ["A0"]]
+    assert judgment.scores["A0"] == {"Accuracy": 1}
+    assert judgment.reasons["A0"] == {"Accuracy": "empty response"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -160,9 +160,9 @@ def test_a_broken_tie_is_owned_up_to(name):
     """Two texts that measure the same are ordered by hash, and every reason says so."""
     criteria = [Criterion(name="Accuracy", weight=1)]
     texts = ["Alpha beta gamma.", "Gamma beta alpha."]
-    judged = judge(name, case("What?", texts, criteria, ties=False))
-    assert len(judged.ranking) == 2
-    assert all("hash" in row["Accuracy"] for row in judged.reasons.values())
+    judgment = judge(name, case("What?", texts, criteria, ties=False))
+    assert len(judgment.ranking) == 2
+    assert all("hash" in row["Accuracy"] for row in judgment.reasons.values())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -189,9 +189,9 @@ def test_coverage_reads_the_criteria():
         Criterion(name="Edge cases", weight=0.5, description="empty input"),
         Criterion(name="Speed", weight=0.5, description="linear runtime"),
     ]
-    judged = judge("coverage", case("Merge.", ["Empty input gives an edge case."], criteria))
-    assert judged.scores["A0"]["Edge cases"] > judged.scores["A0"]["Speed"]
-    assert "merge" in judged.reasons["A0"]["Speed"]
+    judgment = judge("coverage", case("Merge.", ["Empty input gives an edge case."], criteria))
+    assert judgment.scores["A0"]["Edge cases"] > judgment.scores["A0"]["Speed"]
+    assert "merge" in judgment.reasons["A0"]["Speed"]
 
 
 def test_dense_prefers_substance_to_repetition_and_to_a_single_word():
@@ -216,16 +216,16 @@ def test_dense_prefers_substance_to_repetition_and_to_a_single_word():
 )
 def test_structure_names_the_fault_of_form(prompt, good, bad, fault):
     criteria = [Criterion(name="Form", weight=1)]
-    judged = judge("structure", case(prompt, [bad, good], criteria))
-    assert judged.ranking == [["A1"], ["A0"]]
-    assert fault in judged.reasons["A0"]["Form"]
-    assert "A1" not in judged.reasons
+    judgment = judge("structure", case(prompt, [bad, good], criteria))
+    assert judgment.ranking == [["A1"], ["A0"]]
+    assert fault in judgment.reasons["A0"]["Form"]
+    assert "A1" not in judgment.reasons
 
 
 def test_structure_leaves_limits_that_hold_for_each_part_alone():
     names = "One two three. Four five six. Seven eight nine."
-    each, all_of_it = "Names of at most 4 words each.", "Names in at most 4 words."
-    assert best("structure", each, [names, "One."]) == [0, 1]
+    each_criterion, all_of_it = "Names of at most 4 words each.", "Names in at most 4 words."
+    assert best("structure", each_criterion, [names, "One."]) == [0, 1]
     assert best("structure", all_of_it, [names, "One."]) == [1]
 
 
@@ -309,18 +309,18 @@ def test_a_baseline_s_answer_reads_like_any_judge_s(name, case):
     """What it answers is parsed clean, to the very judgment it made."""
     task = JudgeTask(case.turns, case.criteria, case.responses, case.ties)
     names = [criterion.name for criterion in case.criteria]
-    judged = judge(name, task)
+    judgment = judge(name, task)
 
     reply = ask(name, task)
-    parsed = parse(reply.text, list(case.responses), names, ties=case.ties)
+    parsed_answer = parse(reply.text, list(case.responses), names, ties=case.ties)
 
-    if not case.ties and any(len(group) > 1 for group in judged.ranking):
-        assert parsed.parse == "failed"
+    if not case.ties and any(len(group) > 1 for group in judgment.ranking):
+        assert parsed_answer.parse == "failed"
         return
-    assert parsed.parse == "clean"
-    assert parsed.ranking == judged.ranking
-    assert parsed.scores == judged.scores
-    assert parsed.reasons == judged.reasons
+    assert parsed_answer.parse == "clean"
+    assert parsed_answer.ranking == judgment.ranking
+    assert parsed_answer.scores == judgment.scores
+    assert parsed_answer.reasons == judgment.reasons
 
 
 def test_a_baseline_costs_nothing_and_needs_no_network():
@@ -333,6 +333,6 @@ def test_a_baseline_costs_nothing_and_needs_no_network():
 
 
 def test_a_baseline_refuses_to_generate_or_to_write_criteria():
-    with pytest.raises(ProviderError, match="not a language model") as caught:
+    with pytest.raises(ProviderError, match="not a language model") as error:
         ask("longest", None)
-    assert (caught.value.action, caught.value.error_class) == ("stop", "unsupported")
+    assert (error.value.action, error.value.error_class) == ("stop", "unsupported")

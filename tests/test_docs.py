@@ -43,15 +43,15 @@ def test_every_keyless_line_of_the_recipes_runs(place, monkeypatch, capsys):
         words = shlex.split(line)
         assert words[0] == "clash"
         code = cli.run(words[1:])
-        printed = capsys.readouterr()
-        assert code == 0, f"{line}\n{printed.out[-500:]}\n{printed.err[-1500:]}"
+        output = capsys.readouterr()
+        assert code == 0, f"{line}\n{output.out[-500:]}\n{output.err[-1500:]}"
     again, first = (place / "runs" / name / "verdicts.jsonl" for name in ("again", "first"))
     assert again.read_bytes() == first.read_bytes()
 
 
 def test_the_references_of_commands_and_library_are_current():
-    done = subprocess.run([sys.executable, str(ROOT / "docs" / "make.py"), "--check"], cwd=ROOT)
-    assert done.returncode == 0, "run: python docs/make.py"
+    result = subprocess.run([sys.executable, str(ROOT / "docs" / "make.py"), "--check"], cwd=ROOT)
+    assert result.returncode == 0, "run: python docs/make.py"
 
 
 def test_the_simulated_votes_are_what_their_program_writes():
@@ -81,9 +81,9 @@ def test_every_proof_that_the_security_page_names_is_there():
 
 @functools.cache
 def printed(*words):
-    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stderr
-    return done.stdout + done.stderr
+    result = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=240)
+    assert result.returncode == 0, result.stderr
+    return result.stdout + result.stderr
 
 
 RATE = re.compile(
@@ -102,9 +102,9 @@ def test_the_rates_of_the_security_page_are_what_the_benchmarks_print():
 
 
 def test_what_attacks_do_to_the_baselines_is_what_the_security_page_says(tmp_path):
-    told = printed("-m", "clash", "redteam", "baseline", "-q", "--out", str(tmp_path))
+    output = printed("-m", "clash", "redteam", "baseline", "-q", "--out", str(tmp_path))
     (rate,) = re.findall(
-        r"turned the panel in (\d+ of \d+) control items \((\d+% \[\d+, \d+\])", told
+        r"turned the panel in (\d+ of \d+) control items \((\d+% \[\d+, \d+\])", output
     )
     assert "{}: {}".format(*rate) in (ROOT / "docs" / "security.md").read_text()
 

@@ -51,8 +51,8 @@ def extras_of_the_project() -> dict[str, list[str]]:
 def test_every_extra_installs_its_packages_and_all_installs_every_extra() -> None:
     project = extras_of_the_project()
     for package, extra in EXTRAS.items():
-        required = " ".join(project[extra]).replace("-", "_")
-        assert package.replace(".", "_") in required
+        requirements = " ".join(project[extra]).replace("-", "_")
+        assert package.replace(".", "_") in requirements
     (line,) = project["all"]
     for extra in set(EXTRAS.values()):
         assert extra in line
@@ -63,14 +63,14 @@ def test_a_missing_package_is_named_with_the_line_that_installs_it(
     package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ConfigError) as raised:
+    with pytest.raises(ConfigError) as error:
         require(package)
-    shown = package.replace("_", "-").replace(".", "-")
+    module_name = package.replace("_", "-").replace(".", "-")
     assert (
-        str(raised.value)
-        == f"this needs {shown}\n  fix: pip install 'clash-eval[{EXTRAS[package]}]'"
+        str(error.value)
+        == f"this needs {module_name}\n  fix: pip install 'clash-eval[{EXTRAS[package]}]'"
     )
-    assert raised.value.exit_code == 2
+    assert error.value.exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_a_data_frame_of_the_library_needs_pandas(
     monkeypatch.chdir(tmp_path)
     assert run(["demo"]) == 0
     monkeypatch.setitem(sys.modules, "pandas", None)
-    loaded = clash.load("latest")
-    assert loaded.to_dict()
+    loaded_run_data = clash.load("latest")
+    assert loaded_run_data.to_dict()
     with pytest.raises(
         ConfigError, match=re.escape(f"needs pandas\n  fix: {install_line('pandas')}")
     ):
-        loaded.leaderboard.to_frame()
+        loaded_run_data.leaderboard.to_frame()
 
 
 def test_the_core_works_without_any_optional_package(votes: str, tmp_path: Path) -> None:
@@ -138,14 +138,14 @@ def test_the_core_works_without_any_optional_package(votes: str, tmp_path: Path)
         *([name, votes] for name in ("aggregate", "dependence", "diagnose")),
         ["calibrate", votes, "--labels", "20", "--splits", "2", "--quiet"],
     ]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", CORE, json.dumps(commands)],
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert result.returncode == 0, result.stderr[-2000:]
     assert "<svg" in (tmp_path / "runs" / "v" / "report.html").read_text(encoding="utf-8")
 
 

@@ -73,8 +73,8 @@ PARTS = {
 
 def without(redactor: Redactor, text: str, echo: str) -> str:
     """``text`` after redaction, whichever way it is given."""
-    shown = redactor.data({"a": ["b", {echo: text}]})
-    ((key, said),) = shown["a"][1].items()
+    redacted = redactor.data({"a": ["b", {echo: text}]})
+    ((key, said),) = redacted["a"][1].items()
     assert REPLACEMENT in key
     assert redactor.message(text).count(REPLACEMENT) >= 1
     assert redactor.suspects(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
@@ -96,10 +96,10 @@ def letters(text: str) -> str:
 )
 def test_a_key_is_hidden_in_every_form_and_part(prefix, core, before, after, form):
     echo = (WHOLE[form](prefix + core)) if form in WHOLE else PARTS[form](core)
-    said = without(Redactor.of(prefix + core), f"{before} {echo} {after}", echo)
-    assert echo not in said
+    fields = without(Redactor.of(prefix + core), f"{before} {echo} {after}", echo)
+    assert echo not in fields
     windows = {core[i : i + 8].lower() for i in range(len(core) - 7)}
-    assert not [w for w in windows if w in letters(said) or w[::-1] in letters(said)]
+    assert not [w for w in windows if w in letters(fields) or w[::-1] in letters(fields)]
 
 
 @settings(max_examples=60)
@@ -107,9 +107,9 @@ def test_a_key_is_hidden_in_every_form_and_part(prefix, core, before, after, for
 @example(secret=PASSWORD, before="", after="", form="url")
 def test_a_password_is_hidden_in_every_form(secret, before, after, form):
     echo = WHOLE[form](secret)
-    said = without(Redactor.of(secret), f"{before} {echo} {after}", echo)
-    assert echo not in said
-    assert secret not in said
+    fields = without(Redactor.of(secret), f"{before} {echo} {after}", echo)
+    assert echo not in fields
+    assert secret not in fields
 
 
 SHORT_FORMS = ("plain", "reversed", "hex", "url", "spaces", "zero_width", "base64", "base64_url")
@@ -169,12 +169,12 @@ def test_masked_echoes_are_hidden_in_messages(echo):
 
 def test_addresses_in_messages_lose_user_and_password():
     text = "407, url=http://bob:s%40crt@proxy:3128/ and https://a@b/c"
-    hidden = f"407, url=http://{REPLACEMENT}@proxy:3128/ and https://{REPLACEMENT}@b/c"
-    assert Redactor().message(text) == hidden
+    redacted_text = f"407, url=http://{REPLACEMENT}@proxy:3128/ and https://{REPLACEMENT}@b/c"
+    assert Redactor().message(text) == redacted_text
 
 
 def test_an_environment_tells_its_secrets_by_name_and_by_address():
-    found = environment_secrets(
+    secret_values = environment_secrets(
         {
             "OPENAI_API_KEY": "a", "HF_TOKEN": "b", "DB_PASSWORD": "c", "MY_SECRETS": "d",
             "AWS_SECRET_ACCESS_KEY": "e", "GITHUB_PAT": "f", "GOOGLE_APPLICATION_CREDENTIALS": "g",
@@ -183,10 +183,10 @@ def test_an_environment_tells_its_secrets_by_name_and_by_address():
             "SSH_AUTH_SOCK": "/tmp/agent.sock", "KEY_FILE": "/etc/keys/my.pem",
         }
     )  # fmt: skip
-    assert set(found) == {
+    assert set(secret_values) == {
         *"abcdefg", "bob", "p@ss", "bob:p@ss", "pw", "ann:pw",
     }  # fmt: skip
-    assert found["p@ss"] == "https_proxy"
+    assert secret_values["p@ss"] == "https_proxy"
 
 
 def test_fields_of_a_request_tell_their_secrets_by_name_at_any_depth():

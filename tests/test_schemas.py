@@ -147,5 +147,5 @@ def test_checked_files_are_told_apart_by_their_keys(tmp_path, capsys):
     files = [tmp_path / "clash.yaml", tmp_path / "prompts.yaml", panel, votes]
     capsys.readouterr()
     assert run(["schema", "--check", *map(str, files), "--json"]) == 0
-    checked = json.loads(capsys.readouterr().out)["checked"]
-    assert list(checked.values()) == ["config", "prompts", "panel", "votes"]
+    checks = json.loads(capsys.readouterr().out)["checked"]
+    assert list(checks.values()) == ["config", "prompts", "panel", "votes"]

@@ -52,55 +52,60 @@ def test_the_promised_panels_ship():
 
 @pytest.mark.parametrize("name", sorted(PANELS))
 def test_a_panel_is_valid_and_called_like_its_file(name):
-    found = panel(name)
-    assert found.name == name
-    assert found.description
-    assert found.quorum is None or found.voting_weight / 2 < found.quorum <= found.voting_weight
+    panel_data = panel(name)
+    assert panel_data.name == name
+    assert panel_data.description
+    assert (
+        panel_data.quorum is None
+        or panel_data.voting_weight / 2 < panel_data.quorum <= panel_data.voting_weight
+    )
 
 
 @pytest.mark.parametrize("name", sorted(PANELS - {"baseline"} - OF_PAPERS))
 def test_a_panel_of_models_is_diverse_and_leaves_room_to_reason(name):
     """No two votes from one family, and no cap that cuts a judgment off."""
-    found = panel(name)
-    families = [judge.family for judge in found.voting]
+    panel_data = panel(name)
+    families = [judge.family for judge in panel_data.voting]
     assert len(families) >= 3
     assert len(set(families)) == len(families)
-    assert all((judge.options.max_tokens or 0) >= 2500 for judge in found.judges)
-    assert all(judge.options.temperature is None for judge in found.judges)
+    assert all((judge.options.max_tokens or 0) >= 2500 for judge in panel_data.judges)
+    assert all(judge.options.temperature is None for judge in panel_data.judges)
 
 
 @pytest.mark.parametrize("name", sorted(PANELS - {"baseline", "local"} - OF_PAPERS))
 def test_a_panel_s_criteria_cost_no_further_key(name):
-    found = panel(name)
-    assert found.criteria is not None
-    assert found.criteria.provider in {judge.provider for judge in found.judges}
-    options = found.criteria.options
+    panel_data = panel(name)
+    assert panel_data.criteria is not None
+    assert panel_data.criteria.provider in {judge.provider for judge in panel_data.judges}
+    options = panel_data.criteria.options
     assert (options.max_tokens == 150) if name == "paper" else (options.max_tokens >= 2000)
 
 
 def test_the_baseline_panel_needs_nothing_and_has_every_baseline():
-    found = panel("baseline")
-    assert {judge.model for judge in found.judges} == {f"baseline/{name}" for name in BASELINES}
-    assert found.criteria is None
+    panel_data = panel("baseline")
+    assert {judge.model for judge in panel_data.judges} == {
+        f"baseline/{name}" for name in BASELINES
+    }
+    assert panel_data.criteria is None
 
 
 def test_the_paper_panel_is_the_published_one():
-    found = panel("paper")
-    assert [judge.name for judge in found.judges] == [
+    panel_data = panel("paper")
+    assert [judge.name for judge in panel_data.judges] == [
         "openai/gpt-5.2-pro",
         "anthropic/claude-opus-4.5",
         "google/gemini-2.5-pro",
     ]
-    assert (found.ties, found.quorum) == (False, 2)
-    assert {judge.weight for judge in found.judges} == {1}
+    assert (panel_data.ties, panel_data.quorum) == (False, 2)
+    assert {judge.weight for judge in panel_data.judges} == {1}
 
 
 @pytest.mark.parametrize(("name", "judges"), [("ising-ten", 10), ("fcps-seven", 7)])
 def test_the_panels_of_the_papers_are_as_many_and_as_cold(name, judges):
-    found = panel(name)
-    assert len(found.voting) == judges
-    assert all(judge.options.temperature == 0 for judge in found.judges)
-    assert all((judge.options.max_tokens or 0) >= 2500 for judge in found.judges)
+    panel_data = panel(name)
+    assert len(panel_data.voting) == judges
+    assert all(judge.options.temperature == 0 for judge in panel_data.judges)
+    assert all((judge.options.max_tokens or 0) >= 2500 for judge in panel_data.judges)
 
 
 def test_the_two_supreme_courts_have_the_same_judges():
@@ -116,8 +121,8 @@ def test_the_two_supreme_courts_have_the_same_judges():
 
 
 def test_the_local_panel_stays_on_this_machine():
-    found = panel("local")
-    refs = [*found.judges, found.criteria]
+    panel_data = panel("local")
+    refs = [*panel_data.judges, panel_data.criteria]
     assert all(ref.base_url.startswith("http://localhost:11434/") for ref in refs)
     assert all(ref.price.input == ref.price.output == 0 for ref in refs)
 
@@ -136,26 +141,28 @@ def test_the_example_configuration_is_valid_and_names_things_that_exist():
 def test_the_example_configuration_shows_every_key():
     """A key that only the code knows is a key that nobody finds."""
     text = assets.path("configs", "examples", "clash.yaml").read_text(encoding="utf-8")
-    shown = set(re.findall(r"^(?:# )?(\w+):", text, re.MULTILINE))
-    assert set(Config.model_fields) <= shown
+    matches = set(re.findall(r"^(?:# )?(\w+):", text, re.MULTILINE))
+    assert set(Config.model_fields) <= matches
 
 
 def test_what_the_example_configuration_shows_is_the_default():
     """Its head promises it, for all but the keys that have to be filled in."""
-    shown = validate(Config, read_yaml(assets.path("configs", "examples", "clash.yaml")))
+    validation = validate(Config, read_yaml(assets.path("configs", "examples", "clash.yaml")))
     default = Config()
     for key in ("observers", "blinding", "aggregate", "repeat", "seed", "out"):
-        assert getattr(shown, key) == getattr(default, key), key
-    assert shown.limits.model_copy(update={"max_cost": None}) == default.limits
+        assert getattr(validation, key) == getattr(default, key), key
+    assert validation.limits.model_copy(update={"max_cost": None}) == default.limits
 
 
 def test_commented_out_lines_of_the_example_are_valid_too():
     text = assets.path("configs", "examples", "clash.yaml").read_text(encoding="utf-8")
     lines = text.splitlines()
-    fixed = {"criteria": yaml.safe_load(_uncommented(lines, "  # mode: fixed"))}
-    assert Config.model_validate(fixed).criteria.items[0].name == "Correctness"
-    served = {"candidates": yaml.safe_load(_uncommented(lines, "  # - model: compatible"))}
-    assert Config.model_validate(served).candidates[0].price is not None
+    fixed_criteria = {"criteria": yaml.safe_load(_uncommented(lines, "  # mode: fixed"))}
+    assert Config.model_validate(fixed_criteria).criteria.items[0].name == "Correctness"
+    served_candidates = {
+        "candidates": yaml.safe_load(_uncommented(lines, "  # - model: compatible"))
+    }
+    assert Config.model_validate(served_candidates).candidates[0].price is not None
 
 
 def _uncommented(lines, start):
@@ -169,9 +176,9 @@ def _uncommented(lines, start):
 
 
 def test_the_defaults_are_a_part_of_a_configuration():
-    found = validate(Config, read_yaml(assets.path("configs", "defaults.yaml")))
-    assert found.criteria.ref is not None
-    assert found.criteria.options.max_tokens >= 2000  # a model that thinks needs the room
+    validation = validate(Config, read_yaml(assets.path("configs", "defaults.yaml")))
+    assert validation.criteria.ref is not None
+    assert validation.criteria.options.max_tokens >= 2000  # a model that thinks needs the room
 
 
 def test_the_workflow_example_never_runs_without_a_cost_limit():
@@ -207,28 +214,28 @@ def test_retiring_models_are_named_once_with_a_day():
 
 def test_no_successor_retires_itself():
     entries = retiring()["retiring"]
-    gone = {spelled(name) for entry in entries for name in entry["models"]}
-    assert not gone & {spelled(entry["instead"]) for entry in entries}
+    retired_names = {spelled(name) for entry in entries for name in entry["models"]}
+    assert not retired_names & {spelled(entry["instead"]) for entry in entries}
 
 
 def test_only_the_published_panel_has_judges_that_retire():
     """And only its criteria model does: what is used by default lasts."""
     of_papers = {"paper": {"claude", "gemini"}, "ising-ten": {"claude-opus", "claude-sonnet"}}
-    gone = {spelled(name) for entry in retiring()["retiring"] for name in entry["models"]}
+    retired_names = {spelled(name) for entry in retiring()["retiring"] for name in entry["models"]}
     for name in PANELS:
-        found = panel(name)
-        ageing = {judge.id for judge in found.judges if spelled(judge.model) in gone}
-        if found.criteria is not None and name != "paper":
-            assert spelled(found.criteria.model) not in gone, name
+        panel_data = panel(name)
+        ageing = {judge.id for judge in panel_data.judges if spelled(judge.model) in retired_names}
+        if panel_data.criteria is not None and name != "paper":
+            assert spelled(panel_data.criteria.model) not in retired_names, name
         assert ageing == of_papers.get(name, set()), name
 
 
 def test_what_init_proposes_lasts_and_has_a_price():
-    gone = {spelled(name) for entry in retiring()["retiring"] for name in entry["models"]}
+    retired_names = {spelled(name) for entry in retiring()["retiring"] for name in entry["models"]}
     starters = yaml.safe_load(assets.path("configs", "starters.yaml").read_text(encoding="utf-8"))
     for starter in starters.values():
         for model in (*starter["models"], *starter["judges"]):
-            assert spelled(model) not in gone
+            assert spelled(model) not in retired_names
             assert has_price(ModelRef(model=model)), model
 
 
@@ -263,8 +270,8 @@ def test_a_template_has_exactly_the_documented_placeholders(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_changed_template_has_a_new_version(name):
     """Raise the version in ``prompts/README.md`` and put the new digits there."""
-    found = hashlib.sha256(assets.path("prompts", f"{name}.md").read_bytes()).hexdigest()[:12]
-    assert documented()[name][1] == found
+    digest = hashlib.sha256(assets.path("prompts", f"{name}.md").read_bytes()).hexdigest()[:12]
+    assert documented()[name][1] == digest
 
 
 def test_the_placeholders_are_explained():
@@ -291,10 +298,10 @@ def quickstart():
 
 @pytest.fixture(scope="module")
 def responses(quickstart):
-    found = defaultdict(dict)
+    places = defaultdict(dict)
     for response in quickstart.responses:
-        found[response.item_id][response.candidate] = response.text
-    return found
+        places[response.item_id][response.candidate] = response.text
+    return places
 
 
 def test_the_quickstart_is_large_enough_and_clean(quickstart, responses):
@@ -367,11 +374,11 @@ def borda_shares(ranking):
 
 def test_the_quickstart_gives_masking_and_neutralising_something_to_do(responses):
     texts = [text for item in responses.values() for text in item.values()]
-    masked = [text[start:end] for text in texts for start, end in claims(text)]
+    masked_texts = [text[start:end] for text in texts for start, end in claims(text)]
     flags = []
     for text in texts:
         defuse(text, "0123456789ab", "A0", flags)
-    assert masked == ["Claude", "Anthropic"]
+    assert masked_texts == ["Claude", "Anthropic"]
     assert len(flags) == 2
 
 
@@ -381,9 +388,9 @@ def test_the_label_of_the_merging_item_is_earned(candidate, responses):
     text = responses["merge-sorted"][candidate]
     namespace = {}
     exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], namespace)
-    merged = namespace["merge"]([1, 3, 5], [2, 3, 8, 9]) == [1, 2, 3, 3, 5, 8, 9]
+    is_merged = namespace["merge"]([1, 3, 5], [2, 3, 8, 9]) == [1, 2, 3, 3, 5, 8, 9]
     as_asked = "sorted(" not in text
-    assert (merged and as_asked) == (candidate == "aspen")
+    assert (is_merged and as_asked) == (candidate == "aspen")
 
 
 # -- docs/panels.md -----------------------------------------------------------------------------
@@ -398,9 +405,9 @@ def test_the_panels_in_the_documentation_are_valid():
     panels = [Panel.model_validate(block) for block in blocks() if "judges" in block]
     assert len(panels[0].judges) == 7
     assert panels[0].voting_weight == 10
-    rest = [Config.model_validate(block) for block in blocks() if "judges" not in block]
+    plain_configs = [Config.model_validate(block) for block in blocks() if "judges" not in block]
     assert panels[1:]
-    assert rest
+    assert plain_configs
 
 
 def test_the_documentation_lists_the_panels_and_baselines_that_ship():

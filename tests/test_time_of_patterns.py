@@ -59,11 +59,11 @@ def modules() -> Iterator[object]:
             yield importlib.import_module(info.name)
 
 
-def held_by(value: object, seen: set[int], depth: int = 0) -> Iterator[re.Pattern[str]]:
+def held_by(value: object, record: set[int], depth: int = 0) -> Iterator[re.Pattern[str]]:
     """Patterns in a module's value: itself, in containers, in classes and objects of ours."""
-    if id(value) in seen or depth > 6:
+    if id(value) in record or depth > 6:
         return
-    seen.add(id(value))
+    record.add(id(value))
     if isinstance(value, re.Pattern):
         if isinstance(value.pattern, str):
             yield value
@@ -81,7 +81,7 @@ def held_by(value: object, seen: set[int], depth: int = 0) -> Iterator[re.Patter
     else:
         return
     for part in parts:
-        yield from held_by(part, seen, depth + 1)
+        yield from held_by(part, record, depth + 1)
 
 
 def written_in(file: Path) -> Iterator[re.Pattern[str]]:
@@ -97,8 +97,11 @@ def written_in(file: Path) -> Iterator[re.Pattern[str]]:
             and isinstance(node.args[0].value, str)
             and node.func.attr != "escape"
         ):
-            given = [*node.args[1:], *(word.value for word in node.keywords if word.arg == "flags")]
-            flags = [arg for arg in given if ast.unparse(arg).startswith("re.")]
+            arguments = [
+                *node.args[1:],
+                *(word.value for word in node.keywords if word.arg == "flags"),
+            ]
+            flags = [arg for arg in arguments if ast.unparse(arg).startswith("re.")]
             yield re.compile(node.args[0].value, eval(ast.unparse(flags[0])) if flags else 0)
 
 
@@ -106,13 +109,14 @@ def all_patterns() -> dict[str, re.Pattern[str]]:
     """Every pattern by a name to find it by, each once."""
     patterns: dict[tuple[str, int], tuple[str, re.Pattern[str]]] = {}
     for module in modules():
-        held = list(held_by(dict(vars(module)), set()))
-        for pattern in (*held, *written_in(Path(module.__file__))):
+        patterns_held = list(held_by(dict(vars(module)), set()))
+        for pattern in (*patterns_held, *written_in(Path(module.__file__))):
             key = (pattern.pattern, pattern.flags)
             patterns.setdefault(key, (module.__name__, pattern))
     # In an order that does not hang on hashes: the processes of a parallel run must agree on it.
     inorder = sorted(
-        patterns.values(), key=lambda found: (found[0], found[1].pattern, found[1].flags)
+        patterns.values(),
+        key=lambda findings: (findings[0], findings[1].pattern, findings[1].flags),
     )
     return {
         f"{module_name}:{number}:{pattern.pattern[:40]!a}": pattern
@@ -173,15 +177,15 @@ def _member(choices: list[tuple[object, object]]) -> str:
 
 
 def _listed(choices: list[tuple[object, object]]) -> list[str]:
-    listed = []
+    listing = []
     for op, value in choices:
         if op is sre.LITERAL:
-            listed.append(chr(value))
+            listing.append(chr(value))
         elif op is sre.RANGE:
-            listed.append(chr(value[0]))
+            listing.append(chr(value[0]))
         elif op is sre.CATEGORY:
-            listed.append(_CATEGORIES[value])
-    return listed
+            listing.append(_CATEGORIES[value])
+    return listing
 
 
 def repetitions(
@@ -207,14 +211,20 @@ def repetitions(
 def pumps(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
     """Beginnings, and what to repeat after each."""
     tree = sre_parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
-    repeated = [(before[-60:], body) for before, body in repetitions(tree) if body]
-    whole = sample(tree)
-    bodies = list(dict.fromkeys(body for _, body in repeated))[:12]
-    pairs = [("", one + other) for one, other in pairwise(bodies)]
-    befores = [("", before + body) for before, body in repeated if before]
-    found = [*repeated, *pairs, *befores, ("", whole or "a"), ("", whole[:-1] or "a")]
-    found += [("", piece) for piece in ALWAYS]
-    return list(dict.fromkeys(found))[:45]
+    repetition_pairs = [(before[-60:], body) for before, body in repetitions(tree) if body]
+    full_sample = sample(tree)
+    bodies = list(dict.fromkeys(body for _, body in repetition_pairs))[:12]
+    pairs = [("", entry + alternative) for entry, alternative in pairwise(bodies)]
+    befores = [("", before + body) for before, body in repetition_pairs if before]
+    cases = [
+        *repetition_pairs,
+        *pairs,
+        *befores,
+        ("", full_sample or "a"),
+        ("", full_sample[:-1] or "a"),
+    ]
+    cases += [("", piece) for piece in ALWAYS]
+    return list(dict.fromkeys(cases))[:45]
 
 
 # -- growth ---------------------------------------------------------------------------------------
@@ -239,12 +249,12 @@ def grows(
         return None
     last = None
     for size in sizes:
-        spent = seconds(run, make(size))
-        if last is not None and spent > FLOOR_S and spent > SUPERLINEAR * last:
-            quarter, whole = (best(run, make(n)) for n in (size // STEP, size))
-            if whole > FLOOR_S and whole > SUPERLINEAR * quarter:
-                return f"{size} characters take {whole / quarter:.0f} times as long as a quarter"
-        last = spent
+        duration = seconds(run, make(size))
+        if last is not None and duration > FLOOR_S and duration > SUPERLINEAR * last:
+            quarter, full_seconds = (best(run, make(n)) for n in (size // STEP, size))
+            if full_seconds > FLOOR_S and full_seconds > SUPERLINEAR * quarter:
+                return f"{size} characters take {full_seconds / quarter:.0f} times as long as a quarter"
+        last = duration
     return None
 
 

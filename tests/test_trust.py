@@ -135,9 +135,9 @@ def test_what_is_confirmed_is_kept_privately_and_whole(folder):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [path.name for path in folder.iterdir()] == ["trust.json"]
     file.write_text('{"confirmed": [{"variable": "A"}]}')
-    with pytest.raises(ConfigError, match=r"trust\.json") as caught:
+    with pytest.raises(ConfigError, match=r"trust\.json") as error:
         read_confirmed()
-    assert "delete it" in str(caught.value)
+    assert "delete it" in str(error.value)
 
 
 def test_a_folder_that_cannot_be_written_to_is_an_error_with_the_mend(folder):
@@ -155,9 +155,9 @@ def test_a_working_folder_cannot_be_the_users_configuration(monkeypatch):
 
 
 def test_a_key_in_place_of_its_variable_is_not_repeated():
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         destination_named("sk-abcdefgh-0123456789", "h")
-    assert "abcdefgh" not in str(caught.value)
+    assert "abcdefgh" not in str(error.value)
 
 
 # -- runs made here ---------------------------------------------------------------------------------

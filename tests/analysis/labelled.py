@@ -62,8 +62,8 @@ def run(
 def _records(item, seats):
     texts = item.get("texts") or {"a": "short", "b": "rather longer"}
     first, *rest = texts
-    shown = [*rest, first] if item.get("flip") else [first, *rest]
-    labels = {f"A{n}": name for n, name in enumerate(shown)}
+    page_order = [*rest, first] if item.get("flip") else [first, *rest]
+    labels = {f"A{n}": name for n, name in enumerate(page_order)}
     yield Item(
         item_id=item["id"],
         prompt=item.get("prompt", f"prompt of {item['id']}"),
@@ -82,14 +82,14 @@ def _records(item, seats):
         yield Label(item_id=item["id"], annotator=annotator, winner=winner)
 
 
-def _judgment(item_id, judge, role, weight, said, labels):
+def _judgment(item_id, judge, role, weight, reply, labels):
     by_name = {name: label for label, name in labels.items()}
     ranking = None
-    if said == "tie":
+    if reply == "tie":
         ranking = [sorted(labels)]
-    elif said is not None:
-        others = sorted(label for label in labels if label != by_name[said])
-        ranking = [[by_name[said]], *[[label] for label in others]]
+    elif reply is not None:
+        other_labels = sorted(label for label in labels if label != by_name[reply])
+        ranking = [[by_name[reply]], *[[label] for label in other_labels]]
     return Judgment(
         item_id=item_id,
         presentation=0,
@@ -109,8 +109,8 @@ def pairs(rows, **more):
         {
             "id": f"i{n}",
             "label": word[label],
-            "says": {f"j{k}": word[c] for k, c in enumerate(said, start=1)},
+            "says": {f"j{k}": word[c] for k, c in enumerate(answer, start=1)},
             **{key: value[n] for key, value in more.items()},
         }
-        for n, (label, said) in enumerate(rows)
+        for n, (label, answer) in enumerate(rows)
     ]

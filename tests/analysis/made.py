@@ -39,22 +39,22 @@ def rules(
 def grouped(ranks: Sequence[int], names: Sequence[str]) -> Groups:
     """Names by rank, best first; equal ranks are a tie."""
     return [
-        [name for name, rank in zip(names, ranks, strict=True) if rank == place]
-        for place in sorted(set(ranks))
+        [name for name, rank in zip(names, ranks, strict=True) if rank == target_rank]
+        for target_rank in sorted(set(ranks))
     ]
 
 
 def records(
     item_id: str,
-    said: Mapping[str, Groups | Sequence[Groups | None] | None],
+    reply: Mapping[str, Groups | Sequence[Groups | None] | None],
     seed: int = 0,
     *,
     scores: Mapping[str, Mapping[str, int]] | None = None,
 ) -> tuple[list[Judgment], list[Blinding]]:
     """Judgments and pages of one item: each judge's ranking, or one for each page; null failed."""
-    pages = max(len(_each(groups)) for groups in said.values())
+    pages = max(len(_each(groups)) for groups in reply.values())
     names = sorted(
-        {n for by in said.values() for g in _each(by) for group in g or [] for n in group}
+        {n for by in reply.values() for g in _each(by) for group in g or [] for n in group}
     )
     order = list(names)
     random.Random(seed).shuffle(order)
@@ -67,7 +67,7 @@ def records(
         for page in range(pages)
     ]
     judgments = []
-    for judge, rankings in said.items():
+    for judge, rankings in reply.items():
         for page, groups in enumerate(_each(rankings)):
             label = {name: label for label, name in blinding[page].labels.items()}
             marks = (scores or {}).get(judge, {}) if groups is not None else {}
@@ -96,11 +96,11 @@ def _each(groups: object) -> list[Groups | None]:
     return list(groups) if several else [groups]  # type: ignore[list-item]
 
 
-def decided(said: Mapping, by: VerdictRules, seed: int = 0, **more: object) -> Verdict:
+def decided(reply: Mapping, by: VerdictRules, seed: int = 0, **more: object) -> Verdict:
     """The verdict on one item."""
-    judgments, pages = records("q", said, seed, **more)
-    found = unblind_rankings(judgments, BlindingIndex.of(pages), by.presentations)
-    return verdict("q", found.get("q"), by)
+    judgments, pages = records("q", reply, seed, **more)
+    rankings = unblind_rankings(judgments, BlindingIndex.of(pages), by.presentations)
+    return verdict("q", rankings.get("q"), by)
 
 
 def run_data(
@@ -127,10 +127,10 @@ def run_data(
     ids = [f"q{i}" for i in range(len(table))]
     group = clusters or ids
     every = [records(name, row, i) for i, (name, row) in enumerate(zip(ids, table, strict=True))]
-    judgments = [judgment for found, _ in every for judgment in found]
+    judgments = [judgment for value, _ in every for judgment in value]
     blinds = BlindingIndex.of(page for _, pages in every for page in pages)
-    said = unblind_rankings(judgments, blinds)
-    lost = {(ids[i], name) for i, name in missing}
+    rankings = unblind_rankings(judgments, blinds)
+    missing_ranks = {(ids[i], name) for i, name in missing}
     return RunData(
         manifest=Manifest(
             run="made",
@@ -147,7 +147,7 @@ def run_data(
             Response(
                 item_id=name,
                 candidate=candidate,
-                text=None if (name, candidate) in lost else f"{candidate} on {name}",
+                text=None if (name, candidate) in missing_ranks else f"{candidate} on {name}",
                 source="injected",
             )
             for name in ids
@@ -156,8 +156,8 @@ def run_data(
         criteria={},
         judgments=tuple(judgments),
         blinds=blinds,
-        ballots=said,
-        verdicts=tuple(verdict(name, said.get(name), by) for name in ids),
+        ballots=rankings,
+        verdicts=tuple(verdict(name, rankings.get(name), by) for name in ids),
         labels=(),
         usage={},
     )

@@ -24,7 +24,7 @@ def ranked_run(folder: Path) -> RunFolder:
     config["blinding"]["both_orders"] = True
     panel = {"name": "made", "judges": judges, "quorum": None}
     manifest = Manifest(run="r", kind="eval", config=config, panel=panel)
-    said = {
+    rankings = {
         ("q1", 0): {"j1": [["A0"], ["A1"], ["A2"]], "j2": [["A1"], ["A0", "A2"]], "o": [["A2"], ["A1"], ["A0"]]},
         ("q1", 1): {"j1": [["A2"], ["A1"], ["A0"]], "j2": None},
         ("q2", 0): {"j1": [["A0"], ["A1"]], "j2": [["A0"], ["A1"]]},
@@ -36,10 +36,10 @@ def ranked_run(folder: Path) -> RunFolder:
             writer.append(Item(item_id=item, prompt="?", tags=[item], group=group, label="a"))
             for name in (*names, "never") if item == "q3" else names:
                 writer.append(Response(item_id=item, candidate=name, text="…", source="injected"))
-            for page, shown in enumerate((names, names[::-1])):
-                labels = {f"A{i}": name for i, name in enumerate(shown)}
+            for page, text in enumerate((names, names[::-1])):
+                labels = {f"A{i}": name for i, name in enumerate(text)}
                 writer.append(Blinding(item_id=item, presentation=page, labels=labels))
-        for (item, page), by_judge in said.items():
+        for (item, page), by_judge in rankings.items():
             for judge, ranking in by_judge.items():
                 writer.append(
                     Judgment(
@@ -51,8 +51,8 @@ def ranked_run(folder: Path) -> RunFolder:
                         ranking=ranking,
                         parse="clean" if ranking else "failed",
                         scores={
-                            label: {"Wit": 5 - place}
-                            for place, group in enumerate(ranking or [])
+                            label: {"Wit": 5 - position}
+                            for position, group in enumerate(ranking or [])
                             for label in group
                         },
                     )

@@ -34,43 +34,45 @@ def simulated(n=400, skill=(0.9, 0.8, 0.75, 0.7, 0.65), *, seed=1, label=True):
 
 
 def test_every_method_answers_or_says_why_not():
-    found = aggregate(encode(simulated()), method_names())
-    assert {result.method for result in found.methods} == set(method_names())
-    for result in found.methods:
+    aggregation = aggregate(encode(simulated()), method_names())
+    assert {result.method for result in aggregation.methods} == set(method_names())
+    for result in aggregation.methods:
         if result.status == "refused":
             assert result.notes[0]
         else:
             assert np.isfinite(result.p).all()
             assert 0 <= result.score.accuracy <= 1
-    assert found.result("position-bias").status == "refused"
+    assert aggregation.result("position-bias").status == "refused"
 
 
 def with_labels(n_labels, n=300):
     """Most judges are wrong together; the first items have a label."""
     rows = list(simulated(n, (0.85, 0.8, 0.35, 0.35, 0.35), seed=5))
-    labelled = {f"q{i}" for i in range(n_labels)}
-    return encode(row if row.item in labelled else replace(row, label=None) for row in rows)
+    labelled_ids = {f"q{i}" for i in range(n_labels)}
+    return encode(row if row.item in labelled_ids else replace(row, label=None) for row in rows)
 
 
 def test_from_ten_labels_on_the_expert_pool_is_selected():
     truth = np.array([row.label for row in simulated(300, (0.85,), seed=5)])
-    found = aggregate(with_labels(60), ["auto"])
-    assert found.selected == "expert-pool"
-    pooled, auto = found.result("expert-pool"), found.result("auto")
-    assert (pooled.p_is, auto.p_is) == ("probability", "vote share")
+    aggregation = aggregate(with_labels(60), ["auto"])
+    assert aggregation.selected == "expert-pool"
+    pool_result, auto = aggregation.result("expert-pool"), aggregation.result("auto")
+    assert (pool_result.p_is, auto.p_is) == ("probability", "vote share")
     unseen = slice(60, None)
-    assert (pooled.verdict[unseen] == truth[unseen]).mean() > 0.75
+    assert (pool_result.verdict[unseen] == truth[unseen]).mean() > 0.75
     assert (auto.verdict[unseen] == truth[unseen]).mean() < 0.6
-    assert as_json(found)["methods"]["expert-pool"]["scale"] == pytest.approx(pooled.scale)
+    assert as_json(aggregation)["methods"]["expert-pool"]["scale"] == pytest.approx(
+        pool_result.scale
+    )
 
 
 @pytest.mark.parametrize(
     ("n_labels", "options"), [(9, {}), (60, {"use_labels": False})], ids=["few", "left out"]
 )
 def test_without_labels_or_with_too_few_nothing_is_a_probability(n_labels, options):
-    found = aggregate(with_labels(n_labels), ["auto"], **options)
-    assert found.selected != "expert-pool"
-    assert {result.p_is for result in found.methods} == {"vote share"}
+    aggregation = aggregate(with_labels(n_labels), ["auto"], **options)
+    assert aggregation.selected != "expert-pool"
+    assert {result.p_is for result in aggregation.methods} == {"vote share"}
 
 
 def test_labels_scale_the_log_odds_of_every_method_and_turn_no_verdict():
@@ -83,12 +85,12 @@ def test_labels_scale_the_log_odds_of_every_method_and_turn_no_verdict():
         for j in range(5)
     )
     plain = aggregate(votes, ["majority"], use_labels=False).result("majority")
-    scaled = aggregate(votes, ["majority"], use_labels=True).result("majority")
-    assert (scaled.p_is, plain.p_is) == ("probability", "vote share")
-    assert (scaled.verdict[150:] == plain.verdict[150:]).all()
+    scaled_result = aggregate(votes, ["majority"], use_labels=True).result("majority")
+    assert (scaled_result.p_is, plain.p_is) == ("probability", "vote share")
+    assert (scaled_result.verdict[150:] == plain.verdict[150:]).all()
     # Five copies of a judge that is right on 65%: log-odds of log(6) become those of log(65 / 35).
-    assert scaled.scale == pytest.approx(np.log(0.65 / 0.35) / np.log(6), abs=0.15)
-    assert scaled.score.log_loss < plain.score.log_loss - 0.05
+    assert scaled_result.scale == pytest.approx(np.log(0.65 / 0.35) / np.log(6), abs=0.15)
+    assert scaled_result.score.log_loss < plain.score.log_loss - 0.05
 
 
 def test_the_expert_pool_says_why_it_is_refused():
@@ -99,22 +101,24 @@ def test_the_expert_pool_says_why_it_is_refused():
 
 
 def test_good_judges_weigh_more_than_majority_lets_them():
-    found = aggregate(encode(simulated(2000, (0.95, 0.9, 0.8, 0.8, 0.7))), ["auto", "dawid-skene"])
-    gain = found.result("dawid-skene").score.gain
+    aggregation = aggregate(
+        encode(simulated(2000, (0.95, 0.9, 0.8, 0.8, 0.7))), ["auto", "dawid-skene"]
+    )
+    gain = aggregation.result("dawid-skene").score.gain
     assert gain.low > 0
-    assert found.selected != "majority"
-    assert found.result("auto").score.accuracy > found.result("majority").score.accuracy
+    assert aggregation.selected != "majority"
+    assert aggregation.result("auto").score.accuracy > aggregation.result("majority").score.accuracy
 
 
 def test_couplings_say_how_they_were_held():
     """A ridge that is given, and one that held-out likelihood chooses; both are shown."""
     votes = encode(simulated(300))
-    fixed = aggregate(votes, ["ising-shared"], ridge=0.1).result("ising-shared")
-    chosen = aggregate(votes, ["ising-shared"], ridge="held-out").result("ising-shared")
-    assert "linear vote (equation 3); exact likelihood, L2 of 0.1" in fixed.notes[0]
-    assert "best held-out likelihood (0.3: -" in chosen.notes[0]
-    assert fixed.converged
-    assert chosen.converged
+    fixed_ridge = aggregate(votes, ["ising-shared"], ridge=0.1).result("ising-shared")
+    held_out_ridge = aggregate(votes, ["ising-shared"], ridge="held-out").result("ising-shared")
+    assert "linear vote (equation 3); exact likelihood, L2 of 0.1" in fixed_ridge.notes[0]
+    assert "best held-out likelihood (0.3: -" in held_out_ridge.notes[0]
+    assert fixed_ridge.converged
+    assert held_out_ridge.converged
 
 
 def test_another_reading_of_the_votes_is_told():
@@ -129,16 +133,16 @@ def test_another_reading_of_the_votes_is_told():
         for j, column in enumerate(good + near)
         for i in range(600)
     )
-    found = aggregate(votes, ["auto", "factor"])
-    assert any("another solution" in note for note in found.result("factor").notes)
-    assert found.selected == "majority"
+    aggregation = aggregate(votes, ["auto", "factor"])
+    assert any("another solution" in note for note in aggregation.result("factor").notes)
+    assert aggregation.selected == "majority"
 
 
 def test_couplings_of_many_judges_are_by_pseudo_likelihood():
     votes = encode(simulated(400, (0.8,) * 16))
-    found = aggregate(votes, ["ising-shared", "ising-class"], ridge="held-out")
+    aggregation = aggregate(votes, ["ising-shared", "ising-class"], ridge="held-out")
     for name, form in (("ising-shared", "linear"), ("ising-class", "quadratic")):
-        result = found.result(name)
+        result = aggregation.result(name)
         assert result.status == "ok"
         assert form in result.notes[0]
         assert "16 judges are too many to enumerate" in result.notes[0]
@@ -147,32 +151,30 @@ def test_couplings_of_many_judges_are_by_pseudo_likelihood():
 
 
 def test_the_json_has_the_keys_of_the_contract_and_no_figures_without_labels():
-    shown = as_json(aggregate(encode(simulated(label=False)), ["majority", "dawid-skene"]))
-    assert {"n_items", "n_judges", "selected", "reason", "methods"} <= set(shown)
-    for method in shown["methods"].values():
+    report = as_json(aggregate(encode(simulated(label=False)), ["majority", "dawid-skene"]))
+    assert {"n_items", "n_judges", "selected", "reason", "methods"} <= set(report)
+    for method in report["methods"].values():
         assert {"status", "converged", *FIGURES} <= set(method)
         assert all(method[name] is None for name in FIGURES)
-    json.dumps(shown, allow_nan=False)
+    json.dumps(report, allow_nan=False)
 
 
 def swapped_rows():
     """Judge a is consistent, judge b always takes what is shown first, c fails once."""
     for item in ("q1", "q2", "q3"):
-        for shown, b in (("orig", "A"), ("swap", "B")):
-            yield VoteRow(item, "a", "A", label="A", presentation=shown)
-            yield VoteRow(item, "b", b, label="A", presentation=shown)
-            yield VoteRow(
-                item, "c", None if shown == "swap" else "A", label="A", presentation=shown
-            )
+        for text, b in (("orig", "A"), ("swap", "B")):
+            yield VoteRow(item, "a", "A", label="A", presentation=text)
+            yield VoteRow(item, "b", b, label="A", presentation=text)
+            yield VoteRow(item, "c", None if text == "swap" else "A", label="A", presentation=text)
 
 
 def test_an_item_seen_in_both_orders_is_one_item_in_which_a_flip_is_a_tie():
-    merged = aggregate(encode(swapped_rows()), ["majority"])
+    merged_aggregation = aggregate(encode(swapped_rows()), ["majority"])
     apart = aggregate(encode(swapped_rows()), ["majority"], copies="separate")
-    assert (merged.n_items, apart.n_items) == (3, 6)
+    assert (merged_aggregation.n_items, apart.n_items) == (3, 6)
     # a and c for A, b level: 2.5 of 3 votes, smoothed by one for each side.
-    assert merged.result("majority").p == pytest.approx([3.5 / 5] * 3)
-    assert any("each judge has one vote" in note for note in merged.notes)
+    assert merged_aggregation.result("majority").p == pytest.approx([3.5 / 5] * 3)
+    assert any("each judge has one vote" in note for note in merged_aggregation.notes)
 
 
 def test_where_judges_say_equal_and_the_sides_are_level_the_verdict_is_a_tie():
@@ -184,8 +186,8 @@ def test_where_judges_say_equal_and_the_sides_are_level_the_verdict_is_a_tie():
     rows += [
         VoteRow("t2", f"j{j}", vote, label=1) for j, vote in enumerate(["A", "B", "A", "B", None])
     ]
-    found = aggregate(encode(rows), ["dawid-skene"])
-    verdicts = dict(zip(found.items, found.result("dawid-skene").verdict, strict=True))
+    aggregation = aggregate(encode(rows), ["dawid-skene"])
+    verdicts = dict(zip(aggregation.items, aggregation.result("dawid-skene").verdict, strict=True))
     assert verdicts["t1"] == 0.5
     assert verdicts["t2"] in (0.0, 1.0)  # nobody said equal: the better judges decide
 
@@ -202,8 +204,8 @@ def test_labels_that_enter_a_fit_are_not_scored_by_that_fit():
         for i in range(300)
         for j in range(4)
     ]
-    found = aggregate(encode(noise), ["dawid-skene"], use_labels=True)
-    result = found.result("dawid-skene")
+    aggregation = aggregate(encode(noise), ["dawid-skene"], use_labels=True)
+    result = aggregation.result("dawid-skene")
     assert 0.4 < result.score.accuracy < 0.6  # votes say nothing, and the label does not leak
     assert result.p.min() < 0.01  # while the posterior that is reported holds the labels
 
@@ -219,8 +221,8 @@ def test_scores_are_cut_in_two_and_it_is_said():
         for i in range(40)
         for j in range(3)
     ]
-    found = aggregate(encode(rows), ["majority"])
-    assert any("2.5" in note for note in found.notes)
+    aggregation = aggregate(encode(rows), ["majority"])
+    assert any("2.5" in note for note in aggregation.notes)
     notes = aggregate(encode(rows), ["majority"], threshold=4.25).notes
     assert any("4.25" in note for note in notes)
 
@@ -237,10 +239,10 @@ def test_the_command_line_writes_a_line_for_each_item_and_method(tmp_path):
         "--out",
         str(out),
     ]
-    done = subprocess.run([sys.executable, "-m", "clash", *words], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    shown = json.loads(done.stdout)
-    assert shown["n_items"] == 60
+    result = subprocess.run([sys.executable, "-m", "clash", *words], capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert record["n_items"] == 60
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert len(lines) == 120
     assert {*lines[0]} == {"item", "method", "p", "winner"}
@@ -254,15 +256,15 @@ def test_a_tie_may_be_an_outcome_of_its_own():
     for i in range(400):
         label = sides[rng.integers(3)]
         for j, skill in enumerate((0.9, 0.7, 0.6, 0.5)):
-            other = [side for side in sides if side != label]
-            vote = label if rng.random() < skill else other[rng.integers(2)]
+            other_sides = [side for side in sides if side != label]
+            vote = label if rng.random() < skill else other_sides[rng.integers(2)]
             rows.append(VoteRow(f"q{i}", f"j{j}", vote, label=label))
-    found = aggregate_outcomes(encode(rows), ["auto", "dawid-skene", "factor"])
-    better, plurality = found.result("dawid-skene").score, found.result("majority").score
+    outcomes = aggregate_outcomes(encode(rows), ["auto", "dawid-skene", "factor"])
+    better, plurality = outcomes.result("dawid-skene").score, outcomes.result("majority").score
     assert better.gain.low > 0
     assert better.log_loss < plurality.log_loss
-    assert set(found.result("dawid-skene").verdict) == {0.0, 0.5, 1.0}
-    assert "two-sided" in found.result("factor").notes[0]
+    assert set(outcomes.result("dawid-skene").verdict) == {0.0, 0.5, 1.0}
+    assert "two-sided" in outcomes.result("factor").notes[0]
 
 
 def test_pairs_of_one_ranking_are_one_piece_of_evidence():
@@ -273,21 +275,23 @@ def test_pairs_of_one_ranking_are_one_piece_of_evidence():
         for row in single
         for pair in ("a|b", "a|c", "b|c")
     ]
-    one, three = (aggregate(encode(rows), ["dawid-skene"]) for rows in (single, pairs))
-    assert three.n_items == 3 * one.n_items
-    found, expected = (x.result("dawid-skene").score.gain for x in (three, one))
-    assert found.estimate != 0
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), abs=1e-3)
+    aggregation, three = (aggregate(encode(rows), ["dawid-skene"]) for rows in (single, pairs))
+    assert three.n_items == 3 * aggregation.n_items
+    gain, expected_gain = (x.result("dawid-skene").score.gain for x in (three, aggregation))
+    assert gain.estimate != 0
+    assert (gain.low, gain.high) == pytest.approx((expected_gain.low, expected_gain.high), abs=1e-3)
     assert any("600 rows in 200 groups" in note for note in three.notes)
 
 
 def test_a_weighted_majority_weighs_by_one_coin_or_as_it_is_told():
     votes = encode(simulated(2000, (0.95, 0.6, 0.6)))
-    implied = aggregate(votes, ["weighted-majority", "one-coin"])
-    assert implied.result("weighted-majority").score.gain.low > 0
+    aggregation = aggregate(votes, ["weighted-majority", "one-coin"])
+    assert aggregation.result("weighted-majority").score.gain.low > 0
     # One-coin is the same vote, but for its prior.
-    same = implied.result("weighted-majority").verdict == implied.result("one-coin").verdict
-    assert same.mean() > 0.99
-    told = aggregate(votes, ["weighted-majority"], weights=np.array([0.0, 0.0, 1.0]))
+    is_same = (
+        aggregation.result("weighted-majority").verdict == aggregation.result("one-coin").verdict
+    )
+    assert is_same.mean() > 0.99
+    printed_aggregation = aggregate(votes, ["weighted-majority"], weights=np.array([0.0, 0.0, 1.0]))
     third = np.array([row.vote for row in simulated(2000, (0.95, 0.6, 0.6)) if row.judge == "j2"])
-    assert np.array_equal(told.result("weighted-majority").verdict, third)
+    assert np.array_equal(printed_aggregation.result("weighted-majority").verdict, third)

@@ -80,8 +80,8 @@ def test_candidates_without_a_figure_are_named_and_can_be_given_one():
     choice = choose(run, ChoiceLimits(cost_usd=0.02))
     assert (choice.candidate, choice.unknown) == ("bob", ["ada"])
     assert "--price ada=0.002" in choice_headline(choice).notes[0]
-    stated = choose(run, ChoiceLimits(cost_usd=0.02, prices={"ada": 0.015}))
-    assert (stated.candidate, stated.option("ada").cost_source) == ("ada", "given")
+    stated_choice = choose(run, ChoiceLimits(cost_usd=0.02, prices={"ada": 0.015}))
+    assert (stated_choice.candidate, stated_choice.option("ada").cost_source) == ("ada", "given")
     with pytest.raises(InputError, match=r"no candidate has a latency[\s\S]*--latency ada=800ms"):
         choose(measured(times={}), ChoiceLimits(latency_s=1.0))
     with pytest.raises(ConfigError, match=r"no candidate 'adda'[\s\S]*did you mean \"ada\""):

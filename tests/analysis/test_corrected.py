@@ -43,13 +43,13 @@ def test_a_random_sample_corrects_a_panel_that_favours_one():
         {j: [[TWO[0]], [TWO[1]]] for j in "xyz"} if t and rng.random() < 0.4 else None
         for t in truth
     ]
-    said = [
+    verdict_rows = [
         row or {j: [[TWO[t]], [TWO[1 - t]]] for j in "xyz"}
         for row, t in zip(table, truth, strict=True)
     ]
-    data = labelled(run_data(said, TWO), truth, rng.permutation(300)[:80].tolist())
-    found = correction(data, TWO)
-    ada = found.of("ada")
+    data = labelled(run_data(verdict_rows, TWO), truth, rng.permutation(300)[:80].tolist())
+    correction_findings = correction(data, TWO)
+    ada = correction_findings.of("ada")
     assert ada.panel > 0.62
     assert ada.bias > 0.1
     assert abs(ada.rate.estimate - np.mean(truth == 0)) < 0.06
@@ -65,8 +65,8 @@ def test_judges_that_differ_are_weighed_by_what_labels_say_of_each():
         votes = np.where(rng.random(3) < (0.95, 0.5, 0.2), t, 1 - t)
         table.append({j: [[TWO[v]], [TWO[1 - v]]] for j, v in zip("xyz", votes, strict=True)})
     rows = rng.permutation(300)[:60].tolist()
-    found = correction(labelled(run_data(table, TWO), truth, rows), TWO)
-    duel, rate = found.duels[0], found.of("ada").rate
+    correction_findings = correction(labelled(run_data(table, TWO), truth, rows), TWO)
+    duel, rate = correction_findings.duels[0], correction_findings.of("ada").rate
     for interval in (duel.rate, rate):
         assert interval.half_width < 0.8 * duel.labels_only.half_width
         assert "each judge" in interval.method
@@ -98,10 +98,12 @@ def test_items_labelled_in_another_way_stand_for_themselves():
     rng = np.random.default_rng(7)
     truth, data = judged(200, rng)
     data = drawn(data, truth, 40)
-    others = [i for i in range(200) if f"q{i}" not in {x.item_id for x in data.labels}][:30]
-    more = labelled(data, truth, others).labels
+    unlabelled_items = [i for i in range(200) if f"q{i}" not in {x.item_id for x in data.labels}][
+        :30
+    ]
+    more = labelled(data, truth, unlabelled_items).labels
     sample = label_sample(replace(data, labels=(*data.labels, *more)))
-    assert sample.chances[others].tolist() == [1.0] * 30
+    assert sample.chances[unlabelled_items].tolist() == [1.0] * 30
     assert sample.has_label.sum() == 70
     assert sample.chances.sum() == pytest.approx(70)
 
@@ -121,20 +123,20 @@ def test_the_decision_of_a_review_holds_whenever_it_stops_so_its_interval_is_wid
 def test_people_compare_three_candidates_on_their_own_scale():
     rng = np.random.default_rng(9)
     three = ("ada", "bob", "cyd")
-    said = [[three[i] for i in rng.permutation(3)] for _ in range(200)]
-    data = run_data([{j: [[name] for name in row] for j in "xyz"} for row in said], three)
+    row_orders = [[three[i] for i in rng.permutation(3)] for _ in range(200)]
+    data = run_data([{j: [[name] for name in row] for j in "xyz"} for row in row_orders], three)
     labels = tuple(
         Label(item_id=f"q{i}", annotator="ann", winner="cyd" if rng.random() < 0.7 else "ada")
         for i in rng.permutation(200)[:60].tolist()
     )
-    found = compute_findings(replace(data, labels=labels))
-    people = found.correction
+    findings = compute_findings(replace(data, labels=labels))
+    people = findings.correction
     assert [line.candidate for line in people.strengths] == ["cyd", "ada", "bob"]
     assert people.decision.status == "decided"
     assert people.decision.winner == "cyd"
     assert people.decision.duel.second == "ada"
     assert sum(line.strength.estimate for line in people.strengths) == pytest.approx(0, abs=1e-9)
-    names = figures(found)
+    names = figures(findings)
     assert names["people_lead.cyd"].low > 0
     assert 0 <= names["people_win_rate.bob"].low < names["people_win_rate.bob"].high < 0.5
 
@@ -143,10 +145,10 @@ def test_what_the_panel_was_split_on_is_no_sample_of_all():
     rng = np.random.default_rng(2)
     truth, data = judged(200, rng, skill=0.8)
     split = [i for i, verdict in enumerate(data.verdicts) if not verdict.unanimous]
-    found = correction(labelled(data, truth, split[:30]), TWO)
-    assert found.rates == ()
-    assert "unanimous have a label, too few" in found.refusal
-    assert "clash review RUN" in found.refusal
+    correction_findings = correction(labelled(data, truth, split[:30]), TWO)
+    assert correction_findings.rates == ()
+    assert "unanimous have a label, too few" in correction_findings.refusal
+    assert "clash review RUN" in correction_findings.refusal
 
 
 def test_few_labels_are_said_and_none_are_silent():
@@ -170,9 +172,9 @@ def test_the_leaderboard_shows_it_beside_the_panels():
     few = compute_findings(labelled(data, truth, range(6)))
     notes = " ".join(report_tables(few)[0].notes)
     assert "not estimated from 6 labels" in notes
-    found = compute_findings(labelled(data, truth, rng.permutation(120)[:60].tolist()))
-    board = report_tables(found)[0]
+    findings = compute_findings(labelled(data, truth, rng.permutation(120)[:60].tolist()))
+    board = report_tables(findings)[0]
     assert {"people put it first", "people's win rate"} <= set(board.columns)
-    first = found.leaderboard[0]
-    assert first.corrected_rate == found.correction.of(first.candidate).rate
-    assert to_dict(found)["leaderboard"][0]["corrected"]["n"] == 60
+    first = findings.leaderboard[0]
+    assert first.corrected_rate == findings.correction.of(first.candidate).rate
+    assert to_dict(findings)["leaderboard"][0]["corrected"]["n"] == 60

@@ -68,11 +68,11 @@ def test_equal_data_sets_agree_and_a_typical_one_is_like_them():
 
 def test_data_sets_that_contradict_each_other_leave_no_winner():
     across = of(run(38, 40, prefix="a"), run(2, 40, prefix="b"), run(36, 40, prefix="c")).across
-    pooled = across.duels[0].pooled
-    assert pooled.i2.estimate > 0.9
-    assert pooled.heterogeneity.p < 1e-6
-    assert pooled.share.low < 0.5 < pooled.share.high
-    assert pooled.prediction.low < pooled.share.low
+    pooled_share = across.duels[0].pooled
+    assert pooled_share.i2.estimate > 0.9
+    assert pooled_share.heterogeneity.p < 1e-6
+    assert pooled_share.share.low < 0.5 < pooled_share.share.high
+    assert pooled_share.prediction.low < pooled_share.share.low
 
 
 def test_an_item_of_two_runs_counts_in_the_first():
@@ -105,9 +105,11 @@ def test_agreement_falls_along_the_gradient():
     assert gradient.curve[0][1] > gradient.curve[-1][1]
     picture = svg(gradient_picture(gradient))
     assert picture.count("<circle") == 5
-    stated = of(*runs, rule=DataSetRule((), {f"r{i}": 5.0 - i for i in range(5)})).across.gradient
-    assert stated.measure == "difficulty as stated"
-    assert stated.slope.low > 0
+    stated_gradient = of(
+        *runs, rule=DataSetRule((), {f"r{i}": 5.0 - i for i in range(5)})
+    ).across.gradient
+    assert stated_gradient.measure == "difficulty as stated"
+    assert stated_gradient.slope.low > 0
     with pytest.raises(ConfigError, match="no data set 'r9'"):
         of(*runs, rule=DataSetRule((), {"r9": 1.0}))
 

@@ -57,36 +57,39 @@ def tables(draw):
 @given(tables())
 def test_decided_means_that_every_corrected_p_is_at_most_5_percent_and_the_converse(table):
     data = of_ranks(table)
-    found = decision(data)
+    actual_decision = decision(data)
     ranks = np.array(table)
     points = -ranks.mean(axis=0)
     leaders = np.flatnonzero(np.isclose(points, points.max()))
     sure = []
     for leader in leaders:
-        others = [c for c in range(ranks.shape[1]) if c != leader]
-        wins = [int((ranks[:, leader] < ranks[:, other]).sum()) for other in others]
+        other_candidates = [c for c in range(ranks.shape[1]) if c != leader]
+        wins = [
+            int((ranks[:, leader] < ranks[:, alternative]).sum())
+            for alternative in other_candidates
+        ]
         p = holm([scipy.stats.binomtest(w, len(ranks)).pvalue for w in wins])
         if max(p) <= ALPHA and all(2 * w > len(ranks) for w in wins):
             sure.append((NAMES[leader], max(p)))
-    if found.status == "decided":
-        assert (found.winner, pytest.approx(found.p)) in sure
-        assert found.more_items is None
-        assert f"{found.winner} wins" in found.sentence
+    if actual_decision.status == "decided":
+        assert (actual_decision.winner, pytest.approx(actual_decision.p)) in sure
+        assert actual_decision.more_items is None
+        assert f"{actual_decision.winner} wins" in actual_decision.sentence
     else:
         assert not sure
-        assert "wins" not in found.sentence
-        assert (found.winner is None) == (found.status == "tied")
+        assert "wins" not in actual_decision.sentence
+        assert (actual_decision.winner is None) == (actual_decision.status == "tied")
 
 
 @settings(max_examples=40)
 @given(tables(), st.permutations(NAMES))
 def test_other_names_give_the_same_decision_under_other_names(table, names):
-    one, two = decision(of_ranks(table)), decision(of_ranks(table, names))
+    first_decision, two = decision(of_ranks(table)), decision(of_ranks(table, names))
     new = dict(zip(NAMES, names, strict=True))
-    assert (one.status, one.more_items) == (two.status, two.more_items)
-    if one.status == "decided":
-        assert two.winner == new[one.winner]
-        assert two.p == pytest.approx(one.p)
+    assert (first_decision.status, first_decision.more_items) == (two.status, two.more_items)
+    if first_decision.status == "decided":
+        assert two.winner == new[first_decision.winner]
+        assert two.p == pytest.approx(first_decision.p)
 
 
 def test_two_groups_that_never_met_have_no_winner():
@@ -97,38 +100,44 @@ def test_two_groups_that_never_met_have_no_winner():
     for names in permutations(NAMES[:4]):
         new = dict(zip(NAMES, names, strict=False))
         table = [{"x": [[new[n] for n in g] for g in row["x"]]} for row in rows]
-        found = decision(run_data(table, sorted(names), missing=[(i, new[n]) for i, n in absent]))
-        assert found.status != "decided"
-        assert "wins" not in found.sentence
-        assert "never met" in found.sentence
+        actual_decision = decision(
+            run_data(table, sorted(names), missing=[(i, new[n]) for i, n in absent])
+        )
+        assert actual_decision.status != "decided"
+        assert "wins" not in actual_decision.sentence
+        assert "never met" in actual_decision.sentence
 
 
 def test_a_leader_that_never_met_a_rival_has_not_beaten_it():
     rows = [{"x": [["ada"], ["bob"]]}] * 20 + [{"x": [["bob"], ["cyd"]]}] * 20
     absent = [(i, "cyd") for i in range(20)] + [(i, "ada") for i in range(20, 40)]
-    found = decision(run_data(rows, NAMES[:3], missing=absent))
-    assert found.status == "leading"
-    assert "never met" in found.sentence
+    actual_decision = decision(run_data(rows, NAMES[:3], missing=absent))
+    assert actual_decision.status == "leading"
+    assert "never met" in actual_decision.sentence
 
 
 def test_level_candidates_are_tied_whatever_their_names():
     table = [[0, 1], [1, 0]] * 6
-    found = decision(of_ranks(table))
-    assert (found.status, found.winner) == ("tied", None)
-    assert "are level" in found.sentence
+    actual_decision = decision(of_ranks(table))
+    assert (actual_decision.status, actual_decision.winner) == ("tied", None)
+    assert "are level" in actual_decision.sentence
 
 
 def test_items_without_a_verdict_are_told_in_the_sentence():
     rows = [{"x": [["ada"], ["bob"]]}] * 10 + [{"x": None}] * 3
-    found = decision(run_data(rows, ["ada", "bob"]))
-    assert found.status == "decided"
-    assert "3 of 13 items have no verdict" in found.sentence
+    actual_decision = decision(run_data(rows, ["ada", "bob"]))
+    assert actual_decision.status == "decided"
+    assert "3 of 13 items have no verdict" in actual_decision.sentence
 
 
 def test_nothing_judged_decides_nothing_and_says_why():
-    found = decision(run_data([{"x": None}], ["ada", "bob"]))
-    assert (found.status, found.winner, found.p) == ("none", None, None)
-    assert found.sentence.startswith(
+    actual_decision = decision(run_data([{"x": None}], ["ada", "bob"]))
+    assert (actual_decision.status, actual_decision.winner, actual_decision.p) == (
+        "none",
+        None,
+        None,
+    )
+    assert actual_decision.sentence.startswith(
         "No decision: nothing could be compared (1 no judge judged it)"
     )
 
@@ -171,35 +180,35 @@ def test_ties_and_repeats_ask_for_more():
 
 def test_nobody_is_sent_to_buy_thousands_of_prompts():
     """51 of 100: 20 000 prompts would settle it, and the sentence does not ask for them."""
-    found = decision(of_ranks([[0, 1]] * 51 + [[1, 0]] * 49))
-    assert found.more_items > 19_000
-    assert "They are 2 points apart so far" in found.sentence
+    actual_decision = decision(of_ranks([[0, 1]] * 51 + [[1, 0]] * 49))
+    assert actual_decision.more_items > 19_000
+    assert "They are 2 points apart so far" in actual_decision.sentence
     # Wilson's interval of 51 of 100 is 0.4135 to 0.6058.
-    assert "anything from 17 points behind to 21 ahead is possible" in found.sentence
-    asked = int(found.sentence.partition("About ")[2].split()[0])
+    assert "anything from 17 points behind to 21 ahead is possible" in actual_decision.sentence
+    n_more = int(actual_decision.sentence.partition("About ")[2].split()[0])
     # The textbook's n for 0.55 against 0.50 at 5% and 80%, less the hundred there are.
-    assert asked + 100 == pytest.approx(783, rel=0.02)
+    assert n_more + 100 == pytest.approx(783, rel=0.02)
 
 
 def test_equal_beyond_doubt_is_called_equal():
-    found = decision(of_ranks([[0, 1]] * 1002 + [[1, 0]] * 998))
-    assert found.sentence.startswith("As good as equal: ada and bob: 1002 won")
-    assert "They are 0.2 points apart, and more than 4.6 points" in found.sentence
-    assert "more prompts" not in found.sentence
+    actual_decision = decision(of_ranks([[0, 1]] * 1002 + [[1, 0]] * 998))
+    assert actual_decision.sentence.startswith("As good as equal: ada and bob: 1002 won")
+    assert "They are 0.2 points apart, and more than 4.6 points" in actual_decision.sentence
+    assert "more prompts" not in actual_decision.sentence
 
 
 def test_ties_make_candidates_equal_too():
     """Three wins among a thousand ties are no lead, however decisive the decisive ones are."""
-    found = decision(of_ranks([[0, 1]] * 3 + [[0, 0]] * 997))
-    assert found.status == "leading"
-    assert found.sentence.startswith("As good as equal")
-    assert "They are 0.3 points apart" in found.sentence
+    actual_decision = decision(of_ranks([[0, 1]] * 3 + [[0, 0]] * 997))
+    assert actual_decision.status == "leading"
+    assert actual_decision.sentence.startswith("As good as equal")
+    assert "They are 0.3 points apart" in actual_decision.sentence
 
 
 def test_a_difference_worth_having_is_worth_prompts():
-    found = decision(of_ranks([[0, 1]] * 13 + [[1, 0]] * 7))
-    more = two_digits(found.more_items)
-    assert f"About {more} more prompts like these would settle" in found.sentence
+    actual_decision = decision(of_ranks([[0, 1]] * 13 + [[1, 0]] * 7))
+    more = two_digits(actual_decision.more_items)
+    assert f"About {more} more prompts like these would settle" in actual_decision.sentence
 
 
 # -- how often it decides where nothing is to be decided ---------------------------------------------
@@ -212,7 +221,7 @@ def false_decisions(k, n, repeats, rng):
     rows = [list(range(k))] * (n * repeats)
     clusters = [f"p{i // repeats}" for i in range(n * repeats)]
     frame = of_ranks(rows, clusters=clusters if repeats > 1 else None)
-    decided = 0
+    n_decided = 0
     for _ in range(RUNS):
         quality = rng.normal(size=(n, k)).repeat(repeats, axis=0)
         quality += 0.5 * rng.normal(size=quality.shape)
@@ -227,8 +236,8 @@ def false_decisions(k, n, repeats, rng):
             )
             for item, row in zip(frame.items, points, strict=True)
         )
-        decided += decision(replace(frame, verdicts=verdicts)).status == "decided"
-    return decided / RUNS
+        n_decided += decision(replace(frame, verdicts=verdicts)).status == "decided"
+    return n_decided / RUNS
 
 
 @pytest.mark.slow

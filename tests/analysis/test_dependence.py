@@ -50,10 +50,10 @@ def copied_panel(n: int = 700, seed: int = 0, *, small: bool = False) -> Votes:
     labels = (rng.random(n) < 0.5).astype(int)
     original = np.where(rng.random(n) < 0.75, labels, 1 - labels)
     near = [np.where(rng.random(n) < 0.93, original, 1 - original) for _ in COPIES]
-    own = [np.where(rng.random(n) < 0.8, labels, 1 - labels) for _ in OTHERS]
-    matrix = np.array([*near, *own]).T
-    spoiled = rng.random(matrix.shape)
-    matrix = np.where(spoiled < 0.02, -1, np.where(spoiled < 0.04, 2, matrix))
+    own_indices = [np.where(rng.random(n) < 0.8, labels, 1 - labels) for _ in OTHERS]
+    matrix = np.array([*near, *own_indices]).T
+    noise = rng.random(matrix.shape)
+    matrix = np.where(noise < 0.02, -1, np.where(noise < 0.04, 2, matrix))
     keep = [0, 1, 3, 4, 5] if small else list(range(8))
     names = [(COPIES + OTHERS)[j] for j in keep]
     family = [("x", "x", "x", "y", "y", "z", "u", "v")[j] for j in keep]
@@ -90,9 +90,9 @@ def test_the_panel_is_worth_what_was_planted(labelled: Dependence) -> None:
     covariance = fidelity**2 * truth_in_original
     rate = 0.93 * 0.75 + 0.07 * 0.25
     r = covariance / (4 * rate * (1 - rate))
-    planted = 8 / (1 + 7 * (3 * r / 28))
-    found = labelled.effective.by_mean
-    assert found.low <= planted <= found.high
+    true_number = 8 / (1 + 7 * (3 * r / 28))
+    by_mean = labelled.effective.by_mean
+    assert by_mean.low <= true_number <= by_mean.high
     assert labelled.truth.from_labels
     assert "worth at most" not in labelled.conclusions[0]
     assert labelled.alternatives == ()
@@ -104,7 +104,10 @@ def test_without_labels_the_number_is_an_upper_bound_and_says_so(
     assert "worth at most" in inferred.conclusions[0]
     assert any("--no-labels leaves the labels out" in caveat for caveat in inferred.caveats)
     assert not inferred.truth.from_labels
-    assert {other.method for other in inferred.alternatives} >= {"one-coin", "dawid-skene"}
+    assert {alternative.method for alternative in inferred.alternatives} >= {
+        "one-coin",
+        "dawid-skene",
+    }
     assert any("By other estimates of the truth" in caveat for caveat in inferred.caveats)
 
 
@@ -171,21 +174,21 @@ def test_a_model_of_dependence_beats_independence(labelled: Dependence) -> None:
 def test_independent_judges_get_a_clean_bill() -> None:
     sample = IndependentPanel.of([0.8] * 5, [0.75] * 5).sample(500, np.random.default_rng(1))
     votes = votes_of(sample.votes, list("abcde"), label=sample.labels.astype(float).tolist())
-    found = diagnose(votes, DependenceOptions(bootstrap=60))
-    assert found.blocs == ()
-    assert found.families == ()
-    assert found.effective.by_mean.low <= 5 <= found.effective.by_mean.high
-    assert any("is not rejected for any of 10 pairs" in line for line in found.conclusions)
-    assert found.tests[1].refusal.startswith("no family") or found.tests[1].p is not None
+    diagnosis = diagnose(votes, DependenceOptions(bootstrap=60))
+    assert diagnosis.blocs == ()
+    assert diagnosis.families == ()
+    assert diagnosis.effective.by_mean.low <= 5 <= diagnosis.effective.by_mean.high
+    assert any("is not rejected for any of 10 pairs" in line for line in diagnosis.conclusions)
+    assert diagnosis.tests[1].refusal.startswith("no family") or diagnosis.tests[1].p is not None
 
 
 def test_three_judges_without_labels_say_what_cannot_be_known() -> None:
     sample = IndependentPanel.of([0.8] * 3, [0.75] * 3).sample(300, np.random.default_rng(2))
-    found = diagnose(votes_of(sample.votes, list("abc")), DependenceOptions(bootstrap=40))
-    assert all(pair.p is None for pair in found.pairs)
-    assert any("cannot be tested" in line for line in found.conclusions)
-    assert {test.p for test in found.tests} == {None}
-    assert any("labelled items would settle it" in caveat for caveat in found.caveats)
+    diagnosis = diagnose(votes_of(sample.votes, list("abc")), DependenceOptions(bootstrap=40))
+    assert all(pair.p is None for pair in diagnosis.pairs)
+    assert any("cannot be tested" in line for line in diagnosis.conclusions)
+    assert {test.p for test in diagnosis.tests} == {None}
+    assert any("labelled items would settle it" in caveat for caveat in diagnosis.caveats)
 
 
 def test_few_labels_enter_the_fit_and_many_replace_it() -> None:
@@ -195,8 +198,8 @@ def test_few_labels_enter_the_fit_and_many_replace_it() -> None:
     labels[40:] = np.nan
     object.__setattr__(few, "labels", labels)
     assert diagnose(few, DependenceOptions(bootstrap=20)).truth.method == "factor"
-    found = diagnose(votes, DependenceOptions(bootstrap=20))
-    assert found.truth.method == "labels"
+    diagnosis = diagnose(votes, DependenceOptions(bootstrap=20))
+    assert diagnosis.truth.method == "labels"
 
 
 def test_rows_of_one_group_widen_the_intervals() -> None:
@@ -207,19 +210,21 @@ def test_rows_of_one_group_widen_the_intervals() -> None:
     object.__setattr__(twice, "groups", np.repeat(np.arange(300), 2))
     object.__setattr__(twice, "repeats", tuple(str(i % 2) for i in range(600)))
     object.__setattr__(twice, "items", tuple(f"r{i}" for i in range(600)))
-    once, doubled = (diagnose(v, DependenceOptions(bootstrap=200)) for v in (votes, twice))
-    assert doubled.panel.clusters == 300
-    widths = [found.effective.by_mean.half_width for found in (once, doubled)]
+    once, doubled_diagnosis = (
+        diagnose(v, DependenceOptions(bootstrap=200)) for v in (votes, twice)
+    )
+    assert doubled_diagnosis.panel.clusters == 300
+    widths = [value.effective.by_mean.half_width for value in (once, doubled_diagnosis)]
     assert widths[1] == pytest.approx(widths[0], rel=0.25)
 
 
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "auto"])
 def test_every_method_of_estimating_the_truth_runs(method: str) -> None:
-    found = diagnose(
+    diagnosis = diagnose(
         copied_panel(300, small=True).without_labels(), DependenceOptions(method, bootstrap=20)
     )
-    assert found.truth.method == method
-    assert np.isfinite(found.effective.by_mean.estimate)
+    assert diagnosis.truth.method == method
+    assert np.isfinite(diagnosis.effective.by_mean.estimate)
 
 
 def test_more_than_fifteen_judges_are_coupled_by_pseudo_likelihood() -> None:
@@ -228,16 +233,16 @@ def test_more_than_fifteen_judges_are_coupled_by_pseudo_likelihood() -> None:
     sample = IndependentPanel.of([0.75] * 16, [0.75] * 16).sample(600, rng)
     sample.votes[:, 1:3] = sample.votes[:, :1] ^ (rng.random((600, 2)) < 0.05)
     names = [f"j{i:02d}" for i in range(16)]
-    found = diagnose(
+    diagnosis = diagnose(
         votes_of(sample.votes, names, label=sample.labels.tolist()),
         DependenceOptions(bootstrap=50),
     )
-    assert found.coupling_method == "pseudo-likelihood"
-    closest = sorted(found.pairs, key=lambda pair: -pair.coupling.estimate)[:2]
+    assert diagnosis.coupling_method == "pseudo-likelihood"
+    closest = sorted(diagnosis.pairs, key=lambda pair: -pair.coupling.estimate)[:2]
     assert {(pair.first, pair.second) for pair in closest} == {("j00", "j01"), ("j00", "j02")}
     assert all(pair.p_wald_holm < 0.05 and pair.p_ratio is None for pair in closest)
-    assert any("too many to enumerate" in caveat for caveat in found.caveats)
-    assert all(test.p is not None or test.refusal for test in found.tests)
+    assert any("too many to enumerate" in caveat for caveat in diagnosis.caveats)
+    assert all(test.p is not None or test.refusal for test in diagnosis.tests)
 
 
 def test_the_picture_puts_copies_side_by_side_and_frames_them(tmp_path: Path) -> None:
@@ -251,11 +256,11 @@ def test_the_picture_puts_copies_side_by_side_and_frames_them(tmp_path: Path) ->
         for judge in range(6)
     ]
     votes = votes_of(np.column_stack(columns), list("abcdef"), label=labels.tolist())
-    found = diagnose(votes, DependenceOptions(bootstrap=100))
-    written = write_plots(found, tmp_path)
-    assert {path.suffix for path in written} == {".svg", ".png"}
-    drawn = (tmp_path / "couplings.svg").read_text(encoding="utf-8")
-    names = re.findall(r">([a-f])</text>", drawn)
+    diagnosis = diagnose(votes, DependenceOptions(bootstrap=100))
+    plot_files = write_plots(diagnosis, tmp_path)
+    assert {path.suffix for path in plot_files} == {".svg", ".png"}
+    text = (tmp_path / "couplings.svg").read_text(encoding="utf-8")
+    names = re.findall(r">([a-f])</text>", text)
     assert names[:6] == ["a", "b", "d", "f", "c", "e"]
 
 
@@ -263,12 +268,12 @@ def test_a_crowd_that_hardly_shares_items_gets_no_couplings_and_is_told_why() ->
     rng = np.random.default_rng(4)
     sample = IndependentPanel.of([0.75] * 20, [0.75] * 20).sample(400, rng)
     sparse = np.where(rng.random(sample.votes.shape) < 0.7, -1, sample.votes).astype(np.int8)
-    found = diagnose(
+    diagnosis = diagnose(
         votes_of(sparse, [f"j{i:02d}" for i in range(20)]), DependenceOptions(bootstrap=20)
     )
-    assert found.couplings is None
-    assert "votes are missing" in found.no_couplings
-    assert all(test.refusal for test in found.tests[1:])
+    assert diagnosis.couplings is None
+    assert "votes are missing" in diagnosis.no_couplings
+    assert all(test.refusal for test in diagnosis.tests[1:])
 
 
 def test_what_cannot_be_done_is_refused() -> None:
@@ -293,18 +298,18 @@ def test_a_judge_that_never_voted_is_left_out_and_named() -> None:
     sample = IndependentPanel.of([0.8] * 4, [0.8] * 4).sample(150, np.random.default_rng(7))
     matrix = sample.votes.astype(int)
     matrix[:, 1] = -1
-    found = diagnose(votes_of(matrix, list("abcd")), DependenceOptions(bootstrap=20))
-    assert found.panel.judges == ("a", "c", "d")
-    assert "left out because they never voted: b" in found.caveats
-    assert found.effective.judges == 3
+    diagnosis = diagnose(votes_of(matrix, list("abcd")), DependenceOptions(bootstrap=20))
+    assert diagnosis.panel.judges == ("a", "c", "d")
+    assert "left out because they never voted: b" in diagnosis.caveats
+    assert diagnosis.effective.judges == 3
 
 
 def test_pairs_that_hardly_met_are_not_correlated() -> None:
     sample = IndependentPanel.of([0.8] * 4, [0.8] * 4).sample(150, np.random.default_rng(8))
     matrix = sample.votes.astype(int)
     matrix[9:, 0] = -1
-    found = diagnose(votes_of(matrix, list("abcd")), DependenceOptions(bootstrap=20))
-    pairs = {(pair.first, pair.second): pair for pair in found.pairs}
+    diagnosis = diagnose(votes_of(matrix, list("abcd")), DependenceOptions(bootstrap=20))
+    pairs = {(pair.first, pair.second): pair for pair in diagnosis.pairs}
     assert pairs["a", "b"].together == 9
     assert pairs["a", "b"].correlation is None
     assert pairs["b", "c"].correlation is not None
@@ -342,26 +347,26 @@ def test_degenerate_votes_are_diagnosed_or_refused(name: str, use_labels: bool) 
         with pytest.raises(NotIdentifiedError, match="needs 3 judges"):
             diagnose(votes, options)
         return
-    found = diagnose(votes, options)
-    assert json.dumps(to_dict(found), allow_nan=False)
-    assert found.conclusions
+    diagnosis = diagnose(votes, options)
+    assert json.dumps(to_dict(diagnosis), allow_nan=False)
+    assert diagnosis.conclusions
 
 
 def test_two_judges_with_labels_are_enough() -> None:
     sample = IndependentPanel.of([0.8] * 2, [0.8] * 2).sample(300, np.random.default_rng(6))
     votes = votes_of(sample.votes, ["a", "b"], label=sample.labels.astype(float).tolist())
-    found = diagnose(votes, DependenceOptions(bootstrap=50))
-    assert found.effective.by_mean.low <= 2 <= found.effective.by_mean.high
+    diagnosis = diagnose(votes, DependenceOptions(bootstrap=50))
+    assert diagnosis.effective.by_mean.low <= 2 <= diagnosis.effective.by_mean.high
 
 
 def test_the_same_seed_gives_the_same_diagnosis() -> None:
-    one, other = (
+    diagnosis, other_diagnosis = (
         diagnose(copied_panel(200, small=True), DependenceOptions(bootstrap=30, seed=3))
         for _ in range(2)
     )
-    assert one.conclusions == other.conclusions
-    assert one.pairs == other.pairs
-    assert one.judges == other.judges
+    assert diagnosis.conclusions == other_diagnosis.conclusions
+    assert diagnosis.pairs == other_diagnosis.pairs
+    assert diagnosis.judges == other_diagnosis.judges
 
 
 @pytest.mark.slow
@@ -369,10 +374,10 @@ def test_the_same_seed_gives_the_same_diagnosis() -> None:
 def test_near_copies_of_a_real_panel() -> None:
     """Eight samples of one model among four others: found without labels, worth about two."""
     votes = read_votes(SHARED / "rb2-replicates.votes.jsonl.gz", judges="gpt-5.4-nano#*,*#s0")
-    found = diagnose(votes, DependenceOptions(bootstrap=200))
-    copies = [bloc for bloc in found.blocs if bloc.near_copies]
+    diagnosis = diagnose(votes, DependenceOptions(bootstrap=200))
+    copies = [bloc for bloc in diagnosis.blocs if bloc.near_copies]
     assert [len(bloc.judges) for bloc in copies] == [8]
     assert all(judge.startswith("gpt-5.4-nano#") for judge in copies[0].judges)
     assert 1.8 < copies[0].worth < 2.2
-    assert 2.2 < found.effective.by_mean.estimate < 2.7
-    assert not any(judge.adds for judge in found.judges if "nano" in judge.judge)
+    assert 2.2 < diagnosis.effective.by_mean.estimate < 2.7
+    assert not any(judge.adds for judge in diagnosis.judges if "nano" in judge.judge)

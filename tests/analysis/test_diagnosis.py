@@ -33,11 +33,11 @@ def _votes(
     rows = []
     for i in range(n):
         truth = float(rng.random() < 0.5)
-        shown = "swap" if rng.random() < 0.5 else "orig"
+        page_order = "swap" if rng.random() < 0.5 else "orig"
         for at, (name, (tie, right)) in enumerate(judges.items()):
             vote = truth if rng.random() < right else 1 - truth
             if at == 0 and rng.random() < slot:
-                vote = 1.0 if shown == "orig" else 0.0
+                vote = 1.0 if page_order == "orig" else 0.0
             vote = 0.5 if rng.random() < tie else vote
             rows.append(
                 VoteRow(
@@ -46,14 +46,16 @@ def _votes(
                     WORDS[vote],
                     label=WORDS[truth] if labels else None,
                     family=name,
-                    presentation=shown,
+                    presentation=page_order,
                 )
             )
     return encode(rows)
 
 
-def _do(found) -> dict[str, str]:
-    return {made.judge: made.action for made in found.recommendations}
+def _do(findings) -> dict[str, str]:
+    return {
+        recommendation.judge: recommendation.action for recommendation in findings.recommendations
+    }
 
 
 def test_pilot_judge_table_comes_out_of_votes_simulated_to_it() -> None:
@@ -65,32 +67,32 @@ def test_pilot_judge_table_comes_out_of_votes_simulated_to_it() -> None:
         for i, tie in enumerate(rng.permutation(tied)):
             vote = "tie" if tie else "AB"[int(rng.random() < 0.4)]
             rows.append(VoteRow(f"r{i % 28}-{i // 28}", judge, vote, group=f"r{i % 28}"))
-    found = diagnose(encode(rows), candidates=4)
-    ties = {judge.judge: round(100 * judge.ties.estimate, 1) for judge in found.judges}
+    diagnosis = diagnose(encode(rows), candidates=4)
+    ties = {judge.judge: round(100 * judge.ties.estimate, 1) for judge in diagnosis.judges}
     assert ties == {"claude-sonnet-4-6": 44.4, "deepseek-v3p2": 63.5, "gpt-4o": 85.2}
-    assert found.panel.discrimination.estimate == pytest.approx(0.356, abs=5e-4)
+    assert diagnosis.panel.discrimination.estimate == pytest.approx(0.356, abs=5e-4)
     # Table 1.2 with 189 / 28 = 6.75 ballots a run, where it rounds to 7: 3.9, 2.6, 1.0.
-    informative = [judge.informative for judge in found.judges]
+    informative = [judge.informative for judge in diagnosis.judges]
     assert informative == pytest.approx([6.75 * 0.556, 6.75 * 0.365, 6.75 * 0.148], abs=0.01)
-    assert found.panel.attenuation == pytest.approx(2.81, abs=0.01)
-    standing = {judge.judge: judge for judge in found.thresholds.judges}["gpt-4o"]
+    assert diagnosis.panel.attenuation == pytest.approx(2.81, abs=0.01)
+    standing = {judge.judge: judge for judge in diagnosis.thresholds.judges}["gpt-4o"]
     assert (standing.published, standing.derived) == ("marginally positive", "negative")
     assert not standing.adds  # at the edge of the others: these votes do not tell it
     assert (standing.edge, standing.margin) == (None, None)
-    assert _do(found)["gpt-4o"] == "replace"
+    assert _do(diagnosis)["gpt-4o"] == "replace"
 
 
 def test_a_good_a_noisy_and_an_inverted_judge() -> None:
     panel = {"good": (0.1, 0.85), "fair": (0.1, 0.8), "also": (0.2, 0.85)}
     votes = _votes(400, {**panel, "coin": (0.1, 0.5), "inverted": (0.0, 0.2)}, seed=1, labels=True)
-    found = diagnose(votes)
-    assert _do(found) == {
+    diagnosis = diagnose(votes)
+    assert _do(diagnosis) == {
         "good": "keep", "fair": "keep", "also": "keep", "coin": "replace", "inverted": "replace",
     }  # fmt: skip
-    codes = {m.judge: {reason.code for reason in m.reasons} for m in found.recommendations}
+    codes = {m.judge: {reason.code for reason in m.reasons} for m in diagnosis.recommendations}
     assert "noise" in codes["coin"]
     assert "inverted" in codes["inverted"]
-    saving = {m.judge: m.saving for m in found.recommendations}
+    saving = {m.judge: m.saving for m in diagnosis.recommendations}
     assert saving["inverted"].saves > saving["coin"].saves > 0
     assert saving["good"] is None
 
@@ -107,19 +109,19 @@ def test_a_judge_that_ties_is_replaced_unless_people_tie_there_too() -> None:
         for judge in ("shy", "bold"):
             decides = judge == "bold" or not equal
             rows.append(VoteRow(f"q{i}", judge, side if decides else "tie", label=label))
-    found = diagnose(encode(rows))
-    assert _do(found)["shy"] == "keep"
-    assert "equivalence" in {r.code for r in found.recommendations[1].reasons}
+    diagnosis = diagnose(encode(rows))
+    assert _do(diagnosis)["shy"] == "keep"
+    assert "equivalence" in {r.code for r in diagnosis.recommendations[1].reasons}
 
 
 def test_position_bias_is_found_where_orders_vary() -> None:
     judges = {"leaning": (0.0, 0.8), "b": (0.0, 0.85), "c": (0.0, 0.8)}
     votes = _votes(600, judges, seed=3, labels=True, slot=0.5)
-    found = diagnose(votes)
-    leaning = found.judges[[j.judge for j in found.judges].index("leaning")]
+    diagnosis = diagnose(votes)
+    leaning = diagnosis.judges[[j.judge for j in diagnosis.judges].index("leaning")]
     assert leaning.slots.first.interval.low > 0.6
     assert leaning.slots.pull.low > 0.1
-    codes = {m.judge: {r.code for r in m.reasons} for m in found.recommendations}
+    codes = {m.judge: {r.code for r in m.reasons} for m in diagnosis.recommendations}
     assert "position" in codes["leaning"]
     assert "position" not in codes["b"]
 
@@ -131,17 +133,17 @@ def test_the_rest_leaves_out_the_own_family_but_not_other_people() -> None:
         VoteRow("q", "p2", "B", family="human"),
     ]  # fmt: skip
     votes = encode(rows)
-    rest = dict(zip(votes.judges, rest_of_panel(votes)[0], strict=True))
-    assert rest["x1"] == rest["x2"] == 0
-    assert rest["y"] != rest["y"]  # two for A, two for B
-    assert rest["p1"] != rest["p1"]
+    remaining_fields = dict(zip(votes.judges, rest_of_panel(votes)[0], strict=True))
+    assert remaining_fields["x1"] == remaining_fields["x2"] == 0
+    assert remaining_fields["y"] != remaining_fields["y"]  # two for A, two for B
+    assert remaining_fields["p1"] != remaining_fields["p1"]
 
 
 def test_flips_and_repeats() -> None:
     rows = [
-        VoteRow(f"q{i}", "j", vote, presentation=shown)
+        VoteRow(f"q{i}", "j", vote, presentation=text)
         for i in range(40)
-        for shown, vote in (("orig", "A"), ("swap", "B" if i < 10 else "A"))
+        for text, vote in (("orig", "A"), ("swap", "B" if i < 10 else "A"))
     ]
     facts = judge_facts(encode(rows))[0]
     assert facts.slots.flips.rate.estimate == 0.25
@@ -157,28 +159,28 @@ def test_copies_of_one_judge_are_worth_one() -> None:
     rng = np.random.default_rng(8)
     copies, alone = [], []
     for i in range(400):
-        said = rng.random(3) < 0.7
+        is_right = rng.random(3) < 0.7
         for j in range(3):
-            copies.append(VoteRow(f"q{i}", f"j{j}", "A" if said[0] else "B", label="A"))
-            alone.append(VoteRow(f"q{i}", f"j{j}", "A" if said[j] else "B", label="A"))
+            copies.append(VoteRow(f"q{i}", f"j{j}", "A" if is_right[0] else "B", label="A"))
+            alone.append(VoteRow(f"q{i}", f"j{j}", "A" if is_right[j] else "B", label="A"))
     assert diagnose(encode(copies)).panel.effective.estimate == pytest.approx(1.0)
-    found = diagnose(encode(alone)).panel.effective
-    assert found.estimate == pytest.approx(3.0, abs=0.35)
+    effective = diagnose(encode(alone)).panel.effective
+    assert effective.estimate == pytest.approx(3.0, abs=0.35)
 
 
 @pytest.mark.parametrize("tie", [0.0, 1.0])
 def test_no_ties_and_all_ties(tie: float) -> None:
-    found = diagnose(_votes(80, {"a": (tie, 0.8), "b": (tie, 0.8)}), simulate=False)
-    assert found.panel.discrimination.estimate == 1 - tie
-    assert math.isinf(found.panel.attenuation) == (tie == 1)
-    assert set(_do(found).values()) == ({"replace"} if tie else {"keep"})
+    diagnosis = diagnose(_votes(80, {"a": (tie, 0.8), "b": (tie, 0.8)}), simulate=False)
+    assert diagnosis.panel.discrimination.estimate == 1 - tie
+    assert math.isinf(diagnosis.panel.attenuation) == (tie == 1)
+    assert set(_do(diagnosis).values()) == ({"replace"} if tie else {"keep"})
 
 
 def test_one_judge_one_run() -> None:
-    found = diagnose(_votes(50, {"only": (0.1, 0.8)}))
-    assert found.panel.effective is None
-    assert any("one judge" in note for note in found.notes)
-    assert _do(found) == {"only": "keep"}
+    diagnosis = diagnose(_votes(50, {"only": (0.1, 0.8)}))
+    assert diagnosis.panel.effective is None
+    assert any("one judge" in note for note in diagnosis.notes)
+    assert _do(diagnosis) == {"only": "keep"}
 
 
 def test_a_judge_that_only_fails_is_replaced() -> None:
@@ -191,15 +193,21 @@ def test_a_judge_that_mostly_fails_is_told_apart_from_one_that_was_seldom_asked(
     rows = [VoteRow(f"q{i}", judge, "AB"[i % 2]) for i in range(60) for judge in "xy"]
     rows += [VoteRow(f"q{i}", "z", "A" if i < 5 else None) for i in range(60)]
     rows += [VoteRow(f"q{i}", "w", "A") for i in range(5)]
-    made = {m.judge: m for m in diagnose(encode(rows)).recommendations}
-    assert (made["z"].action, made["z"].sure) == ("down-weight", True)
-    assert made["z"].reasons[0].code == "fails"
-    assert (made["w"].action, made["w"].sure) == ("keep", False)
+    recommendation_by_judge = {m.judge: m for m in diagnose(encode(rows)).recommendations}
+    assert (recommendation_by_judge["z"].action, recommendation_by_judge["z"].sure) == (
+        "down-weight",
+        True,
+    )
+    assert recommendation_by_judge["z"].reasons[0].code == "fails"
+    assert (recommendation_by_judge["w"].action, recommendation_by_judge["w"].sure) == (
+        "keep",
+        False,
+    )
 
 
 def test_ties_alone_are_enough_to_say_that_it_ties() -> None:
-    found = diagnose(encode([VoteRow(f"q{i}", j, "tie") for i in range(40) for j in "xy"]))
-    assert {(m.action, m.sure) for m in found.recommendations} == {("replace", True)}
+    diagnosis = diagnose(encode([VoteRow(f"q{i}", j, "tie") for i in range(40) for j in "xy"]))
+    assert {(m.action, m.sure) for m in diagnosis.recommendations} == {("replace", True)}
 
 
 def test_agreement_with_a_lopsided_reference_is_read_beside_what_it_gives() -> None:
@@ -209,11 +217,13 @@ def test_agreement_with_a_lopsided_reference_is_read_beside_what_it_gives() -> N
     for i in range(400):
         label = "A" if rng.random() < 0.9 else "B"
         rows += [VoteRow(f"q{i}", j, "A" if rng.random() < 0.9 else "B", label=label) for j in "xy"]
-    found = diagnose(encode(rows))
-    assert found.judges[0].label.commoner == pytest.approx(0.9, abs=0.03)
-    made = found.recommendations[0]
-    assert made.action == "replace"
-    assert any("always naming the more common side is right on" in r.text for r in made.reasons)
+    diagnosis = diagnose(encode(rows))
+    assert diagnosis.judges[0].label.commoner == pytest.approx(0.9, abs=0.03)
+    recommendation = diagnosis.recommendations[0]
+    assert recommendation.action == "replace"
+    assert any(
+        "always naming the more common side is right on" in r.text for r in recommendation.reasons
+    )
 
 
 def test_of_two_judges_that_contradict_each_other_neither_is_replaced() -> None:
@@ -222,15 +232,15 @@ def test_of_two_judges_that_contradict_each_other_neither_is_replaced() -> None:
         for i in range(60)
         for j, s in zip("xy", ("AB", "BA")[i % 2], strict=True)
     ]
-    made = diagnose(encode(rows)).recommendations
-    assert {m.action for m in made} == {"keep"}
-    assert "how good it is cannot be told" in made[0].reasons[1].text
+    recommendations = diagnose(encode(rows)).recommendations
+    assert {m.action for m in recommendations} == {"keep"}
+    assert "how good it is cannot be told" in recommendations[0].reasons[1].text
 
 
 def test_few_ballots_are_not_enough_to_say() -> None:
-    found = diagnose(_votes(10, {"a": (0.0, 0.2), "b": (0.0, 0.9)}))
-    assert not any(made.sure for made in found.recommendations)
-    assert set(_do(found).values()) == {"keep"}
+    diagnosis = diagnose(_votes(10, {"a": (0.0, 0.2), "b": (0.0, 0.9)}))
+    assert not any(recommendation.sure for recommendation in diagnosis.recommendations)
+    assert set(_do(diagnosis).values()) == {"keep"}
 
 
 def test_scores_and_nothing_are_refused() -> None:
@@ -243,18 +253,23 @@ def test_scores_and_nothing_are_refused() -> None:
 @real
 def test_length_heuristic_of_llmfao_points_the_wrong_way() -> None:
     votes = read_votes(DATA / "llmfao.votes.jsonl.gz", judges="gpt-*,heuristic*")
-    found = diagnose(votes)
-    made = {m.judge.split("/")[0]: m for m in found.recommendations}
-    assert made["heuristic:longer-answer"].action == "replace"
-    assert "inverted" in {r.code for r in made["heuristic:longer-answer"].reasons}
-    assert made["gpt-4"].action == "keep"
-    assert made["gpt-3.5-turbo-instruct"].weight < made["gpt-4"].weight
+    diagnosis = diagnose(votes)
+    recommendation_by_judge = {m.judge.split("/")[0]: m for m in diagnosis.recommendations}
+    assert recommendation_by_judge["heuristic:longer-answer"].action == "replace"
+    assert "inverted" in {
+        r.code for r in recommendation_by_judge["heuristic:longer-answer"].reasons
+    }
+    assert recommendation_by_judge["gpt-4"].action == "keep"
+    assert (
+        recommendation_by_judge["gpt-3.5-turbo-instruct"].weight
+        < recommendation_by_judge["gpt-4"].weight
+    )
 
 
 @real
 def test_pandalm_keeps_models_and_people_and_weighs_the_heuristic_less() -> None:
-    found = diagnose(read_votes(DATA / "pandalm.votes.jsonl.gz"))
-    assert _do(found) == {
+    diagnosis = diagnose(read_votes(DATA / "pandalm.votes.jsonl.gz"))
+    assert _do(diagnosis) == {
         "PandaLM-7B/finetuned": "keep",
         "annotator1/human": "keep",
         "annotator2/human": "keep",
@@ -266,10 +281,10 @@ def test_pandalm_keeps_models_and_people_and_weighs_the_heuristic_less() -> None
 
 @real
 def test_mtbench_panel_weighs_position_biased_judges_less() -> None:
-    found = _do(diagnose(read_votes(DATA / "mtbench-panel.votes.jsonl.gz")))
-    assert found["LLMBar:ChatGPT/Vanilla_NoRules"] == "down-weight"
-    assert found["LLMBar:GPT-4/Vanilla_NoRules"] == "keep"
-    assert found["anthropic/claude-opus-4.5/agentclash-supreme"] == "keep"
+    actions = _do(diagnose(read_votes(DATA / "mtbench-panel.votes.jsonl.gz")))
+    assert actions["LLMBar:ChatGPT/Vanilla_NoRules"] == "down-weight"
+    assert actions["LLMBar:GPT-4/Vanilla_NoRules"] == "keep"
+    assert actions["anthropic/claude-opus-4.5/agentclash-supreme"] == "keep"
 
 
 def test_a_judge_of_length_is_told_from_one_that_likes_what_people_like() -> None:
@@ -284,10 +299,10 @@ def test_a_judge_of_length_is_told_from_one_that_likes_what_people_like() -> Non
         for judge, first in (("fair", fair), ("counts", long_first)):
             side, right = ("AB"[1 - int(value)] for value in (first, label))
             rows.append(VoteRow(f"q{i}", judge, side, label=right))
-    found = {line.judge: line for line in diagnose(encode(rows), texts=texts).lengths}
-    assert found["counts"].longer.interval.estimate == 1
-    assert found["counts"].pull.estimate == pytest.approx(0.25, abs=0.06)
-    assert found["counts"].pull.low > 0
-    assert found["fair"].pull.low < 0.01
-    assert found["fair"].pull_by == "the labels"
+    lines = {line.judge: line for line in diagnose(encode(rows), texts=texts).lengths}
+    assert lines["counts"].longer.interval.estimate == 1
+    assert lines["counts"].pull.estimate == pytest.approx(0.25, abs=0.06)
+    assert lines["counts"].pull.low > 0
+    assert lines["fair"].pull.low < 0.01
+    assert lines["fair"].pull_by == "the labels"
     assert diagnose(encode(rows)).lengths == ()

@@ -46,9 +46,9 @@ def fewest(outcomes, is_reached):
     """The fewest items of one column that must take another outcome, by trying all."""
     return min(
         (
-            sum(a != b for a, b in zip(outcomes, other, strict=True))
-            for other in product((1.0, 0.0, -1.0), repeat=len(outcomes))
-            if is_reached(other)
+            sum(a != b for a, b in zip(outcomes, alternative, strict=True))
+            for alternative in product((1.0, 0.0, -1.0), repeat=len(outcomes))
+            if is_reached(alternative)
         ),
         default=None,
     )
@@ -59,11 +59,11 @@ def fewest(outcomes, is_reached):
 def test_of_two_candidates_no_smaller_number_of_changes_does_it(column):
     outcomes = of([column])
     level = changes_to_level(outcomes, 0)
-    assert len(level) == fewest(column, lambda other: sum(other) <= 0)
+    assert len(level) == fewest(column, lambda alternative: sum(alternative) <= 0)
     before = wins_clearly(tuple(column))
     rows = changes_of_significance(outcomes)
-    expected = fewest(column, lambda other: wins_clearly(other) != before)
-    assert (None if rows is None else len(rows)) == expected
+    expected_count = fewest(column, lambda alternative: wins_clearly(alternative) != before)
+    assert (None if rows is None else len(rows)) == expected_count
     assert outcomes.is_exact
 
 
@@ -74,9 +74,9 @@ def test_of_three_candidates_no_smaller_number_of_changes_ends_the_lead(rows):
     possible = list(product((1.0, 0.0, -1.0), repeat=2))
     for rival in (0, 1):
         fewest_rows = min(
-            sum(a != b for a, b in zip(rows, other, strict=True))
-            for other in product(possible, repeat=len(rows))
-            if sum(row[rival] for row in other) <= 0
+            sum(a != b for a, b in zip(rows, alternative, strict=True))
+            for alternative in product(possible, repeat=len(rows))
+            if sum(row[rival] for row in alternative) <= 0
         )
         assert len(changes_to_level(outcomes, rival)) == fewest_rows
 
@@ -88,23 +88,23 @@ def test_the_upper_bound_of_three_candidates_is_reached_and_not_below_the_truth(
     before = wins_clearly(*map(tuple, zip(*rows, strict=True)))
     to = -1.0 if before else 1.0
 
-    def after(changed):
-        new = [(to, to) if i in changed else row for i, row in enumerate(rows)]
+    def after(changes):
+        new = [(to, to) if i in changes else row for i, row in enumerate(rows)]
         return wins_clearly(*map(tuple, zip(*new, strict=True)))
 
-    changed = changes_of_significance(outcomes)
+    change_list = changes_of_significance(outcomes)
     sizes = (
         n
         for n in range(len(rows) + 1)
         if any(after(set(chosen)) != before for chosen in combinations(range(len(rows)), n))
     )
     smallest = next(sizes, None)
-    if changed is None:
+    if change_list is None:
         assert smallest is None
         return
-    assert after(set(changed)) != before
+    assert after(set(change_list)) != before
     assert not outcomes.is_exact
-    assert smallest <= len(changed) <= smallest + 1
+    assert smallest <= len(change_list) <= smallest + 1
 
 
 def test_items_that_were_not_compared_never_change():
@@ -128,58 +128,65 @@ def test_where_prompts_repeat_the_number_is_an_upper_bound():
 def judged(*verdicts, judges=("x", "y", "z")):
     """A run of two candidates: by item, what each judge says."""
     word = {"a": A, "b": B, "t": TIE, "-": None}
-    table = [dict(zip(judges, (word[c] for c in said), strict=True)) for said in verdicts]
+    table = [dict(zip(judges, (word[c] for c in verdict), strict=True)) for verdict in verdicts]
     return run_data(table, ["ada", "bob"])
 
 
 def test_the_items_named_change_the_decision_and_one_fewer_does_not():
-    said = ["aab", "aaa", "aab", "aba", "aaa", "aaa", "aaa", "bbb"]
-    found = explain(judged(*said))
-    assert (found.leader, found.rival, found.wins, found.losses) == ("ada", "bob", 7, 1)
-    level = found.flip("change", "level")
+    verdict_rows = ["aab", "aaa", "aab", "aba", "aaa", "aaa", "aaa", "bbb"]
+    explanation = explain(judged(*verdict_rows))
+    assert (explanation.leader, explanation.rival, explanation.wins, explanation.losses) == (
+        "ada",
+        "bob",
+        7,
+        1,
+    )
+    level = explanation.flip("change", "level")
     assert (level.items, level.exact) == (3, True)
     assert level.item_ids == ("q0", "q2", "q3")  # two of three judges: the narrowest
     for n, leader in ((level.items, None), (level.items - 1, "ada")):
         names = level.item_ids[:n]
-        turned = ["bbb" if f"q{i}" in names else row for i, row in enumerate(said)]
-        assert conclude(judged(*turned)).decision.winner == leader
-    assert found.flip("drop", "level").items == 6
-    kept = [row for i, row in enumerate(said) if i not in range(6)]
-    assert conclude(judged(*kept)).decision.winner is None
+        reversed_rows = ["bbb" if f"q{i}" in names else row for i, row in enumerate(verdict_rows)]
+        assert conclude(judged(*reversed_rows)).decision.winner == leader
+    assert explanation.flip("drop", "level").items == 6
+    rows = [row for i, row in enumerate(verdict_rows) if i not in range(6)]
+    assert conclude(judged(*rows)).decision.winner is None
 
 
 def test_a_decision_that_rests_on_one_judge_says_so():
-    said = ["aba"] * 5 + ["bab"] * 4
-    found = explain(judged(*said))
-    without = {line.name: line for line in found.judges}
-    for judge, rest in (("x", (1, 2)), ("y", (0, 2)), ("z", (0, 1))):
-        alone = judged(*("".join(row[i] for i in rest) for row in said), judges=("p", "q"))
+    verdict_rows = ["aba"] * 5 + ["bab"] * 4
+    explanation = explain(judged(*verdict_rows))
+    without = {line.name: line for line in explanation.judges}
+    for judge, others_indices in (("x", (1, 2)), ("y", (0, 2)), ("z", (0, 1))):
+        alone = judged(
+            *("".join(row[i] for i in others_indices) for row in verdict_rows), judges=("p", "q")
+        )
         assert without[judge].leader == conclude(alone).decision.winner
     # x and z are copies: without one of them the other is always contradicted by y.
     assert (without["x"].leader, without["x"].changes) == (None, "winner")
     assert (without["y"].leader, without["y"].changes) == ("ada", None)
-    assert {item.item_id: item.judges for item in found.pivotal} == {
+    assert {item.item_id: item.judges for item in explanation.pivotal} == {
         f"q{i}": ("x", "z") for i in range(9)
     }
 
 
 def test_a_pivotal_judge_turned_round_changes_the_item():
-    said = ["aab", "aaa", "bab", "abt"]
-    found = {item.item_id: item for item in explain(judged(*said)).pivotal}
-    assert "q1" not in found
+    verdict_rows = ["aab", "aaa", "bab", "abt"]
+    actual_items = {item.item_id: item for item in explain(judged(*verdict_rows)).pivotal}
+    assert "q1" not in actual_items
     turn = {"a": "b", "b": "a", "t": "t"}
-    for i, row in enumerate(said):
+    for i, row in enumerate(verdict_rows):
         before = judged(row).verdicts[0].winner
         changing = tuple(
             judge
             for k, judge in enumerate("xyz")
             if judged(row[:k] + turn[row[k]] + row[k + 1 :]).verdicts[0].winner != before
         )
-        assert found[f"q{i}"].judges == changing if changing else f"q{i}" not in found
+        assert actual_items[f"q{i}"].judges == changing if changing else f"q{i}" not in actual_items
 
 
 @pytest.mark.parametrize(
-    ("said", "status", "leader", "level"),
+    ("reply", "status", "leader", "level"),
     [
         (["---", "---"], "none", None, None),
         (["ttt", "ttt"], "tied", "ada", 0),
@@ -187,13 +194,13 @@ def test_a_pivotal_judge_turned_round_changes_the_item():
         (["aaa", "---"], "leading", "ada", 1),
     ],
 )
-def test_runs_that_show_little_are_explained_all_the_same(said, status, leader, level):
-    found = explain(judged(*said))
-    assert (found.decision.status, found.leader) == (status, leader)
-    flip = found.flip("change", "level")
+def test_runs_that_show_little_are_explained_all_the_same(reply, status, leader, level):
+    explanation = explain(judged(*reply))
+    assert (explanation.decision.status, explanation.leader) == (status, leader)
+    flip = explanation.flip("change", "level")
     assert (None if flip is None else flip.items) == level
     if leader is not None:
-        significance = found.flip("change", "significant")
+        significance = explanation.flip("change", "significant")
         assert significance.items is None
         assert significance.exact
 
@@ -201,13 +208,17 @@ def test_runs_that_show_little_are_explained_all_the_same(said, status, leader, 
 @settings(max_examples=25, deadline=None)
 @given(runs())
 def test_whatever_failed_or_is_missing_the_counts_add_up(data):
-    found = explain(data)
-    assert found.n_items == found.wins + found.ties + found.losses <= len(data.items)
-    assert {item.item_id for item in found.pivotal} <= {item.item_id for item in data.items}
-    for flip in found.flips:
+    explanation = explain(data)
+    assert (
+        explanation.n_items
+        == explanation.wins + explanation.ties + explanation.losses
+        <= len(data.items)
+    )
+    assert {item.item_id for item in explanation.pivotal} <= {item.item_id for item in data.items}
+    for flip in explanation.flips:
         if flip.by == "change" and flip.items is not None:
             assert len(set(flip.item_ids)) == flip.items <= len(data.items)
-    for table in tables(found):
+    for table in tables(explanation):
         assert all(len(row) == len(table.columns) for row in table.rows)
 
 
@@ -218,12 +229,12 @@ def test_one_judge_alone_cannot_be_left_out():
 def test_a_category_and_the_best_items_are_left_out(tmp_path):
     rows = [("a", "aaa")] * 4 + [("b", "bbb")] * 3
     tags = [["easy"]] * 4 + [["hard"], ["hard"], []]
-    found = explain(run(tmp_path, pairs(rows, tags=tags)))
-    easy, hard = found.categories
+    explanation = explain(run(tmp_path, pairs(rows, tags=tags)))
+    easy, hard = explanation.categories
     assert (easy.name, easy.items, easy.leader, easy.changes) == ("easy", 4, "b", "winner")
     assert (easy.inside.estimate, hard.inside.estimate) == (1.0, 0.0)
     assert (hard.name, hard.leader, hard.changes) == ("hard", "a", None)
-    best = {line.name: line for line in found.best_items}
+    best = {line.name: line for line in explanation.best_items}
     assert (best["a"].items, best["a"].leader, best["a"].changes) == (1, None, "winner")
     assert (best["b"].leader, best["b"].changes) == ("a", None)
 
@@ -231,25 +242,27 @@ def test_a_category_and_the_best_items_are_left_out(tmp_path):
 def test_the_longer_choice_is_counted_where_panel_and_people_choose_differently(tmp_path):
     texts = {"a": "one two three", "b": "one"}
     rows = [("a", "bbb"), ("b", "aaa"), ("b", "aab"), ("a", "aaa"), ("t", "aaa"), ("-", "aaa")]
-    found = explain(run(tmp_path, pairs(rows, texts=[texts] * len(rows))))
-    assert (found.longer_choices.items, found.longer_choices.longer) == (3, 2)
+    explanation = explain(run(tmp_path, pairs(rows, texts=[texts] * len(rows))))
+    assert (explanation.longer_choices.items, explanation.longer_choices.longer) == (3, 2)
 
 
 def test_a_validation_is_held_against_the_longest_response(tmp_path):
     texts = {"a": "one two three", "b": "one"}
-    said = [("a", "aaa")] * 2 + [("b", "bbb")] * 4 + [("b", "aaa"), ("a", "aaa")]
-    found = explain(run(tmp_path, pairs(said, texts=[texts] * len(said))))
-    assert found.agreement.estimate == pytest.approx(7 / 8)
-    assert found.longest_agreement == pytest.approx(3 / 8)
-    assert found.changes_to_longest == 4  # 7 right, and 3 by length
-    unknown = explain(run(tmp_path / "x", pairs(said, texts=[{"a": "", "b": ""}] * len(said))))
+    verdict_rows = [("a", "aaa")] * 2 + [("b", "bbb")] * 4 + [("b", "aaa"), ("a", "aaa")]
+    explanation = explain(run(tmp_path, pairs(verdict_rows, texts=[texts] * len(verdict_rows))))
+    assert explanation.agreement.estimate == pytest.approx(7 / 8)
+    assert explanation.longest_agreement == pytest.approx(3 / 8)
+    assert explanation.changes_to_longest == 4  # 7 right, and 3 by length
+    unknown = explain(
+        run(tmp_path / "x", pairs(verdict_rows, texts=[{"a": "", "b": ""}] * len(verdict_rows)))
+    )
     assert (unknown.longest_agreement, unknown.changes_to_longest) == (None, None)
 
 
 def test_disagreements_with_people_come_first_the_most_confident_ahead(tmp_path):
     rows = [("a", "aab"), ("a", "aaa"), ("a", "bba"), ("b", "aaa"), ("-", "abt"), ("t", "aaa")]
-    found = explain(run(tmp_path, pairs(rows)))
-    order = [(line.item_id, line.kind) for line in found.disagreements]
+    explanation = explain(run(tmp_path, pairs(rows)))
+    order = [(line.item_id, line.kind) for line in explanation.disagreements]
     assert order == [
         ("i3", "people"),
         ("i5", "people"),
@@ -257,6 +270,6 @@ def test_disagreements_with_people_come_first_the_most_confident_ahead(tmp_path)
         ("i4", "judges"),
         ("i0", "judges"),
     ]
-    assert [opinion.first for opinion in found.disagreements[2].opinions] == ["b", "b", "a"]
-    assert found.agreement.estimate == pytest.approx(2 / 5)
-    assert found.n_labelled == 5
+    assert [opinion.first for opinion in explanation.disagreements[2].opinions] == ["b", "b", "a"]
+    assert explanation.agreement.estimate == pytest.approx(2 / 5)
+    assert explanation.n_labelled == 5

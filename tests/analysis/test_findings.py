@@ -37,11 +37,11 @@ def data(request):
 
 
 def test_a_report_is_strict_json_with_no_number_that_is_none(data):
-    found = to_dict(compute_findings(data))
-    text = json.dumps(found, allow_nan=False)
-    assert json.loads(text) == found
-    assert found["decision"]["status"] in ("decided", "leading", "tied", "none")
-    assert found["decision"]["sentence"]
+    fields = to_dict(compute_findings(data))
+    text = json.dumps(fields, allow_nan=False)
+    assert json.loads(text) == fields
+    assert fields["decision"]["status"] in ("decided", "leading", "tied", "none")
+    assert fields["decision"]["sentence"]
 
 
 def test_the_same_run_gives_the_same_report(data):
@@ -49,26 +49,26 @@ def test_the_same_run_gives_the_same_report(data):
 
 
 def test_every_run_has_tables_and_a_page_with_its_decision(data):
-    found = compute_findings(data)
-    page = markdown.render_report(found, list(data.verdicts))
-    assert found.decision.sentence in page.replace("\\", "")
-    for table in report_tables(found):
+    findings = compute_findings(data)
+    page = markdown.render_report(findings, list(data.verdicts))
+    assert findings.decision.sentence in page.replace("\\", "")
+    for table in report_tables(findings):
         assert all(len(row) == len(table.columns) for row in table.rows), table.title
         assert not re.search(r"\bnan\b|\binf\b|None", str(table.rows))
 
 
 def test_what_adds_up_in_the_records_adds_up_in_the_report(data):
-    found = compute_findings(data)
-    covered = found.coverage
-    assert covered.n_decided + covered.n_tied + sum(covered.abstained.values()) == covered.items
-    assert sum(row.wins for row in found.leaderboard) == covered.n_decided
-    assert found.unanimity.unanimous == sum(verdict.unanimous for verdict in data.verdicts)
-    assert found.unanimity.rate.n == covered.items
+    findings = compute_findings(data)
+    coverage = findings.coverage
+    assert coverage.n_decided + coverage.n_tied + sum(coverage.abstained.values()) == coverage.items
+    assert sum(row.wins for row in findings.leaderboard) == coverage.n_decided
+    assert findings.unanimity.unanimous == sum(verdict.unanimous for verdict in data.verdicts)
+    assert findings.unanimity.rate.n == coverage.items
 
 
 def test_another_order_of_the_records_gives_the_same_report(data):
-    shuffled = replace(data, judgments=data.judgments[::-1], responses=data.responses[::-1])
-    assert to_dict(compute_findings(shuffled)) == to_dict(compute_findings(data))
+    shuffled_data = replace(data, judgments=data.judgments[::-1], responses=data.responses[::-1])
+    assert to_dict(compute_findings(shuffled_data)) == to_dict(compute_findings(data))
 
 
 # -- labels -----------------------------------------------------------------------------------------
@@ -82,10 +82,12 @@ def with_labels(table, labels):
 
 def test_concordance_counts_every_labelled_item_and_a_missing_verdict_is_a_miss():
     table = [{"x": ADA}, {"x": ADA}, {"x": TIE}, {"x": TIE}, {"x": None}, {"x": BOB}]
-    found = concordance_with_labels(with_labels(table, ["ada", "bob", "tie", "ada", "ada", None]))
-    assert (found.n, found.no_verdict) == (5, 1)
-    assert (found.concordance.estimate, found.concordance.n) == (pytest.approx(2 / 5), 5)
-    assert found.unanimous.n == 4
+    agreement = concordance_with_labels(
+        with_labels(table, ["ada", "bob", "tie", "ada", "ada", None])
+    )
+    assert (agreement.n, agreement.no_verdict) == (5, 1)
+    assert (agreement.concordance.estimate, agreement.concordance.n) == (pytest.approx(2 / 5), 5)
+    assert agreement.unanimous.n == 4
 
 
 def test_without_labels_there_is_no_concordance():

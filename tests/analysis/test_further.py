@@ -34,12 +34,12 @@ def test_the_longer_response_is_counted_for_people_panel_and_judges():
     rows = [{"x": ADA, "y": ADA}, {"x": ADA, "y": BOB}, {"x": TIE, "y": BOB}, {"x": BOB, "y": None}]
     data = with_texts(run_data(rows, ["ada", "bob"]), [(9, 1), (9, 1), (9, 1), (5, 5)])
     data = replace(data, labels=(Label(item_id="q0", annotator="ann", winner="bob"),))
-    found = {line.rater: line.rate for line in longer(data)}
-    assert found["x"].interval.estimate == 1.0
-    assert (found["x"].interval.n, found["x"].left_out) == (2, 2)  # a tie, and equal lengths
-    assert found["y"].interval.estimate == pytest.approx(1 / 3)
-    assert found["people"].interval.estimate == 0.0
-    assert found["the panel"].interval.n == 2  # q1 is split one to one: a tie
+    rates = {line.rater: line.rate for line in longer(data)}
+    assert rates["x"].interval.estimate == 1.0
+    assert (rates["x"].interval.n, rates["x"].left_out) == (2, 2)  # a tie, and equal lengths
+    assert rates["y"].interval.estimate == pytest.approx(1 / 3)
+    assert rates["people"].interval.estimate == 0.0
+    assert rates["the panel"].interval.n == 2  # q1 is split one to one: a tie
 
 
 def test_a_judge_that_never_tells_two_lengths_apart_has_no_line():
@@ -53,7 +53,7 @@ def panel(rng, n, copies):
     right = rng.random((n, 4)) < 0.7
     right[:, -copies:] = right[:, -1:]
     ada = np.where(right, truth[:, None], ~truth[:, None])
-    return [{f"j{k}": ADA if said else BOB for k, said in enumerate(row)} for row in ada], truth
+    return [{f"j{k}": ADA if answer else BOB for k, answer in enumerate(row)} for row in ada], truth
 
 
 def test_with_labels_correlations_are_those_of_the_errors_within_the_classes():
@@ -63,24 +63,24 @@ def test_with_labels_correlations_are_those_of_the_errors_within_the_classes():
         Label(item_id=f"q{i}", annotator="ann", winner="ada" if t else "bob")
         for i, t in enumerate(truth)
     )
-    found = shared_errors(replace(data, labels=labels))
-    assert isinstance(found, SharedErrors)
-    assert found.truth.from_labels
+    overlap = shared_errors(replace(data, labels=labels))
+    assert isinstance(overlap, SharedErrors)
+    assert overlap.truth.from_labels
     votes = np.array([[float(groups is ADA) for groups in row.values()] for row in rows])
     for value in (True, False):
         votes[truth == value] -= votes[truth == value].mean(axis=0)
-    assert found.correlations == pytest.approx(np.corrcoef(votes.T), abs=1e-9)
-    strongest = max(found.pairs, key=lambda pair: pair.correlation.estimate)
+    assert overlap.correlations == pytest.approx(np.corrcoef(votes.T), abs=1e-9)
+    strongest = max(overlap.pairs, key=lambda pair: pair.correlation.estimate)
     assert (strongest.first, strongest.second) == ("j2", "j3")
-    assert found.effective.by_mean.high < 4
+    assert overlap.effective.by_mean.high < 4
 
 
 def test_without_labels_a_model_stands_for_the_truth_and_the_page_says_so():
     rows, _ = panel(np.random.default_rng(3), 300, copies=1)
-    found = shared_errors(run_data(rows, ["ada", "bob"]))
-    assert isinstance(found, SharedErrors)
-    assert not found.truth.from_labels
-    table = details._shared_errors(found)
+    overlap = shared_errors(run_data(rows, ["ada", "bob"]))
+    assert isinstance(overlap, SharedErrors)
+    assert not overlap.truth.from_labels
+    table = details._shared_errors(overlap)
     assert len(table.rows) == 6
     assert any("too small" in note for note in table.notes)
 
@@ -95,10 +95,10 @@ def test_without_labels_a_model_stands_for_the_truth_and_the_page_says_so():
     ],
 )
 def test_where_shared_errors_cannot_be_told_the_reason_is(rows, why):
-    found = shared_errors(run_data(rows, ["ada", "bob"]))
-    assert isinstance(found, UnknownErrors)
-    assert why in found.why
-    assert details._shared_errors(found).rows
+    overlap = shared_errors(run_data(rows, ["ada", "bob"]))
+    assert isinstance(overlap, UnknownErrors)
+    assert why in overlap.why
+    assert details._shared_errors(overlap).rows
 
 
 def test_judges_that_always_agree_break_nothing():
@@ -115,9 +115,9 @@ def rerun(tmp_path_factory):
 
 
 def test_a_rerun_is_held_beside_its_parent(rerun):
-    found = further(RunData.load(rerun), rerun.path).retest
-    assert isinstance(found, Retest)
-    assert [line.run for line in found.runs] == ["first", "first-r1"]
+    retest = further(RunData.load(rerun), rerun.path).retest
+    assert isinstance(retest, Retest)
+    assert [line.run for line in retest.runs] == ["first", "first-r1"]
     page = (rerun.path / "report.html").read_text()
     assert 'id="test-and-retest"' in page
     assert "The same first place in both runs" in page
@@ -134,10 +134,10 @@ def test_a_rerun_is_held_beside_its_parent(rerun):
 def test_a_parent_that_is_not_there_is_said_and_looked_for_nowhere_else(rerun, name, why):
     data = RunData.load(rerun)
     data = replace(data, manifest=data.manifest.model_copy(update={"parent": name}))
-    found = further(data, rerun.path)
-    assert isinstance(found.retest, UnknownErrors)
-    assert why in found.retest.why
-    assert len(details._retest_tables(found)) == 1
+    further_findings = further(data, rerun.path)
+    assert isinstance(further_findings.retest, UnknownErrors)
+    assert why in further_findings.retest.why
+    assert len(details._retest_tables(further_findings)) == 1
 
 
 def test_a_run_without_a_parent_has_no_retest(rerun):

@@ -12,8 +12,8 @@ from clash.analysis.gate import ThresholdRule, check, complete, figure_changes
 FOUND = {"concordance": Figure(0.85, 0.79, 0.90), "cost": Figure(2.0)}
 
 
-def passes(rule, on="bound", found=FOUND):
-    return check([rule], found, on)[0].passed
+def passes(rule, on="bound", findings=FOUND):
+    return check([rule], findings, on)[0].passed
 
 
 def test_an_estimate_is_held_by_its_bound_and_on_request_by_its_point():
@@ -37,9 +37,9 @@ def test_a_figure_that_is_not_there_fails_and_names_its_neighbours():
 
 
 def test_a_cost_that_is_a_lower_bound_cannot_pass_a_cap():
-    known = {"cost": Figure(1.0, 1.0, math.inf)}
-    assert not passes(ThresholdRule("cost", "max", 5.0), found=known)
-    assert passes(ThresholdRule("cost", "max", 5.0), "point", known)
+    known_figures = {"cost": Figure(1.0, 1.0, math.inf)}
+    assert not passes(ThresholdRule("cost", "max", 5.0), findings=known_figures)
+    assert passes(ThresholdRule("cost", "max", 5.0), "point", known_figures)
 
 
 def test_a_run_that_did_not_complete_fails():
@@ -49,8 +49,8 @@ def test_a_run_that_did_not_complete_fails():
 
 def both(tmp_path, now, before):
     runs = [run(tmp_path, pairs(rows), name=name) for name, rows in (("n", now), ("b", before))]
-    found = [figures(compute_findings(data)) for data in runs]
-    return figure_changes(*runs, *found)
+    named_figures = [figures(compute_findings(data)) for data in runs]
+    return figure_changes(*runs, *named_figures)
 
 
 def test_against_a_baseline_shared_items_are_paired(tmp_path):
@@ -69,9 +69,9 @@ def test_against_a_baseline_shared_items_are_paired(tmp_path):
 
 def test_the_same_run_again_changes_nothing(tmp_path):
     rows = [("a", "aaa")] * 2 + [("b", "aab")]
-    found = both(tmp_path, rows, rows)
+    changes = both(tmp_path, rows, rows)
     names = ("concordance", "unanimity", "win_rate.a", "coverage")
-    lines = check([ThresholdRule(name, "max-drop", 0) for name in names], found)
+    lines = check([ThresholdRule(name, "max-drop", 0) for name in names], changes)
     assert all(line.passed for line in lines)
 
 

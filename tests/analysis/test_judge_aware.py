@@ -35,9 +35,11 @@ def votes(tmp_path_factory):
         pairs.append({"item_id": f"q{i}", "response_a": texts[0], "response_b": texts[1]})
         for judge, reliability in JUDGES.items():
             swap = rng.random() < 0.5
-            own = (first[:4] == judge[:4]) - float(second[:4] == judge[:4])
+            is_same_family = (first[:4] == judge[:4]) - float(second[:4] == judge[:4])
             eta = reliability * (TRUTH[first] - TRUTH[second])
-            eta += 0.7 * np.log2(sizes[0] / sizes[1]) + (-0.4 if swap else 0.4) + 0.8 * own
+            eta += (
+                0.7 * np.log2(sizes[0] / sizes[1]) + (-0.4 if swap else 0.4) + 0.8 * is_same_family
+            )
             u = rng.random() * (np.exp(eta / 2) + 0.5 + np.exp(-eta / 2))
             vote = "A" if u < np.exp(eta / 2) else "tie" if u < np.exp(eta / 2) + 0.5 else "B"
             lines.append(
@@ -104,11 +106,11 @@ def test_a_style_that_goes_with_the_candidates_is_left_out(tmp_path):
         }
         for i in range(30)
     ]
-    found = rank_by_judges(
+    rankings = rank_by_judges(
         file_rankings(write(tmp_path / "v.jsonl", lines), texts={}), ("position",)
     )
-    assert "cannot be told apart" in found.left_out["position"]
-    assert found.rows[0].at_equal_style == found.rows[0].plain
+    assert "cannot be told apart" in rankings.left_out["position"]
+    assert rankings.rows[0].at_equal_style == rankings.rows[0].plain
 
 
 def test_the_json_and_the_tables_say_the_same(ranking):

@@ -38,23 +38,23 @@ def by_judge(data):
 def test_agreement_is_over_items_with_a_winner_and_a_judgment_of_the_judge(data):
     winners = [verdict.winner for verdict in data.verdicts]
     assert winners == ["ada", "ada", "bob", "ada", None]
-    found = by_judge(data)
-    assert (found["x"].agreement.estimate, found["x"].agreement.n) == (1, 4)
-    assert (found["z"].agreement.estimate, found["z"].agreement.n) == (0.75, 4)
+    rates = by_judge(data)
+    assert (rates["x"].agreement.estimate, rates["x"].agreement.n) == (1, 4)
+    assert (rates["z"].agreement.estimate, rates["z"].agreement.n) == (0.75, 4)
     # A tied first place is no match, a failure no say.
-    assert (found["y"].agreement.estimate, found["y"].agreement.n) == (pytest.approx(2 / 3), 3)
+    assert (rates["y"].agreement.estimate, rates["y"].agreement.n) == (pytest.approx(2 / 3), 3)
 
 
 def test_failures_and_ties_are_counted_and_not_mixed_up(data):
-    found = by_judge(data)
-    assert (found["y"].n_judged, found["y"].failures) == (3, {"refusal": 2})
-    assert found["y"].ties.estimate == pytest.approx(1 / 3)
-    assert (found["x"].failures, found["x"].ties.estimate) == ({}, 0)
-    assert found["x"].flips is None  # one order only
+    rates = by_judge(data)
+    assert (rates["y"].n_judged, rates["y"].failures) == (3, {"refusal": 2})
+    assert rates["y"].ties.estimate == pytest.approx(1 / 3)
+    assert (rates["x"].failures, rates["x"].ties.estimate) == ({}, 0)
+    assert rates["x"].flips is None  # one order only
 
 
 def test_the_first_place_on_the_page_is_counted_among_sole_winners(data):
-    found = by_judge(data)
+    rates = by_judge(data)
     for judge in "xyz":
         sole = [
             j
@@ -62,19 +62,19 @@ def test_the_first_place_on_the_page_is_counted_among_sole_winners(data):
             if j.judge == judge and j.ranking is not None and len(j.ranking[0]) == 1
         ]
         first = sum(j.ranking[0] == ["A0"] for j in sole)
-        assert found[judge].first_shown.estimate == pytest.approx(first / len(sole))
-        assert found[judge].first_expected == 0.5
-    rate, expected = position(data)
-    assert expected == 0.5
+        assert rates[judge].first_shown.estimate == pytest.approx(first / len(sole))
+        assert rates[judge].first_expected == 0.5
+    rate, expected_rate = position(data)
+    assert expected_rate == 0.5
     assert rate.n == 12
 
 
 def test_two_judges_agree_as_often_as_their_first_places_are_the_same(data):
-    found = {(p.first, p.second): p.agreement for p in pairs(data)}
-    assert found["x", "y"].estimate == pytest.approx(2 / 3)
-    assert found["x", "z"].estimate == pytest.approx(3 / 5)
-    assert found["y", "z"].estimate == pytest.approx(1 / 3)
-    assert {pair: rate.n for pair, rate in found.items()} == {
+    agreements = {(p.first, p.second): p.agreement for p in pairs(data)}
+    assert agreements["x", "y"].estimate == pytest.approx(2 / 3)
+    assert agreements["x", "z"].estimate == pytest.approx(3 / 5)
+    assert agreements["y", "z"].estimate == pytest.approx(1 / 3)
+    assert {pair: rate.n for pair, rate in agreements.items()} == {
         ("x", "y"): 3,
         ("x", "z"): 5,
         ("y", "z"): 3,
@@ -91,9 +91,9 @@ def test_an_interval_of_a_judge_is_wilsons_where_no_prompt_repeats(data):
 
 def test_a_judge_that_never_sat_is_a_row_of_nothing(data):
     by = rules({"x": 1.0, "y": 1.0, "z": 1.0, "ghost": 1.0})
-    found = by_judge(replace(data, rules=by))["ghost"]
-    assert (found.n_judged, found.failures, found.agreement, found.ties) == (0, {}, None, None)
-    assert (found.first_shown, found.first_expected) == (None, None)
+    ghost = by_judge(replace(data, rules=by))["ghost"]
+    assert (ghost.n_judged, ghost.failures, ghost.agreement, ghost.ties) == (0, {}, None, None)
+    assert (ghost.first_shown, ghost.first_expected) == (None, None)
 
 
 def test_candidates_that_watched_themselves_are_set_beside_the_panel():
@@ -103,10 +103,10 @@ def test_candidates_that_watched_themselves_are_set_beside_the_panel():
         weights={"x": 1.0},
     )
     data = replace(data, rules=rules({"x": 1.0}, observers=["self:bob", "self:ada"]))
-    (found,) = self_reports(data, "self:")
-    assert found.candidate == "bob"
-    assert (found.own_first.estimate, found.own_first.n) == (1, 2)
-    assert found.panel_first.estimate == 0.5
+    (self_report,) = self_reports(data, "self:")
+    assert self_report.candidate == "bob"
+    assert (self_report.own_first.estimate, self_report.own_first.n) == (1, 2)
+    assert self_report.panel_first.estimate == 0.5
 
 
 # -- the control group ------------------------------------------------------------------------------
@@ -130,9 +130,9 @@ def test_the_longest_answer_is_held_against_the_verdict_and_against_people():
         Item(item_id=f"q{i}", prompt="?", label=label)
         for i, label in enumerate(("ada", "bob", None, "tie"))
     ]
-    found = {row.baseline: row for row in baseline_reports(replace(data, items=tuple(items)))}
-    assert set(found) == set(baselines.BASELINES)
-    longest = found["longest"]
+    rows = {row.baseline: row for row in baseline_reports(replace(data, items=tuple(items)))}
+    assert set(rows) == set(baselines.BASELINES)
+    longest = rows["longest"]
     assert "not a language model" in longest.statement
     # It names ada, bob, bob: two of the three verdicts that have a winner.
     assert (longest.agreement.estimate, longest.agreement.n) == (pytest.approx(2 / 3), 3)
@@ -150,18 +150,18 @@ def test_an_item_without_text_counts_for_no_baseline_and_not_as_a_miss():
     """Of four items two have text, and the longest response won both: 100% of 2, not 50% of 4."""
     data = run_data([{"x": ADA}] * 4, ["ada", "bob"])
     data = with_texts(data, [("many more words", "few"), ("many more words", "few")])
-    found = {row.baseline: row for row in baseline_reports(data)}["longest"].agreement
-    assert (found.estimate, found.n) == (1.0, 2)
+    agreement = {row.baseline: row for row in baseline_reports(data)}["longest"].agreement
+    assert (agreement.estimate, agreement.n) == (1.0, 2)
     blank = with_texts(data, [("many more words", "few"), ("", " "), ("", "")])
-    found = {row.baseline: row for row in baseline_reports(blank)}["longest"].agreement
-    assert (found.estimate, found.n) == (1.0, 1)
+    agreement = {row.baseline: row for row in baseline_reports(blank)}["longest"].agreement
+    assert (agreement.estimate, agreement.n) == (1.0, 1)
 
 
 # -- people -----------------------------------------------------------------------------------------
 
 
-def said(winner, who):
-    return Label(item_id="q0", annotator=who, winner=winner)
+def said(winner, person):
+    return Label(item_id="q0", annotator=person, winner=winner)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_people_come_before_the_file_and_the_most_of_them_decide(labels, truth):
     data = replace(
         data,
         items=(Item(item_id="q0", prompt="?", label="ada"),),
-        labels=tuple(said(winner, who) for winner, who in labels),
+        labels=tuple(said(winner, person) for winner, person in labels),
     )
     assert data.truth == {"q0": truth}
 

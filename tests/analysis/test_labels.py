@@ -22,26 +22,26 @@ from clash.votes.named_rankings import file_rankings, run_rankings
 TEXTS = {"a": "text of a", "b": "text of b", "c": "text of c"}
 
 
-def label(said, annotator="ann"):
-    if isinstance(said, list):
-        return Label(item_id="q", annotator=annotator, ranking=said)
-    return Label(item_id="q", annotator=annotator, winner=said)
+def label(reply, annotator="ann"):
+    if isinstance(reply, list):
+        return Label(item_id="q", annotator=annotator, ranking=reply)
+    return Label(item_id="q", annotator=annotator, winner=reply)
 
 
-def judged(tmp_path, *said, in_file=None, candidates="abc"):
+def judged(tmp_path, *reply, in_file=None, candidates="abc"):
     """A run of one item that one judge ranked in the order of the names."""
     texts = {name: TEXTS[name] for name in candidates}
     item = {"id": "q", "label": in_file, "says": {"j1": "a"}, "texts": texts}
     labelled_run(tmp_path, [item], judges=("j1",))
     path = tmp_path / "made"
     with (path / "labels.jsonl").open("a", encoding="utf-8") as file:
-        for number, one in enumerate(said):
-            file.write(label(one, f"p{number}").model_dump_json() + "\n")
+        for number, entry in enumerate(reply):
+            file.write(label(entry, f"p{number}").model_dump_json() + "\n")
     return RunFolder(path)
 
 
 @pytest.mark.parametrize(
-    ("said", "winner", "sides"),
+    ("reply", "winner", "sides"),
     [
         (["b"], "b", {"a|b": "B", "a|c": None, "b|c": "A"}),
         ([[["b"], ["c"], ["a"]]], "b", {"a|b": "B", "a|c": "B", "b|c": "A"}),
@@ -53,8 +53,8 @@ def judged(tmp_path, *said, in_file=None, candidates="abc"):
         ([[]], "c", {"a|b": None, "a|c": "B", "b|c": "B"}),
     ],
 )
-def test_every_reader_of_a_run_takes_one_truth(tmp_path, said, winner, sides):
-    folder = judged(tmp_path, *said, in_file="c")
+def test_every_reader_of_a_run_takes_one_truth(tmp_path, reply, winner, sides):
+    folder = judged(tmp_path, *reply, in_file="c")
     data = RunData.load(folder)
     assert data.truth == {"q": winner}
     assert [case.label for case in labelled_cases(data)] == [winner]
@@ -69,9 +69,9 @@ def test_every_reader_of_a_run_takes_one_truth(tmp_path, said, winner, sides):
         assert run_rankings(folder, decisive=True).n_items == 1
 
 
-@pytest.mark.parametrize("said", ["b", [["b"], ["a"]], [["b"]]])
-def test_of_two_candidates_the_winner_and_the_side_are_the_same(tmp_path, said):
-    folder = judged(tmp_path, said, in_file="a", candidates="ab")
+@pytest.mark.parametrize("reply", ["b", [["b"], ["a"]], [["b"]]])
+def test_of_two_candidates_the_winner_and_the_side_are_the_same(tmp_path, reply):
+    folder = judged(tmp_path, reply, in_file="a", candidates="ab")
     assert RunData.load(folder).truth == {"q": "b"}
     assert [row.label for row in vote_rows(folder)] == ["B"]
 
@@ -106,9 +106,9 @@ def test_a_sample_renames_the_candidates_of_a_ranking():
         ),
         labels=(Label(item_id="q", annotator="p", ranking=[[name] for name in names]),),
     )
-    given = with_paper_names(dataset)
-    assert given.labels[0].ranking == [[response.candidate] for response in given.responses]
-    assert given.items[0].label == given.labels[0].ranking[0][0]
+    rows = with_paper_names(dataset)
+    assert rows.labels[0].ranking == [[response.candidate] for response in rows.responses]
+    assert rows.items[0].label == rows.labels[0].ranking[0][0]
 
 
 def written(tmp_path, *labels):
@@ -126,9 +126,9 @@ def test_the_label_of_a_votes_file_may_be_a_ranking(tmp_path):
     path = written(tmp_path, [["c"], ["a"], "b"], "b", [["a", "b"], ["c"]], "both bad")
     votes = read_votes(path)
     read = dict(zip(votes.items, votes.labels.tolist(), strict=True))
-    expected = {"q0#a|b": 1, "q0#a|c": 0, "q0#b|c": 0, "q1#a|b": 0, "q1#b|c": 1}
-    expected |= {"q2#a|b": 0.5, "q2#a|c": 1, "q3#a|b": 0.5, "q3#b|c": 0.5}
-    assert {pair: read[pair] for pair in expected} == expected
+    expected_votes = {"q0#a|b": 1, "q0#a|c": 0, "q0#b|c": 0, "q1#a|b": 0, "q1#b|c": 1}
+    expected_votes |= {"q2#a|b": 0.5, "q2#a|c": 1, "q3#a|b": 0.5, "q3#b|c": 0.5}
+    assert {pair: read[pair] for pair in expected_votes} == expected_votes
     assert file_rankings(path, decisive=True).n_items == 2
 
 

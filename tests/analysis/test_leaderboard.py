@@ -22,12 +22,14 @@ def runs(draw):
     for item in range(draw(st.integers(1, 6))):
         absent = draw(st.sets(st.sampled_from(names), max_size=k)) if draw(st.booleans()) else set()
         missing += [(item, name) for name in absent]
-        shown = [name for name in names if name not in absent]
+        visible_names = [name for name in names if name not in absent]
         row = {}
         for judge in ("x", "y", "z"):
-            ranks = [draw(st.integers(0, k - 1)) for _ in shown]
-            failed = draw(st.integers(0, 4)) == 0
-            row[judge] = None if failed or len(shown) < 2 else grouped(ranks, shown)
+            ranks = [draw(st.integers(0, k - 1)) for _ in visible_names]
+            has_failed = draw(st.integers(0, 4)) == 0
+            row[judge] = (
+                None if has_failed or len(visible_names) < 2 else grouped(ranks, visible_names)
+            )
         table.append(row)
     clusters = None
     if draw(st.booleans()):
@@ -48,12 +50,22 @@ def test_won_tied_and_lost_are_what_was_judged_and_no_item_is_forgotten(data):
             assert row.points.n == row.n_judged
             low, high = row.points.low - 1e-9, row.points.high + 1e-9
             assert -1e-9 <= low <= row.points.estimate <= high <= 1 + 1e-8
-    covered = coverage(data)
-    assert sum(row.wins for row in board) == covered.n_decided
-    assert covered.n_decided + covered.n_tied + sum(covered.abstained.values()) == covered.items
-    parts = covered.n_clean + covered.n_repaired + sum(covered.failures.values()) + covered.not_run
-    assert parts == covered.n_expected == 3 * len(data.items)
-    assert sum(unanimity(data).splits.values()) == covered.n_decided + covered.n_tied
+    coverage_counts = coverage(data)
+    assert sum(row.wins for row in board) == coverage_counts.n_decided
+    assert (
+        coverage_counts.n_decided + coverage_counts.n_tied + sum(coverage_counts.abstained.values())
+        == coverage_counts.items
+    )
+    parts = (
+        coverage_counts.n_clean
+        + coverage_counts.n_repaired
+        + sum(coverage_counts.failures.values())
+        + coverage_counts.not_run
+    )
+    assert parts == coverage_counts.n_expected == 3 * len(data.items)
+    assert (
+        sum(unanimity(data).splits.values()) == coverage_counts.n_decided + coverage_counts.n_tied
+    )
 
 
 @settings(max_examples=40)
@@ -73,19 +85,19 @@ def test_the_shares_of_an_item_average_to_one_half(data):
 @given(runs())
 def test_a_duel_is_the_same_seen_from_either_side(data):
     names = data.candidates
-    other = {frozenset((duel.first, duel.second)): duel for duel in duels(data, names[::-1])}
-    for one in duels(data, names):
-        two = other.pop(frozenset((one.first, one.second)))
-        same = one.first == two.first
-        assert (one.wins, one.losses) == (
-            (two.wins, two.losses) if same else (two.losses, two.wins)
+    other_duels = {frozenset((duel.first, duel.second)): duel for duel in duels(data, names[::-1])}
+    for entry in duels(data, names):
+        two = other_duels.pop(frozenset((entry.first, entry.second)))
+        is_same = entry.first == two.first
+        assert (entry.wins, entry.losses) == (
+            (two.wins, two.losses) if is_same else (two.losses, two.wins)
         )
-        assert one.ties == two.ties
-        share = two.share.estimate if same else 1 - two.share.estimate
-        assert one.share.estimate == pytest.approx(share)
-        assert one.p == pytest.approx(two.p)
-        assert one.p_holm >= one.p
-    assert not other
+        assert entry.ties == two.ties
+        share = two.share.estimate if is_same else 1 - two.share.estimate
+        assert entry.share.estimate == pytest.approx(share)
+        assert entry.p == pytest.approx(two.p)
+        assert entry.p_holm >= entry.p
+    assert not other_duels
 
 
 @settings(max_examples=40)
@@ -105,8 +117,8 @@ def ada_and_bob(*outcomes, clusters=None):
 def test_where_every_item_is_its_own_prompt_the_test_is_the_exact_sign_test(wins, losses, ties):
     data = ada_and_bob(*[1] * wins, *[-1] * losses, *[0] * ties)
     (duel,) = duels(data, ["ada", "bob"])
-    expected = scipy.stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
-    assert duel.p == pytest.approx(expected)
+    expected_p = scipy.stats.binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    assert duel.p == pytest.approx(expected_p)
     assert duel.test == "sign test"
     assert duel.share.estimate == pytest.approx((wins + ties / 2) / (wins + losses + ties))
 
@@ -135,29 +147,29 @@ def test_a_candidate_seen_on_one_prompt_has_no_interval_though_others_have():
     data = run_data(
         [{"x": row} for row in rows], ["ada", "bob", "cyd"], missing=[(1, "cyd"), (2, "cyd")]
     )
-    found = {row.candidate: row.points for row in standings(data)}
-    assert (found["cyd"].estimate, found["cyd"].low, found["cyd"].high) == (0, 0, 1)
-    assert (found["cyd"].n, found["ada"].n) == (1, 3)
-    assert "bootstrap" in found["ada"].method
-    assert "none" in found["cyd"].method
+    points = {row.candidate: row.points for row in standings(data)}
+    assert (points["cyd"].estimate, points["cyd"].low, points["cyd"].high) == (0, 0, 1)
+    assert (points["cyd"].n, points["ada"].n) == (1, 3)
+    assert "bootstrap" in points["ada"].method
+    assert "none" in points["cyd"].method
 
 
 def test_candidates_that_answered_little_take_no_interval_from_the_others():
     """Two guests on a prompt each are missing in most replicates."""
-    both, table, missing = [["ada"], ["bob"]], [], []
+    both_tied, table, missing = [["ada"], ["bob"]], [], []
     for i in range(24):
-        order = both if i % 3 else both[::-1]
+        order = both_tied if i % 3 else both_tied[::-1]
         guest = {0: "cyd", 1: "dan"}.get(i)
         table.append({"x": [*order, [guest]] if guest else order})
         missing += [(i, name) for name in ("cyd", "dan") if name != guest]
-    found = {row.candidate: row for row in standings(run_data(table, NAMES[:4], missing=missing))}
+    rows = {row.candidate: row for row in standings(run_data(table, NAMES[:4], missing=missing))}
     alone = standings(run_data([{"x": row["x"][:2]} for row in table], NAMES[:2]))
     for row in alone:
-        points = found[row.candidate].points
+        points = rows[row.candidate].points
         assert 0.1 < points.low < points.estimate < points.high < 0.95
         assert points.high - points.low == pytest.approx(row.points.high - row.points.low, abs=0.1)
-    assert {(found[n].points.low, found[n].points.high) for n in ("cyd", "dan")} == {(0, 1)}
-    assert {row.best for row in found.values()} == {None}
+    assert {(rows[n].points.low, rows[n].points.high) for n in ("cyd", "dan")} == {(0, 1)}
+    assert {row.best for row in rows.values()} == {None}
 
 
 def test_nothing_judged_is_said_as_nothing():

@@ -41,7 +41,7 @@ def judged(n=48, names=("ada", "bob"), seed=0, judges=JUDGES):
     return table
 
 
-def decided(table, method, *, controls=(), exchanged=(), min_confidence=0.0, **more):
+def decided(table, method, *, controls=(), swaps=(), min_confidence=0.0, **more):
     """The verdicts of a run, and how its method decided.
 
     Args:
@@ -53,23 +53,23 @@ def decided(table, method, *, controls=(), exchanged=(), min_confidence=0.0, **m
     ids = [f"q{i}" for i in range(len(table))]
     judgments, pages = [], []
     for at, (name, row) in enumerate(zip(ids, table, strict=True)):
-        said, shown = records(name, row, at)
-        judgments += said
-        pages += shown
-    found = dict(unblind_rankings(judgments, BlindingIndex.of(pages), by.presentations))
-    for at in exchanged:
-        item = found[ids[at]]
+        judgment, presentation = records(name, row, at)
+        judgments += judgment
+        pages += presentation
+    fields = dict(unblind_rankings(judgments, BlindingIndex.of(pages), by.presentations))
+    for at in swaps:
+        item = fields[ids[at]]
         ranks = {judge: table[:, ::-1].copy() for judge, table in item.ranks.items()}
-        found[ids[at]] = replace(
+        fields[ids[at]] = replace(
             item, ranks=ranks, page_order=tuple(SWAP[n] for n in item.page_order)
         )
     control = {"pair": "c"}
     items = [Item(item_id=n, prompt="?", control=control if n in controls else None) for n in ids]
-    return decide_verdicts(by, items, [], judgments, found)
+    return decide_verdicts(by, items, [], judgments, fields)
 
 
 def renamed(row, names):
-    return {judge: [[names[n] for n in group] for group in said] for judge, said in row.items()}
+    return {judge: [[names[n] for n in group] for group in answer] for judge, answer in row.items()}
 
 
 # -- fairness ---------------------------------------------------------------------------------------
@@ -80,13 +80,13 @@ def test_exchanging_the_candidates_of_one_item_turns_its_verdict_and_no_other(me
     """So, if no candidate is better, each verdict is a coin: the sign test of wins is exact."""
     table = judged()
     before = decided(table, method).verdicts
-    after = decided(table, method, exchanged=range(0, len(table), 5)).verdicts
-    for at, (mine, theirs) in enumerate(zip(before, after, strict=True)):
-        assert mine.method == method
-        expected = SWAP.get(mine.winner) if at % 5 == 0 else mine.winner
-        assert theirs.winner == expected
-        p = {SWAP[n]: value for n, value in mine.p.items()} if at % 5 == 0 else mine.p
-        assert theirs.p == pytest.approx(p, abs=1e-6)
+    after = decided(table, method, swaps=range(0, len(table), 5)).verdicts
+    for at, (left, right) in enumerate(zip(before, after, strict=True)):
+        assert left.method == method
+        expected_winner = SWAP.get(left.winner) if at % 5 == 0 else left.winner
+        assert right.winner == expected_winner
+        p = {SWAP[n]: value for n, value in left.p.items()} if at % 5 == 0 else left.p
+        assert right.p == pytest.approx(p, abs=1e-6)
     assert any(v.winner for v in before)
 
 
@@ -99,17 +99,17 @@ def test_other_names_give_the_same_verdicts_under_other_names(method, names):
     before = decided(table, method)
     after = decided([renamed(row, new) for row in table], method)
     assert before.use.method == after.use.method == method
-    for mine, theirs in zip(before.verdicts, after.verdicts, strict=True):
-        assert theirs.ranking == [sorted(new[n] for n in group) for group in mine.ranking]
-        assert sum(mine.p.values()) == pytest.approx(1, abs=1e-6)
-        assert mine.winner is None or mine.p[mine.winner] == max(mine.p.values())
-        assert 0 <= mine.confidence <= 1
+    for left, right in zip(before.verdicts, after.verdicts, strict=True):
+        assert right.ranking == [sorted(new[n] for n in group) for group in left.ranking]
+        assert sum(left.p.values()) == pytest.approx(1, abs=1e-6)
+        assert left.winner is None or left.p[left.winner] == max(left.p.values())
+        assert 0 <= left.confidence <= 1
 
 
 def test_equal_judges_decide_by_majority_as_borda_does():
     for names in (("ada", "bob"), ("ada", "bob", "cyd")):
-        found = decided(judged(names=names), "majority").verdicts
-        assert [v.ranking for v in found] == [v.borda for v in found]
+        verdicts = decided(judged(names=names), "majority").verdicts
+        assert [v.ranking for v in verdicts] == [v.borda for v in verdicts]
 
 
 # -- what the methods are for -----------------------------------------------------------------------
@@ -118,38 +118,47 @@ def test_equal_judges_decide_by_majority_as_borda_does():
 @pytest.mark.parametrize("method", ["weighted-majority", "dawid-skene"])
 def test_one_good_judge_outweighs_those_that_guess(method):
     table = judged(300, judges={"a": 0.97, "b": 0.8, "c": 0.75, "d": 0.55, "e": 0.55})
-    found = decided(table, method).verdicts
-    overruled = [(row, v) for row, v in zip(table, found, strict=True) if v.ranking != v.borda]
-    assert len(overruled) > 10
-    assert sum(row["a"] == v.ranking for row, v in overruled) > 0.9 * len(overruled)
-    assert all(v.scores["ada"] + v.scores["bob"] == 5 for _, v in overruled)
+    verdicts = decided(table, method).verdicts
+    overruled_rows = [
+        (row, v) for row, v in zip(table, verdicts, strict=True) if v.ranking != v.borda
+    ]
+    assert len(overruled_rows) > 10
+    assert sum(row["a"] == v.ranking for row, v in overruled_rows) > 0.9 * len(overruled_rows)
+    assert all(v.scores["ada"] + v.scores["bob"] == 5 for _, v in overruled_rows)
 
 
 def test_posteriors_are_those_of_the_votes_in_both_directions():
     """The library fits the same votes from a file, each item once from either side."""
     table = judged(60)
     lines = [
-        {"item": f"{side}{at}", "judge": judge, "vote": int((said[0][0] == "ada") == (side == "q"))}
+        {
+            "item": f"{side}{at}",
+            "judge": judge,
+            "vote": int((answer[0][0] == "ada") == (side == "q")),
+        }
         for side in "qr"
         for at, row in enumerate(table)
-        for judge, said in row.items()
+        for judge, answer in row.items()
     ]
     fit = clash.aggregate(lines, "dawid-skene").findings.verdicts.result("dawid-skene")
-    found = decided(table, "dawid-skene").verdicts
-    assert [v.p["ada"] for v in found] == pytest.approx(fit.p[: len(table)].tolist(), abs=1e-6)
+    verdicts = decided(table, "dawid-skene").verdicts
+    assert [v.p["ada"] for v in verdicts] == pytest.approx(fit.p[: len(table)].tolist(), abs=1e-6)
 
 
 def test_more_than_two_are_ordered_by_strengths_that_explain_the_shares_of_their_pairs():
     """Pairwise coupling by the algorithm of Hastie and Tibshirani (1998), as they print it."""
     table = judged(6, names=("ada", "bob", "cyd"))
-    found = decided(table, "majority").verdicts
-    for row, verdict in zip(table, found, strict=True):
+    verdicts = decided(table, "majority").verdicts
+    for row, verdict in zip(table, verdicts, strict=True):
         names = sorted(verdict.p)
-        place = {j: {g[0]: at for at, g in enumerate(said)} for j, said in row.items()}
+        rank_of_first = {j: {g[0]: at for at, g in enumerate(answer)} for j, answer in row.items()}
         n = len(row) + 2  # the share is smoothed by a vote for either side
         r = np.array(
             [
-                [(sum(p[a] < p[b] for p in place.values()) + 1) / n if a != b else 0 for b in names]
+                [
+                    (sum(p[a] < p[b] for p in rank_of_first.values()) + 1) / n if a != b else 0
+                    for b in names
+                ]
                 for a in names
             ]
         )
@@ -177,30 +186,30 @@ def test_bradley_terry_counts_the_weights_of_the_panel_and_majority_does_not():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_too_few_items_leave_the_verdicts_to_borda_and_each_says_so(method):
-    found = decided(judged(3), method)
+    verdict = decided(judged(3), method)
     if method in ("majority", "bradley-terry"):
-        assert found.use.fallback is None
+        assert verdict.use.fallback is None
         return
-    assert f"3 items are too few to weigh the judges by ({FEWEST} needed)" in found.use.fallback
-    assert {(v.method, v.fallback, v.p, v.borda) for v in found.verdicts} == {
-        ("borda", found.use.fallback, None, None)
+    assert f"3 items are too few to weigh the judges by ({FEWEST} needed)" in verdict.use.fallback
+    assert {(v.method, v.fallback, v.p, v.borda) for v in verdict.verdicts} == {
+        ("borda", verdict.use.fallback, None, None)
     }
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("what", ["all tied", "all agree", "one judge", "nothing"])
-def test_votes_that_show_nothing_of_the_judges_end_in_a_named_method(method, what):
-    one = {"all tied": [["ada", "bob"]], "all agree": [["ada"], ["bob"]]}.get(what)
-    row = dict.fromkeys(JUDGES, one)
-    if what == "one judge":
+@pytest.mark.parametrize("problem", ["all tied", "all agree", "one judge", "nothing"])
+def test_votes_that_show_nothing_of_the_judges_end_in_a_named_method(method, problem):
+    entry = {"all tied": [["ada", "bob"]], "all agree": [["ada"], ["bob"]]}.get(problem)
+    row = dict.fromkeys(JUDGES, entry)
+    if problem == "one judge":
         row |= {"a": [["ada"], ["bob"]]}
-    found = decided([row] * 40, method)
-    for verdict in found.verdicts:
-        if what in ("one judge", "nothing"):
+    actual_verdict = decided([row] * 40, method)
+    for verdict in actual_verdict.verdicts:
+        if problem in ("one judge", "nothing"):
             assert verdict.ranking is None
             assert verdict.abstained
         else:
-            assert verdict.winner == (None if what == "all tied" else "ada")
+            assert verdict.winner == (None if problem == "all tied" else "ada")
             assert verdict.method in (method, "borda")
             assert (verdict.method == "borda") == (verdict.fallback is not None)
 
@@ -222,25 +231,25 @@ def test_a_winner_below_the_least_confidence_is_left_for_review_and_a_tie_stays_
     table[0] = {judge: [["ada", "bob"]] for judge in JUDGES}
     sure = decided(table, "dawid-skene").verdicts
     least = float(np.median([v.confidence for v in sure]))
-    found = decided(table, "dawid-skene", min_confidence=least).verdicts
-    assert found[0].ranking == [["ada", "bob"]]
-    assert any(v.winner for v in found)
-    for mine, before in zip(found[1:], sure[1:], strict=True):
+    verdicts = decided(table, "dawid-skene", min_confidence=least).verdicts
+    assert verdicts[0].ranking == [["ada", "bob"]]
+    assert any(v.winner for v in verdicts)
+    for left, before in zip(verdicts[1:], sure[1:], strict=True):
         if before.winner and before.confidence < least:
-            assert (mine.ranking, mine.confidence) == (None, None)
-            assert "min_confidence" in mine.abstained
-            assert mine.p == before.p
+            assert (left.ranking, left.confidence) == (None, None)
+            assert "min_confidence" in left.abstained
+            assert left.p == before.p
         else:
-            assert mine == before
+            assert left == before
 
 
 def test_by_default_a_winner_by_less_than_2_points_is_left_for_review():
     table = judged(60)
     sure = decided(table, "dawid-skene").verdicts
-    found = decided(table, "dawid-skene", min_confidence=None).verdicts
+    verdicts = decided(table, "dawid-skene", min_confidence=None).verdicts
     near = [v.winner is not None and v.confidence < 0.02 for v in sure]
     assert any(near)
-    assert [v.ranking is None for v in found] == near
+    assert [v.ranking is None for v in verdicts] == near
     assert not any(v.abstained for v in decided(table, "borda", min_confidence=None).verdicts)
 
 
@@ -258,20 +267,20 @@ def test_a_calibrator_and_another_method_cannot_both_decide():
 def test_the_leaderboard_counts_the_verdicts_of_the_method_beside_those_of_borda():
     run = run_data(judged(60), ("ada", "bob"))
     by = replace(run.rules, method="dawid-skene", min_confidence=0.0)
-    found = decide_verdicts(by, run.items, run.responses, run.judgments, run.ballots)
-    run = replace(run, rules=by, verdicts=found.verdicts, method_use=found.use)
+    decisions = decide_verdicts(by, run.items, run.responses, run.judgments, run.ballots)
+    run = replace(run, rules=by, verdicts=decisions.verdicts, method_use=decisions.use)
     findings = compute_findings(run)
     row = next(r for r in findings.leaderboard if r.candidate == "ada")
-    wins, ties = (sum(v.winner == w for v in found.verdicts) for w in ("ada", None))
+    wins, ties = (sum(v.winner == w for v in decisions.verdicts) for w in ("ada", None))
     assert (row.wins, row.ties) == (wins, ties)
     assert row.win_rate_ties_half.estimate == pytest.approx((wins + ties / 2) / 60)
     beside = findings.aggregation
-    apart = [v.item_id for v in found.verdicts if v.ranking != v.borda]
+    apart = [v.item_id for v in decisions.verdicts if v.ranking != v.borda]
     assert [line.item for line in beside.disagreements] == apart
     assert beside.agreement.estimate == pytest.approx(1 - len(apart) / 60)
-    borda_wins = sum(v.borda == [["ada"], ["bob"]] for v in found.verdicts)
+    borda_wins = sum(v.borda == [["ada"], ["bob"]] for v in decisions.verdicts)
     assert beside.borda_rates["ada"].estimate == pytest.approx(
-        (borda_wins + sum(len(v.borda) == 1 for v in found.verdicts) / 2) / 60
+        (borda_wins + sum(len(v.borda) == 1 for v in decisions.verdicts) / 2) / 60
     )
 
 

@@ -60,14 +60,14 @@ def test_quality_alone_is_a_ranking_and_no_trade_off():
 
 @given(*[st.lists(st.integers(0, 3), min_size=3, max_size=3)] * 2)
 def test_somebody_is_always_undominated_and_nobody_dominates_itself(costs, times):
-    found = dominated(costs, times)
-    assert any(not by for by in found.values())
-    for name, by in found.items():
+    dominators = dominated(costs, times)
+    assert any(not by for by in dominators.values())
+    for name, by in dominators.items():
         assert name not in by
-        for other in by:
-            assert name not in found[other]
+        for alternative in by:
+            assert name not in dominators[alternative]
             # Whoever dominates my dominator dominates me.
-            assert set(found[other]) <= set(by)
+            assert set(dominators[alternative]) <= set(by)
 
 
 # -- usage ------------------------------------------------------------------------------------------
@@ -83,20 +83,20 @@ REFUSED = {"outcome": "error", "error_class": "rate_limit", "cost_usd": 0.0}
 
 def economy(*calls):
     use = Usage()
-    for made in calls:
-        use.add(made)
+    for record in calls:
+        use.add(record)
     data = run_data([{"x": ORDER}], NAMES)
     (found,) = economies(replace(data, usage={("judge", "x"): use}))
     return found
 
 
 def test_attempts_are_counted_apart_from_answered_calls_and_failures_by_class():
-    found = economy(answered(), answered(**REFUSED), answered(**REFUSED), answered(**LOST))
-    assert (found.calls, found.attempts) == (1, 4)
-    assert found.errors == {"rate_limit": 2, "timeout": 1}
-    assert (found.tokens_in, found.tokens_out) == (10, 5)
-    assert found.cost_usd == 0.5
-    assert not found.exact  # the lost one may have been billed
+    economics = economy(answered(), answered(**REFUSED), answered(**REFUSED), answered(**LOST))
+    assert (economics.calls, economics.attempts) == (1, 4)
+    assert economics.errors == {"rate_limit": 2, "timeout": 1}
+    assert (economics.tokens_in, economics.tokens_out) == (10, 5)
+    assert economics.cost_usd == 0.5
+    assert not economics.exact  # the lost one may have been billed
 
 
 def test_a_cost_is_exact_unknown_or_a_lower_bound_and_never_zero_for_unknown():
@@ -114,9 +114,9 @@ def test_a_cost_is_exact_unknown_or_a_lower_bound_and_never_zero_for_unknown():
 
 def test_latencies_are_those_of_answered_attempts():
     calls = [answered(latency_s=float(n)) for n in range(1, 11)]
-    found = economy(*calls, answered(**LOST, latency_s=120.0))
-    assert found.latency_median_s == pytest.approx(5.5)
-    assert found.latency_p90_s == 10.0
-    assert found.ttft_median_s is None
+    economics = economy(*calls, answered(**LOST, latency_s=120.0))
+    assert economics.latency_median_s == pytest.approx(5.5)
+    assert economics.latency_p90_s == 10.0
+    assert economics.ttft_median_s is None
     nothing = economy(answered(**REFUSED))
     assert (nothing.latency_median_s, nothing.latency_p90_s) == (None, None)

@@ -37,40 +37,40 @@ def test_every_question_holds_up_in_simulation(question) -> None:
         question, half_width=0.08, per_cluster=2 if question == "concordance" else 1
     )
     correlations = [0.2] if question in ("compare", "paired", "concordance") else [0.0]
-    found = scenario(
+    plan = scenario(
         ask, [PanelDesign((0.8, 0.5), 6.0)], correlations, simulate=True, replications=500, seed=1
     )
-    done = found.cells[0].checked
-    assert done is not None
-    assert abs(done.simulated - done.claimed) < 0.07
-    if done.half_width is not None:
-        assert done.half_width == pytest.approx(0.08, rel=0.05)
+    check_result = plan.cells[0].checked
+    assert check_result is not None
+    assert abs(check_result.simulated - check_result.claimed) < 0.07
+    if check_result.half_width is not None:
+        assert check_result.half_width == pytest.approx(0.08, rel=0.05)
 
 
 def test_what_there_is_can_show_what_it_can_show() -> None:
-    found = scenario(PowerQuestion("paired", n=100), [PanelDesign((0.9, 0.9), 2)], [0.3]).cells[0]
-    again = power_paired(100, found.detectable or 0, 0.9, Clustering(2, 0.3))
+    cell = scenario(PowerQuestion("paired", n=100), [PanelDesign((0.9, 0.9), 2)], [0.3]).cells[0]
+    again = power_paired(100, cell.detectable or 0, 0.9, Clustering(2, 0.3))
     assert again == pytest.approx(0.8, abs=1e-3)
 
 
 def test_pilot_names_the_next_step_and_its_power_is_reached() -> None:
     """A simulated pilot of 40 prompts; a study of the size it asks for finds the effect as often."""
     votes = _votes(40, [0.1, 0.3, 0.6], 0.0, 1.0, seed=4)
-    found = pilot(votes, "paired", effect=0.15)
-    assert found.more == found.needed - 40 > 0
-    assert found.next_step.startswith(f"{found.more} more prompts for 80% power")
-    assert found.needed_low <= found.needed <= found.needed_high
-    saved = {addition.like: addition.saves for addition in found.additions}
-    assert saved["j0"] >= 0
-    assert found.size == pytest.approx(3.0)
+    pilot_findings = pilot(votes, "paired", effect=0.15)
+    assert pilot_findings.more == pilot_findings.needed - 40 > 0
+    assert pilot_findings.next_step.startswith(f"{pilot_findings.more} more prompts for 80% power")
+    assert pilot_findings.needed_low <= pilot_findings.needed <= pilot_findings.needed_high
+    saving_by_addition = {addition.like: addition.saves for addition in pilot_findings.additions}
+    assert saving_by_addition["j0"] >= 0
+    assert pilot_findings.size == pytest.approx(3.0)
 
 
 def test_pilot_of_conditions_counts_informative_ballots() -> None:
     votes = _votes(300, [0.444, 0.635, 0.852], 0.2, 0.8, seed=2)
-    found = pilot(votes, "compare")
-    assert found.size == pytest.approx(3 * found.discrimination.estimate)
-    assert found.icc.method == "random intercept, profile likelihood"
-    saves = [addition.saves for addition in found.additions]
+    pilot_findings = pilot(votes, "compare")
+    assert pilot_findings.size == pytest.approx(3 * pilot_findings.discrimination.estimate)
+    assert pilot_findings.icc.method == "random intercept, profile likelihood"
+    saves = [addition.saves for addition in pilot_findings.additions]
     assert saves == sorted(saves, reverse=True)
 
 
@@ -82,16 +82,16 @@ def test_pilot_by_agreement_with_labels_turns_sides() -> None:
 
 
 def test_one_judge_tells_no_correlation_and_says_so() -> None:
-    found = pilot(_votes(60, [0.3], 0.3, 0.5), "compare")
-    assert "is assumed" in found.notes[0]
-    assert (found.icc.low, found.icc.high) == (0, 1)
-    assert found.design_effect == 1
+    pilot_findings = pilot(_votes(60, [0.3], 0.3, 0.5), "compare")
+    assert "is assumed" in pilot_findings.notes[0]
+    assert (pilot_findings.icc.low, pilot_findings.icc.high) == (0, 1)
+    assert pilot_findings.design_effect == 1
 
 
 def test_no_ties_at_all_is_a_pilot_too() -> None:
-    found = pilot(_votes(80, [0.0, 0.0], 0.3, 0.5), "paired", level=ErrorRates(0.05, 0.9))
-    assert found.discrimination.estimate == 1
-    assert found.needed > 0
+    pilot_findings = pilot(_votes(80, [0.0, 0.0], 0.3, 0.5), "paired", level=ErrorRates(0.05, 0.9))
+    assert pilot_findings.discrimination.estimate == 1
+    assert pilot_findings.needed > 0
 
 
 def test_nothing_but_ties_is_no_pilot() -> None:
@@ -132,14 +132,14 @@ def test_a_pair_is_asked_of_its_own_rows_seen_from_its_first_candidate() -> None
     field = PairVotes(encode(rows), names)
     assert field.candidates == ["ann", "bob", "cy"]
     assert field.pairs()[0] == CandidatePair("ann", "bob")
-    won = {}
+    wins = {}
     for pair in (CandidatePair("ann", "bob"), CandidatePair("bob", "ann")):
-        found = pilot(field.of(pair), pair=pair)
-        assert (found.clusters, found.ballots) == (60, 180)
-        assert found.next_step.startswith(f"{pair.name}: ")
-        won[pair.first] = found.base.estimate
-    assert won["ann"] > 0.7
-    assert won["ann"] + won["bob"] == pytest.approx(1)
+        pilot_findings = pilot(field.of(pair), pair=pair)
+        assert (pilot_findings.clusters, pilot_findings.ballots) == (60, 180)
+        assert pilot_findings.next_step.startswith(f"{pair.name}: ")
+        wins[pair.first] = pilot_findings.base.estimate
+    assert wins["ann"] > 0.7
+    assert wins["ann"] + wins["bob"] == pytest.approx(1)
     # Over all pairs side A is nobody: the sides went by turns, and wins are even.
     assert pilot(field.votes).base.estimate == pytest.approx(0.5, abs=0.06)
 
@@ -170,24 +170,24 @@ def test_pairs_of_few_prompts_each_are_pooled() -> None:
 
 
 def test_a_handful_of_prompts_tells_no_correlation() -> None:
-    found = pilot(_votes(4, [0.1, 0.3, 0.6], 0.2, 0.5))
-    assert "4 prompts" in found.notes[0]
-    assert found.needed_low < found.needed < found.needed_high
+    pilot_findings = pilot(_votes(4, [0.1, 0.3, 0.6], 0.2, 0.5))
+    assert "4 prompts" in pilot_findings.notes[0]
+    assert pilot_findings.needed_low < pilot_findings.needed < pilot_findings.needed_high
 
 
 def test_a_judge_that_ties_more_is_no_better_for_that() -> None:
     """The fewer its ties, the more a further judge saves: what is tied shows no difference."""
-    found = pilot(_votes(300, [0.05, 0.4, 0.8], 0.2, 0.6, seed=5))
-    saves = [addition.saves for addition in found.additions]
+    pilot_findings = pilot(_votes(300, [0.05, 0.4, 0.8], 0.2, 0.6, seed=5))
+    saves = [addition.saves for addition in pilot_findings.additions]
     assert saves == sorted(saves, reverse=True)
     assert saves[0] > saves[1] > saves[2]
 
 
 def test_a_panel_that_ties_more_needs_more_prompts_for_the_same_difference() -> None:
     panels = [PanelDesign((0.9, 0.9), 2), PanelDesign((0.45, 0.45), 2)]
-    found = scenario(PowerQuestion("paired", effect=0.1, n=100), panels, [0.2])
+    plan = scenario(PowerQuestion("paired", effect=0.1, n=100), panels, [0.2])
     # Half the decisions show half of the difference: n d / D^2 is twice as much, but for D^2.
     alone = scenario(PowerQuestion("paired", effect=0.05), panels[1:], [0.2])
-    assert found.cell(1, 0.2).needed == alone.cell(0, 0.2).needed
-    ratio = found.cell(1, 0.2).exact / found.cell(0, 0.2).exact
+    assert plan.cell(1, 0.2).needed == alone.cell(0, 0.2).needed
+    ratio = plan.cell(1, 0.2).exact / plan.cell(0, 0.2).exact
     assert ratio == pytest.approx(2, rel=0.02)

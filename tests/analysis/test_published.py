@@ -50,9 +50,9 @@ def test_repeats_of_a_pair_under_another_name_count_once(tmp_path):
     for row in rows:
         number = int(row["item"][1:])
         # The last two pairs, which are wrong, repeat the one before, with the responses swapped.
-        same = number if number < 18 else 17
-        texts = [f"a{same}", f"b{same}"][:: -1 if number == 19 else 1]
-        row |= {"prompt": f"P{same}", "response_a": texts[0], "response_b": texts[1]}
+        item_number = number if number < 18 else 17
+        texts = [f"a{item_number}", f"b{item_number}"][:: -1 if number == 19 else 1]
+        row |= {"prompt": f"P{item_number}", "response_a": texts[0], "response_b": texts[1]}
     result, flaws = audited(tmp_path, rows)
     assert flaws["repeats"].status == "present"
     (group,) = flaws["repeats"].rows

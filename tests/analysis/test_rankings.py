@@ -28,101 +28,114 @@ NAN = np.nan
 def named(ranks, judges=None, items=None, *, weights=None, clusters=None, names="abcdefgh"):
     """Ballots over candidates a, b, …"""
     table = np.asarray(ranks, dtype=float)
-    who = np.zeros(len(table), dtype=int) if judges is None else np.asarray(judges)
-    n = int(who.max()) + 1
-    given = ranking_array(table, None, who, items, clusters)
+    judge_of_row = np.zeros(len(table), dtype=int) if judges is None else np.asarray(judges)
+    n = int(judge_of_row.max()) + 1
+    rankings = ranking_array(table, None, judge_of_row, items, clusters)
     return NamedRankings(
         candidates=tuple(names[: table.shape[1]]),
         judges=tuple(f"j{i}" for i in range(n)),
         weights=np.ones(n) if weights is None else np.asarray(weights, dtype=float),
-        rankings=given,
-        n_items=len(np.unique(given.items)),
+        rankings=rankings,
+        n_items=len(np.unique(rankings.items)),
         failed=0,
     )
 
 
-def scores(found, method):
-    return {place.candidate: place.score for place in found.result(method).places}
+def scores(findings, method):
+    return {
+        target_place.candidate: target_place.score
+        for target_place in findings.result(method).places
+    }
 
 
 CYCLE = [[1, 2, 3], [3, 1, 2], [2, 3, 1]] * 4
 
 
 def test_a_cycle_is_shown_and_is_a_tie_of_the_methods_that_ask_who_beats_whom():
-    found = rank_candidates(
+    rankings = rank_candidates(
         named(CYCLE), ["copeland", "schulze", "kemeny", "borda"], replicates=100
     )
-    assert found.condorcet is None
-    assert len(found.cycle) == len(found.smith) == 3
-    assert "is a cycle" in found.differences[0]
-    assert "8:4" in found.differences[0]
-    for method in found.methods:
-        assert [place.rank for place in method.places] == [1, 1, 1]
+    assert rankings.condorcet is None
+    assert len(rankings.cycle) == len(rankings.smith) == 3
+    assert "is a cycle" in rankings.differences[0]
+    assert "8:4" in rankings.differences[0]
+    for method in rankings.methods:
+        assert [target_place.rank for target_place in method.places] == [1, 1, 1]
         assert method.places[0].tied == ("b", "c")
-        assert sum(place.first for place in method.places) == pytest.approx(1)
+        assert sum(target_place.first for target_place in method.places) == pytest.approx(1)
 
 
 def test_where_borda_passes_over_the_condorcet_winner_the_reason_is_told():
     """Three of five put a before b, but two put it last: b leads on the average (Borda's own case)."""
     ranks = [[1, 2, 3], [1, 2, 3], [1, 2, 3], [3, 1, 2], [3, 1, 2]] * 3
-    found = rank_candidates(named(ranks), ["borda", "kemeny"], replicates=50)
-    assert found.condorcet == "a"
-    assert found.result("borda").first == ("b",)
-    assert found.result("kemeny").first == ("a",)
-    told = "\n".join(found.differences)
-    assert "a beats every other candidate head to head" in told
-    assert "b first by borda: borda counts every position" in told
-    assert "head to head 6:9" in told
+    rankings = rank_candidates(named(ranks), ["borda", "kemeny"], replicates=50)
+    assert rankings.condorcet == "a"
+    assert rankings.result("borda").first == ("b",)
+    assert rankings.result("kemeny").first == ("a",)
+    warning_text = "\n".join(rankings.differences)
+    assert "a beats every other candidate head to head" in warning_text
+    assert "b first by borda: borda counts every position" in warning_text
+    assert "head to head 6:9" in warning_text
 
 
 def test_the_seed_is_told_and_gives_the_same_intervals():
-    given = named(np.random.default_rng(0).permuted(np.tile(np.arange(4), (40, 1)), axis=1))
-    one, other = (
-        rank_candidates(given, ranking_names()[:4], seed=3, replicates=60) for _ in range(2)
+    rankings = named(np.random.default_rng(0).permuted(np.tile(np.arange(4), (40, 1)), axis=1))
+    first_rankings, other_rankings = (
+        rank_candidates(rankings, ranking_names()[:4], seed=3, replicates=60) for _ in range(2)
     )
-    assert one.methods == other.methods
-    assert one.seed == 3
-    assert rank_candidates(given, ["borda"], seed=4, replicates=60).methods != one.methods[:1]
+    assert first_rankings.methods == other_rankings.methods
+    assert first_rankings.seed == 3
+    assert (
+        rank_candidates(rankings, ["borda"], seed=4, replicates=60).methods
+        != first_rankings.methods[:1]
+    )
 
 
 def test_places_of_one_method_hold_its_score_and_add_up():
     rng = np.random.default_rng(2)
-    given = named(rng.integers(0, 4, (60, 4)), np.tile([0, 1, 2], 20), np.repeat(np.arange(20), 3))
-    found = rank_candidates(given, ranking_names(), replicates=200)
-    for method in found.methods:
+    rankings = named(
+        rng.integers(0, 4, (60, 4)), np.tile([0, 1, 2], 20), np.repeat(np.arange(20), 3)
+    )
+    actual_rankings = rank_candidates(rankings, ranking_names(), replicates=200)
+    for method in actual_rankings.methods:
         assert method.converged
-        assert sum(place.first for place in method.places) == pytest.approx(1)
-        for place in method.places:
-            assert place.low <= place.score <= place.high
-            assert place.rank_low <= place.rank <= place.rank_high
-        for place in method.places:
-            for other in method.places:
-                assert (other.candidate in place.close) == (place.candidate in other.close)
-    assert found.n_clusters == 20
-    assert found.n_rankings == 60
+        assert sum(target_place.first for target_place in method.places) == pytest.approx(1)
+        for target_place in method.places:
+            assert target_place.low <= target_place.score <= target_place.high
+            assert target_place.rank_low <= target_place.rank <= target_place.rank_high
+        for target_place in method.places:
+            for place_name in method.places:
+                assert (place_name.candidate in target_place.close) == (
+                    target_place.candidate in place_name.close
+                )
+    assert actual_rankings.n_clusters == 20
+    assert actual_rankings.n_rankings == 60
 
 
 def test_sets_that_never_met_are_said_and_no_place_across_them_is_believed():
     ranks = [[1, 2, NAN, NAN], [NAN, NAN, 1, 2]] * 5
-    found = rank_candidates(named(ranks), ["bradley-terry", "copeland"], replicates=50)
-    assert found.groups == (("a", "b"), ("c", "d"))
-    told = "\n".join(found.warnings)
-    assert "2 unconnected sets (a and b | c and d)" in told
-    assert "4 of 6 pairs never met" in told
-    assert "only the prior of half a game" in told
+    rankings = rank_candidates(named(ranks), ["bradley-terry", "copeland"], replicates=50)
+    assert rankings.groups == (("a", "b"), ("c", "d"))
+    warning_text = "\n".join(rankings.warnings)
+    assert "2 unconnected sets (a and b | c and d)" in warning_text
+    assert "4 of 6 pairs never met" in warning_text
+    assert "only the prior of half a game" in warning_text
 
 
 def test_one_item_has_a_ranking_and_no_interval():
-    found = rank_candidates(named([[1, 2], [1, 2]], [0, 1], [0, 0]), ["borda", "bradley-terry"])
-    assert found.replicates == 0
-    assert all(place.low is None and place.first is None for place in found.methods[0].places)
-    assert "no interval" in found.warnings[0]
+    rankings = rank_candidates(named([[1, 2], [1, 2]], [0, 1], [0, 0]), ["borda", "bradley-terry"])
+    assert rankings.replicates == 0
+    assert all(
+        target_place.low is None and target_place.first is None
+        for target_place in rankings.methods[0].places
+    )
+    assert "no interval" in rankings.warnings[0]
 
 
 def test_a_candidate_of_one_item_takes_no_interval_and_leaves_the_others_theirs():
     ranks = [[1, 2, NAN], [2, 1, NAN], [1, 2, NAN]] * 4 + [[1, NAN, 2]]
-    found = rank_candidates(named(ranks), ["borda"], replicates=100)
-    places = {place.candidate: place for place in found.methods[0].places}
+    rankings = rank_candidates(named(ranks), ["borda"], replicates=100)
+    places = {target_place.candidate: target_place for target_place in rankings.methods[0].places}
     assert places["c"].low is None
     assert places["a"].low < places["a"].score < places["a"].high
 
@@ -133,23 +146,23 @@ def test_strengths_that_do_not_lie_on_a_line_are_told():
     ranks = np.full((600, 3), NAN)
     for row, (pair, p) in zip(ranks, list(beats.items()) * 200, strict=True):
         row[list(pair)] = [0, 1] if rng.random() < p else [1, 0]
-    found = rank_candidates(named(ranks), ["bradley-terry"], replicates=0)
-    assert any("the model predicts" in line for line in found.warnings)
+    rankings = rank_candidates(named(ranks), ["bradley-terry"], replicates=0)
+    assert any("the model predicts" in line for line in rankings.warnings)
 
 
 def test_weights_count_in_all_but_the_majority():
     ranks, judges = [[1, 2], [2, 1], [2, 1]] * 6, [0, 1, 2] * 6
     items = np.repeat(np.arange(6), 3)
-    given = named(ranks, judges, items, weights=[3, 1, 1])
-    found = rank_candidates(
-        given, ["borda", "majority", "weighted-majority"], replicates=0, weights="panel"
+    rankings = named(ranks, judges, items, weights=[3, 1, 1])
+    actual_rankings = rank_candidates(
+        rankings, ["borda", "majority", "weighted-majority"], replicates=0, weights="panel"
     )
-    assert found.result("borda").first == ("a",)
-    assert found.result("majority").first == ("b",)
-    assert found.result("weighted-majority").first == ("a",)
-    equal = rank_candidates(given, ["borda"], replicates=0, weights="equal")
+    assert actual_rankings.result("borda").first == ("a",)
+    assert actual_rankings.result("majority").first == ("b",)
+    assert actual_rankings.result("weighted-majority").first == ("a",)
+    equal = rank_candidates(rankings, ["borda"], replicates=0, weights="equal")
     assert scores(equal, "borda") == pytest.approx({"a": 1 / 3, "b": 2 / 3})
-    assert found.weights == {"j0": 3, "j1": 1, "j2": 1}
+    assert actual_rankings.weights == {"j0": 3, "j1": 1, "j2": 1}
 
 
 def test_the_weighted_majority_weighs_by_the_one_coin_model():
@@ -159,50 +172,53 @@ def test_the_weighted_majority_weighs_by_the_one_coin_model():
     right = rng.random((400, 4)) < skill
     first = np.where(right, better[:, None], ~better[:, None])
     ranks = np.stack([1 - first, first], axis=2).reshape(-1, 2).astype(float)
-    given = named(ranks, np.tile(np.arange(4), 400), np.repeat(np.arange(400), 4))
-    found = judge_weights("one-coin", given)
-    assert found == pytest.approx(np.log(skill / (1 - skill)), abs=0.6)
-    assert np.all(np.diff(found) < 0)
+    rankings = named(ranks, np.tile(np.arange(4), 400), np.repeat(np.arange(400), 4))
+    weights = judge_weights("one-coin", rankings)
+    assert weights == pytest.approx(np.log(skill / (1 - skill)), abs=0.6)
+    assert np.all(np.diff(weights) < 0)
     share = scores(
-        rank_candidates(given, ["weighted-majority", "majority"], replicates=0), "weighted-majority"
+        rank_candidates(rankings, ["weighted-majority", "majority"], replicates=0),
+        "weighted-majority",
     )
-    plain = scores(rank_candidates(given, ["majority"], replicates=0), "majority")
+    plain = scores(rank_candidates(rankings, ["majority"], replicates=0), "majority")
     assert abs(share["a"] - better.mean()) < abs(plain["a"] - better.mean()) + 0.02
 
 
 def test_two_judges_have_no_weights_by_one_coin_and_the_others_are_ranked():
-    given = named([[1, 2], [2, 1]] * 10, [0, 1] * 10, np.repeat(np.arange(10), 2))
-    found = rank_candidates(given, ["weighted-majority", "borda"], replicates=20)
-    assert found.result("weighted-majority").status == "refused"
-    assert "needs 3 judges" in found.result("weighted-majority").notes[0]
-    assert found.result("borda").status == "ok"
+    rankings = named([[1, 2], [2, 1]] * 10, [0, 1] * 10, np.repeat(np.arange(10), 2))
+    actual_rankings = rank_candidates(rankings, ["weighted-majority", "borda"], replicates=20)
+    assert actual_rankings.result("weighted-majority").status == "refused"
+    assert "needs 3 judges" in actual_rankings.result("weighted-majority").notes[0]
+    assert actual_rankings.result("borda").status == "ok"
 
 
 def test_discrimination_is_the_share_of_pairs_that_a_judge_does_not_tie():
-    given = named([[1, 2, 3], [1, 1, 1], [1, 1, 2]], [0, 1, 2], [0, 0, 0])
-    assert judge_weights("discrimination", given) == pytest.approx([1, 0, 2 / 3])
+    rankings = named([[1, 2, 3], [1, 1, 1], [1, 1, 2]], [0, 1, 2], [0, 0, 0])
+    assert judge_weights("discrimination", rankings) == pytest.approx([1, 0, 2 / 3])
     votes = encode([VoteRow("q", "j", "A"), VoteRow("r", "j", "tie"), VoteRow("q", "k", "B")])
     assert vote_weights("discrimination", votes).tolist() == [0.5, 1]
 
 
 def test_weights_of_a_file(tmp_path):
-    given = named([[1, 2], [2, 1]], [0, 1], [0, 0])
+    rankings = named([[1, 2], [2, 1]], [0, 1], [0, 0])
     plain, table = tmp_path / "w.json", tmp_path / "w.csv"
     plain.write_text('{"j0": 2, "j1": 0.5, "other": 9}')
     table.write_text("judge,weight\nj0,2\nj1,0.5\n")
-    assert judge_weights(str(plain), given).tolist() == judge_weights(str(table), given).tolist()
+    assert (
+        judge_weights(str(plain), rankings).tolist() == judge_weights(str(table), rankings).tolist()
+    )
     table.write_text("judge,weight\nj0,2\nj1,heavy\n")
     with pytest.raises(InputError, match=r"w.csv:3: weight: 'heavy'"):
         read_weights(table)
     plain.write_text('{"j0": 2}')
     with pytest.raises(ConfigError, match="no weight for 'j1'"):
-        judge_weights(str(plain), given)
+        judge_weights(str(plain), rankings)
     plain.write_text('{"j0": ')
     with pytest.raises(InputError, match="is not JSON"):
         read_weights(plain)
     plain.write_text('{"j0": 0, "j1": 0}')
     with pytest.raises(ConfigError, match="give no ranking a weight above 0"):
-        rank_candidates(given, ["borda"], weights=str(plain))
+        rank_candidates(rankings, ["borda"], weights=str(plain))
 
 
 def test_an_unknown_ranking_is_refused_with_the_known_ones():
@@ -218,14 +234,14 @@ def test_a_votes_file_that_names_models_is_ballots_of_pairs(tmp_path):
     path = tmp_path / "v.jsonl"
     rows = [line("q1", "j", "A"), line("q2", "j", "tie", "b", "c"), line("q3", "j", None, "c", "a")]
     write_votes(path, rows)
-    found = file_rankings(path)
-    assert found.candidates == ("a", "b", "c")
-    assert np.array_equal(found.rankings.ranks, [[0, 1, NAN], [NAN, 0.5, 0.5]], equal_nan=True)
-    assert (found.n_items, found.n_ranked_items, found.failed) == (3, 2, 1)
-    packed = tmp_path / "v.csv"
-    write_votes(packed, rows)
+    rankings = file_rankings(path)
+    assert rankings.candidates == ("a", "b", "c")
+    assert np.array_equal(rankings.rankings.ranks, [[0, 1, NAN], [NAN, 0.5, 0.5]], equal_nan=True)
+    assert (rankings.n_items, rankings.n_ranked_items, rankings.failed) == (3, 2, 1)
+    votes_file = tmp_path / "v.csv"
+    write_votes(votes_file, rows)
     assert np.array_equal(
-        file_rankings(packed).rankings.ranks, found.rankings.ranks, equal_nan=True
+        file_rankings(votes_file).rankings.ranks, rankings.rankings.ranks, equal_nan=True
     )
 
 
@@ -244,9 +260,9 @@ def test_scores_of_models_in_a_group_are_ballots(tmp_path):
         for name, score in (("a", 4.5), ("b", 2), ("c", 4.5))
     ]
     write_votes(path, [*rows, VoteRow("q2#a", "j", None, group="q2", extra={"model": "a"})])
-    found = file_rankings(path)
-    assert found.rankings.ranks.tolist() == [[-4.5, -2, -4.5]]
-    assert (found.n_items, found.failed) == (2, 1)
+    rankings = file_rankings(path)
+    assert rankings.rankings.ranks.tolist() == [[-4.5, -2, -4.5]]
+    assert (rankings.n_items, rankings.failed) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -283,10 +299,12 @@ def dump(path, records):
 
 
 def test_a_file_of_ballots_is_ranked(tmp_path):
-    found = file_rankings(dump(tmp_path / "b.jsonl", BALLOTS))
-    assert (found.candidates, found.judges) == (("ada", "bob", "eve"), ("j", "k"))
-    assert np.array_equal(found.rankings.ranks, [[0, 1, 1], [1, 2, 0], [1, 0, NAN]], equal_nan=True)
-    assert (found.n_items, found.n_ranked_items, found.failed) == (2, 2, 1)
+    rankings = file_rankings(dump(tmp_path / "b.jsonl", BALLOTS))
+    assert (rankings.candidates, rankings.judges) == (("ada", "bob", "eve"), ("j", "k"))
+    assert np.array_equal(
+        rankings.rankings.ranks, [[0, 1, 1], [1, 2, 0], [1, 0, NAN]], equal_nan=True
+    )
+    assert (rankings.n_items, rankings.n_ranked_items, rankings.failed) == (2, 2, 1)
     assert file_rankings(tmp_path / "b.jsonl", judges=["j"]).n_rankings == 1
     assert file_rankings(tmp_path / "b.jsonl", decisive=True).n_items == 1
 
@@ -295,8 +313,8 @@ def test_models_of_two_sides_read_a_file_of_ballots_as_pairs(tmp_path):
     votes = read_votes(dump(tmp_path / "b.jsonl", BALLOTS))
     assert votes.items == ("q1#ada|bob", "q1#ada|eve", "q1#bob|eve", "q2")
     # Of the two in q2 a vote for A is for ada; j failed there.
-    expected = [[1, 1], [1, 0], [0.5, 0], [NAN, 0]]
-    assert np.array_equal(votes.matrix, expected, equal_nan=True)
+    expected_scores = [[1, 1], [1, 0], [0.5, 0], [NAN, 0]]
+    assert np.array_equal(votes.matrix, expected_scores, equal_nan=True)
     assert np.array_equal(votes.labels, [1, 1, NAN, 0.5], equal_nan=True)
     assert len(set(votes.groups[:3].tolist())) == 1
     assert votes.groups[3] != votes.groups[0]
@@ -346,9 +364,9 @@ def test_votes_that_name_nobody_are_no_ballots(tmp_path):
 def test_a_model_against_itself_is_left_out_and_counted(tmp_path):
     path = tmp_path / "v.jsonl"
     write_votes(path, [line("q1", "j", "A", "a", "a"), line("q2", "j", "A")])
-    found = file_rankings(path)
-    assert found.n_rankings == 1
-    assert "1 votes compare a model with itself" in found.notes[0]
+    rankings = file_rankings(path)
+    assert rankings.n_rankings == 1
+    assert "1 votes compare a model with itself" in rankings.notes[0]
     write_votes(path, [line("q1", "j", "A", "a", "a")])
     with pytest.raises(StatisticsError, match="no ranking"):
         file_rankings(path)
@@ -360,26 +378,31 @@ def run(tmp_path):
 
 
 def test_the_ballots_of_a_run_are_its_voting_judges_rankings(run):
-    found = run_rankings(run)
-    assert (found.candidates, found.absent) == (("a", "b", "c"), ("never",))
-    assert (found.judges, found.weights.tolist()) == (("j1", "j2"), [2, 1])
+    rankings = run_rankings(run)
+    assert (rankings.candidates, rankings.absent) == (("a", "b", "c"), ("never",))
+    assert (rankings.judges, rankings.weights.tolist()) == (("j1", "j2"), [2, 1])
     # j1 ranks a, b, c in both orders, which share its one say; j2 failed on one page.
     assert np.array_equal(
-        found.rankings.ranks,
+        rankings.rankings.ranks,
         [[0, 1, 2], [0, 1, 2], [1, 0, 1], [0, 1, NAN], [0, 1, NAN]],
         equal_nan=True,
     )
-    assert found.rankings.weights.tolist() == [0.5, 0.5, 1, 1, 1]
-    assert (found.n_items, found.n_ranked_items, found.failed, found.rankings.n_clusters) == (
+    assert rankings.rankings.weights.tolist() == [0.5, 0.5, 1, 1, 1]
+    assert (
+        rankings.n_items,
+        rankings.n_ranked_items,
+        rankings.failed,
+        rankings.rankings.n_clusters,
+    ) == (
         3,
         2,
         1,
         2,
     )
-    told = rank_candidates(found, ["borda"], replicates=20).warnings
-    assert any("1 of 3 items has no ranking" in line for line in told)
-    assert any("never is in no ranking" in line for line in told)
-    assert any("1 failed judgment" in line for line in told)
+    warnings = rank_candidates(rankings, ["borda"], replicates=20).warnings
+    assert any("1 of 3 items has no ranking" in line for line in warnings)
+    assert any("never is in no ranking" in line for line in warnings)
+    assert any("1 failed judgment" in line for line in warnings)
 
 
 def test_filters_of_a_run(run):
@@ -396,9 +419,9 @@ def test_an_exported_run_ranks_as_the_run_does(run, tmp_path):
     path = tmp_path / "v.jsonl"
     write_votes(path, list(vote_rows(run)))
     for method in ("copeland", "schulze", "kemeny"):
-        there = rank_candidates(run_rankings(run, judges=["j1"]), [method], replicates=0)
-        here = rank_candidates(file_rankings(path, judges=["j1"]), [method], replicates=0)
-        assert scores(here, method) == scores(there, method)
+        rankings = rank_candidates(run_rankings(run, judges=["j1"]), [method], replicates=0)
+        leaderboard = rank_candidates(file_rankings(path, judges=["j1"]), [method], replicates=0)
+        assert scores(leaderboard, method) == scores(rankings, method)
     write_votes(path, list(score_rows(run)))
     by_score = rank_candidates(file_rankings(path, judges=["j1"]), ["kemeny"], replicates=0)
     assert scores(by_score, "kemeny") == {"a": 2, "b": 1, "c": 0}
@@ -417,50 +440,58 @@ def test_an_exported_run_ranks_as_the_run_does(run, tmp_path):
 def test_whatever_the_ballots_a_ranking_is_finite_or_refused(ranks, items, judges):
     n = len(ranks)
     try:
-        given = named(ranks, judges[:n], items[:n])
+        rankings = named(ranks, judges[:n], items[:n])
     except StatisticsError:
         return
-    found = rank_candidates(given, ranking_names(), replicates=12)
-    json.dumps([as_json(found), methods_json(found), list(lines(found))], allow_nan=False)
-    assert all(table.rows for table in tables(found))
-    for method in found.methods:
+    actual_rankings = rank_candidates(rankings, ranking_names(), replicates=12)
+    json.dumps(
+        [as_json(actual_rankings), methods_json(actual_rankings), list(lines(actual_rankings))],
+        allow_nan=False,
+    )
+    assert all(table.rows for table in tables(actual_rankings))
+    for method in actual_rankings.methods:
         assert method.status == "ok" or method.notes
-        for place in method.places:
-            assert 1 <= place.rank <= len(found.candidates)
-            assert np.isfinite(place.score)
-            assert place.first is None or 0 <= place.first <= 1
+        for target_place in method.places:
+            assert 1 <= target_place.rank <= len(actual_rankings.candidates)
+            assert np.isfinite(target_place.score)
+            assert target_place.first is None or 0 <= target_place.first <= 1
 
 
 def test_an_exact_search_that_is_slow_has_fewer_replicates_and_says_so():
     ranks = np.random.default_rng(0).permuted(np.tile(np.arange(13.0), (12, 1)), axis=1)
-    found = rank_candidates(
+    rankings = rank_candidates(
         named(ranks, names="abcdefghijklm"), ["kemeny", "borda"], replicates=110
     )
-    assert found.result("kemeny").replicates == 100
-    assert "100 replicates" in found.result("kemeny").notes[0]
-    assert found.result("borda").replicates == 110
+    assert rankings.result("kemeny").replicates == 100
+    assert "100 replicates" in rankings.result("kemeny").notes[0]
+    assert rankings.result("borda").replicates == 110
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="../shared/data is absent")
 def test_59_models_of_the_crowd_are_ranked_and_agree_with_the_published_strengths():
     """llmfao: our Bradley-Terry order against evalica's golden one."""
     path = SHARED / "llmfao.votes.jsonl.gz"
-    found = rank_candidates(
+    rankings = rank_candidates(
         file_rankings(path, judges=["*/crowd"]), ["bradley-terry", "kemeny"], replicates=30
     )
-    assert found.result("kemeny").status == "refused"
+    assert rankings.result("kemeny").status == "refused"
     golden = {}
     with (SHARED.parent / "llmfao-golden.csv").open(encoding="utf-8") as file:
         for row in file.read().splitlines()[1:]:
             algorithm, *name, value = row.split(",")
             if algorithm == "bradley_terry":
                 golden[",".join(name).strip('"')] = float(value)
-    mine = [place.candidate for place in found.result("bradley-terry").places]
-    theirs = sorted(golden, key=golden.__getitem__, reverse=True)
-    assert set(mine) == set(theirs)
-    gaps = [abs(mine.index(name) - place) for place, name in enumerate(theirs)]
+    own_candidates = [
+        target_place.candidate for target_place in rankings.result("bradley-terry").places
+    ]
+    reference_golden = sorted(golden, key=golden.__getitem__, reverse=True)
+    assert set(own_candidates) == set(reference_golden)
+    gaps = [
+        abs(own_candidates.index(name) - target_place)
+        for target_place, name in enumerate(reference_golden)
+    ]
     assert max(gaps) <= 5
     assert np.mean(gaps) < 1
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         crowd = sum(json.loads(row)["judge"].endswith("/crowd") for row in lines)
-    assert found.n_rankings == crowd
+    assert rankings.n_rankings == crowd

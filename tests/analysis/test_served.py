@@ -9,7 +9,7 @@ from clash.config import is_same_model
 
 
 @pytest.mark.parametrize(
-    ("asked", "served"),
+    ("model_name", "served_model"),
     [
         ("openai/gpt-5.2", "gpt-5.2"),
         ("openai/gpt-5.2", "gpt-5.2-2026-01-01"),
@@ -23,12 +23,12 @@ from clash.config import is_same_model
         ("replay/openrouter/openai/gpt-5.2", "openai/gpt-5.2-2026-01-01"),
     ],
 )
-def test_a_snapshot_or_a_variant_is_the_same_model(asked, served):
-    assert is_same_model(asked, served)
+def test_a_snapshot_or_a_variant_is_the_same_model(model_name, served_model):
+    assert is_same_model(model_name, served_model)
 
 
 @pytest.mark.parametrize(
-    ("asked", "served"),
+    ("model_name", "served_model"),
     [
         ("openai/gpt-5.2", "gpt-4o-mini"),
         ("openai/gpt-5.2", "gpt-5.2-mini"),
@@ -37,8 +37,8 @@ def test_a_snapshot_or_a_variant_is_the_same_model(asked, served):
         ("compatible/qwen3:14b", "qwen3:4b"),
     ],
 )
-def test_another_model_is_told_from_it(asked, served):
-    assert not is_same_model(asked, served)
+def test_another_model_is_told_from_it(model_name, served_model):
+    assert not is_same_model(model_name, served_model)
 
 
 def test_each_model_that_another_one_answered_for_is_named_once():

@@ -24,7 +24,9 @@ SCORES = JudgingConfig(mode="score", scale="1-5", passing=4)
 NAN = math.nan
 
 
-def decide(votes, judging, *, weights=None, method="borda", quorum=None, least=None, own=None):
+def decide(
+    votes, judging, *, weights=None, method="borda", quorum=None, least=None, own_labels=None
+):
     """The verdicts on votes (N, J) or (N, J, P)."""
     table = np.array(votes, dtype=float)
     table = table[:, :, None] if table.ndim == 2 else table
@@ -33,7 +35,7 @@ def decide(votes, judging, *, weights=None, method="borda", quorum=None, least=N
     seats = tuple(Panelist(f"j{k}", "voting", w, f"f{k}", "m") for k, w in enumerate(weights))
     rules = VerdictRules(
         seats, quorum, "none", method, n_pages, min_confidence=least, judging=judging,
-        exclusions=own or {},
+        exclusions=own_labels or {},
     )  # fmt: skip
     texts = TextVotes(
         tuple((f"q{row}", "x") for row in range(n)),
@@ -55,13 +57,13 @@ def test_the_label_with_most_weight_wins_and_its_lead_is_the_confidence():
 
 
 def test_level_labels_failed_judges_and_excluded_ones_leave_no_verdict():
-    level, short, none = decide([[0, 1, NAN], [0, NAN, NAN], [NAN] * 3], TWO).verdicts
+    level, short, no_verdict = decide([[0, 1, NAN], [0, NAN, NAN], [NAN] * 3], TWO).verdicts
     assert level.label is None
     assert level.abstained == "level: yes, no"
     assert short.abstained.startswith("below the quorum")
-    assert none.abstained.startswith("not judged")
-    (own,) = decide([[0, NAN, NAN]], TWO, own={"j1": {"x"}, "j2": {"x"}}).verdicts
-    assert (own.label, own.unanimous) == ("yes", True)
+    assert no_verdict.abstained.startswith("not judged")
+    (own_verdict,) = decide([[0, NAN, NAN]], TWO, own_labels={"j1": {"x"}, "j2": {"x"}}).verdicts
+    assert (own_verdict.label, own_verdict.unanimous) == ("yes", True)
 
 
 def test_a_judge_that_contradicts_itself_is_half_for_each_label():
@@ -71,8 +73,13 @@ def test_a_judge_that_contradicts_itself_is_half_for_each_label():
 
 
 def test_a_score_is_the_weighted_mean_or_median_and_agreement_its_confidence():
-    same, apart = decide([[4, 4, 4], [1, 5, NAN]], SCORES).verdicts
-    assert (same.score, same.confidence, same.unanimous, same.passed) == (4.0, 1.0, True, True)
+    same_verdict, apart = decide([[4, 4, 4], [1, 5, NAN]], SCORES).verdicts
+    assert (
+        same_verdict.score,
+        same_verdict.confidence,
+        same_verdict.unanimous,
+        same_verdict.passed,
+    ) == (4.0, 1.0, True, True)
     assert (apart.score, apart.confidence, apart.passed) == (3.0, 0.0, False)
     (median,) = decide([[1, 4, 5]], SCORES, method="median").verdicts
     assert median.score == 4.0
@@ -96,8 +103,8 @@ def test_dawid_skene_learns_which_way_judges_err_and_majority_cannot(judging, n_
     columns = []
     for accuracy, lean in [(0.93, 0.0), (0.93, 0.0), (0.9, 0.6), (0.9, 0.6), (0.9, 0.6)]:
         wrong = (truth + rng.integers(1, n_labels, 400)) % n_labels
-        said = np.where(rng.random(400) < accuracy, truth, wrong)
-        columns.append(np.where(rng.random(400) < lean, 0, said))
+        indices = np.where(rng.random(400) < accuracy, truth, wrong)
+        columns.append(np.where(rng.random(400) < lean, 0, indices))
     votes = np.stack(columns, axis=1)
 
     def accuracy(method):
@@ -121,9 +128,9 @@ def test_a_model_with_too_few_texts_leaves_it_to_the_majority_and_says_so():
 
 
 def test_intervals_stay_on_the_scale_and_never_have_no_width():
-    one = mean_score(np.array([5.0, 5.0, 5.0]), np.arange(3), (1, 5))
-    assert (one.estimate, one.high) == (5.0, 5.0)
-    assert one.low < 4.5
+    mean_verdict = mean_score(np.array([5.0, 5.0, 5.0]), np.arange(3), (1, 5))
+    assert (mean_verdict.estimate, mean_verdict.high) == (5.0, 5.0)
+    assert mean_verdict.low < 4.5
     assert mean_score(np.array([]), np.arange(0), (1, 5)) is None
     single = mean_score(np.array([2.0, 4.0]), np.zeros(2, dtype=int), (1, 5))
     assert 1 <= single.low < 2 < 4 < single.high <= 5

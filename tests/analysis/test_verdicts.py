@@ -35,12 +35,12 @@ def panels(draw, *, candidates=(2, 4), judges=(1, 5), missing=False):
             max_size=judges[1],
         )
     )
-    said = {f"j{n}": grouped(row, names) for n, row in enumerate(rows)}
+    rankings = {f"j{n}": grouped(row, names) for n, row in enumerate(rows)}
     if missing:
-        for judge in draw(st.sets(st.sampled_from(sorted(said)))):
-            said[judge] = None
-    weights = {judge: draw(st.sampled_from(WEIGHTS)) for judge in said}
-    return said, weights
+        for judge in draw(st.sets(st.sampled_from(sorted(rankings)))):
+            rankings[judge] = None
+    weights = {judge: draw(st.sampled_from(WEIGHTS)) for judge in rankings}
+    return rankings, weights
 
 
 def renamed(groups, new):
@@ -49,8 +49,8 @@ def renamed(groups, new):
 
 def ahead(verdict, name):
     """How many are placed before ``name``."""
-    place = next(i for i, group in enumerate(verdict.ranking) if name in group)
-    return sum(len(group) for group in verdict.ranking[:place])
+    rank = next(i for i, group in enumerate(verdict.ranking) if name in group)
+    return sum(len(group) for group in verdict.ranking[:rank])
 
 
 # -- fairness ---------------------------------------------------------------------------------------
@@ -58,54 +58,54 @@ def ahead(verdict, name):
 
 @given(panels(), st.permutations(NAMES), st.sampled_from(["none", "scores"]))
 def test_neutral_other_names_give_the_same_verdict_under_other_names(panel, names, tie_break):
-    said, weights = panel
+    votes, weights = panel
     new = dict(zip(NAMES, names, strict=True))
     by = rules(weights, tie_break=tie_break)
-    one = decided(said, by)
-    two = decided({judge: renamed(groups, new) for judge, groups in said.items()}, by)
-    assert two.winner == (new[one.winner] if one.winner else None)
-    assert two.ranking == renamed(one.ranking, new)
-    assert two.scores == {new[name]: score for name, score in one.scores.items()}
+    verdict = decided(votes, by)
+    two = decided({judge: renamed(groups, new) for judge, groups in votes.items()}, by)
+    assert two.winner == (new[verdict.winner] if verdict.winner else None)
+    assert two.ranking == renamed(verdict.ranking, new)
+    assert two.scores == {new[name]: score for name, score in verdict.scores.items()}
     assert (two.confidence, two.split, two.unanimous) == (
-        one.confidence,
-        one.split,
-        one.unanimous,
+        verdict.confidence,
+        verdict.split,
+        verdict.unanimous,
     )
 
 
 @given(panels(), st.integers(0, 1000))
 def test_blind_no_order_on_the_page_changes_a_verdict(panel, seed):
-    said, weights = panel
-    assert decided(said, rules(weights), seed=0) == decided(said, rules(weights), seed=seed)
+    votes, weights = panel
+    assert decided(votes, rules(weights), seed=0) == decided(votes, rules(weights), seed=seed)
 
 
 @given(panels(), st.randoms(use_true_random=False))
 def test_anonymous_it_does_not_matter_which_judge_said_what(panel, rng):
-    said, _ = panel
-    rankings = list(said.values())
+    votes, _ = panel
+    rankings = list(votes.values())
     rng.shuffle(rankings)
-    by = rules(dict.fromkeys(said, 1.0))
-    assert decided(dict(zip(said, rankings, strict=True)), by) == decided(said, by)
+    by = rules(dict.fromkeys(votes, 1.0))
+    assert decided(dict(zip(votes, rankings, strict=True)), by) == decided(votes, by)
 
 
 @given(panels(), st.data())
 def test_monotone_to_raise_a_candidate_on_one_ballot_never_hurts_it(panel, data):
-    said, weights = panel
+    votes, weights = panel
     by = rules(weights)
-    judge = data.draw(st.sampled_from(sorted(said)))
-    favoured = data.draw(st.sampled_from(sorted(n for g in said[judge] for n in g)))
-    groups = [[name for name in group if name != favoured] for group in said[judge]]
-    at = next(i for i, group in enumerate(said[judge]) if favoured in group)
+    judge = data.draw(st.sampled_from(sorted(votes)))
+    candidate = data.draw(st.sampled_from(sorted(n for g in votes[judge] for n in g)))
+    groups = [[name for name in group if name != candidate] for group in votes[judge]]
+    at = next(i for i, group in enumerate(votes[judge]) if candidate in group)
     to = data.draw(st.integers(0, at))
     if data.draw(st.booleans()):
-        groups[to] = [*groups[to], favoured]  # level with those there
+        groups[to] = [*groups[to], candidate]  # level with those there
     else:
-        groups.insert(to, [favoured])
-    raised = {**said, judge: [group for group in groups if group]}
-    before, after = decided(said, by), decided(raised, by)
-    assert after.scores[favoured] >= before.scores[favoured]
-    assert ahead(after, favoured) <= ahead(before, favoured)
-    assert before.winner != favoured or after.winner == favoured
+        groups.insert(to, [candidate])
+    raised_votes = {**votes, judge: [group for group in groups if group]}
+    before, after = decided(votes, by), decided(raised_votes, by)
+    assert after.scores[candidate] >= before.scores[candidate]
+    assert ahead(after, candidate) <= ahead(before, candidate)
+    assert before.winner != candidate or after.winner == candidate
 
 
 # -- weights ----------------------------------------------------------------------------------------
@@ -113,12 +113,12 @@ def test_monotone_to_raise_a_candidate_on_one_ballot_never_hurts_it(panel, data)
 
 @given(panels(judges=(1, 4)))
 def test_a_judge_of_weight_2_is_two_judges_of_weight_1(panel):
-    said, _ = panel
-    first = next(iter(said))
-    doubled = decided(said, rules({j: 2.0 if j == first else 1.0 for j in said}))
-    twice = decided({**said, "twin": said[first]}, rules(dict.fromkeys([*said, "twin"], 1.0)))
-    assert doubled.scores == twice.scores
-    assert (doubled.ranking, doubled.winner, doubled.confidence) == (
+    votes, _ = panel
+    first = next(iter(votes))
+    doubled_verdict = decided(votes, rules({j: 2.0 if j == first else 1.0 for j in votes}))
+    twice = decided({**votes, "twin": votes[first]}, rules(dict.fromkeys([*votes, "twin"], 1.0)))
+    assert doubled_verdict.scores == twice.scores
+    assert (doubled_verdict.ranking, doubled_verdict.winner, doubled_verdict.confidence) == (
         twice.ranking,
         twice.winner,
         twice.confidence,
@@ -127,33 +127,33 @@ def test_a_judge_of_weight_2_is_two_judges_of_weight_1(panel):
 
 @given(panels(), st.floats(0.01, 100))
 def test_only_the_ratio_of_weights_counts(panel, factor):
-    said, weights = panel
-    one = decided(said, rules(weights))
-    two = decided(said, rules({judge: w * factor for judge, w in weights.items()}))
-    assert (one.ranking, one.winner) == (two.ranking, two.winner)
-    assert one.confidence == pytest.approx(two.confidence, abs=1e-6)
+    votes, weights = panel
+    verdict = decided(votes, rules(weights))
+    two = decided(votes, rules({judge: w * factor for judge, w in weights.items()}))
+    assert (verdict.ranking, verdict.winner) == (two.ranking, two.winner)
+    assert verdict.confidence == pytest.approx(two.confidence, abs=1e-6)
 
 
 @given(panels(candidates=(2, 2)))
 def test_with_two_candidates_it_is_the_weighted_majority(panel):
-    said, weights = panel
+    votes, weights = panel
     lead = sum(
         weights[judge] * (1 if groups[0] == ["ada"] else -1)
-        for judge, groups in said.items()
+        for judge, groups in votes.items()
         if len(groups) == 2
     )
-    found = decided(said, rules(weights))
-    assert found.winner == (None if lead == 0 else "ada" if lead > 0 else "bob")
-    assert found.confidence == pytest.approx(abs(lead) / sum(weights.values()))
+    verdict = decided(votes, rules(weights))
+    assert verdict.winner == (None if lead == 0 else "ada" if lead > 0 else "bob")
+    assert verdict.confidence == pytest.approx(abs(lead) / sum(weights.values()))
 
 
 @given(panels())
 def test_points_add_up_and_ties_share_them(panel):
-    said, weights = panel
-    found = decided(said, rules(weights))
-    k = len(found.scores)
-    assert sum(found.scores.values()) == pytest.approx(sum(weights.values()) * k * (k - 1) / 2)
-    for judge, groups in said.items():
+    votes, weights = panel
+    verdict = decided(votes, rules(weights))
+    k = len(verdict.scores)
+    assert sum(verdict.scores.values()) == pytest.approx(sum(weights.values()) * k * (k - 1) / 2)
+    for judge, groups in votes.items():
         alone = decided({judge: groups}, rules({judge: 1.0}))
         assert alone.ranking == [sorted(group) for group in groups]
         for group in groups:
@@ -162,25 +162,25 @@ def test_points_add_up_and_ties_share_them(panel):
 
 @given(panels())
 def test_confidence_is_0_for_a_tie_and_1_only_for_the_clearest_lead(panel):
-    said, weights = panel
-    found = decided(said, rules(weights))
-    assert 0 <= found.confidence <= 1
-    assert (found.confidence == 0) == (found.winner is None)
-    if len(found.scores) == 2:
-        clear = all(groups == [[found.winner], *groups[1:]] for groups in said.values())
-        assert math.isclose(found.confidence, 1) == clear
+    votes, weights = panel
+    verdict = decided(votes, rules(weights))
+    assert 0 <= verdict.confidence <= 1
+    assert (verdict.confidence == 0) == (verdict.winner is None)
+    if len(verdict.scores) == 2:
+        clear = all(groups == [[verdict.winner], *groups[1:]] for groups in votes.values())
+        assert math.isclose(verdict.confidence, 1) == clear
 
 
 @given(panels(judges=(2, 5)))
 def test_the_winner_is_the_one_that_borda_names(panel):
-    said, weights = panel
-    names = sorted({name for groups in said.values() for group in groups for name in group})
+    votes, weights = panel
+    names = sorted({name for groups in votes.values() for group in groups for name in group})
     ranks = [
         [next(i for i, g in enumerate(groups) if name in g) for name in names]
-        for groups in said.values()
+        for groups in votes.values()
     ]
     winner = int(borda(ranks, list(weights.values())).winner)
-    assert decided(said, rules(weights)).winner == (None if winner < 0 else names[winner])
+    assert decided(votes, rules(weights)).winner == (None if winner < 0 else names[winner])
 
 
 # -- missing judges and the quorum ------------------------------------------------------------------
@@ -188,32 +188,39 @@ def test_the_winner_is_the_one_that_borda_names(panel):
 
 @given(panels(missing=True), st.sampled_from([None, 1.0, 2.0, 4.0]))
 def test_a_judge_that_failed_is_as_if_it_had_not_been_there_and_the_quorum_decides(panel, quorum):
-    said, weights = panel
+    votes, weights = panel
     by = rules(weights, quorum=quorum)
-    present = {judge: groups for judge, groups in said.items() if groups is not None}
+    present = {judge: groups for judge, groups in votes.items() if groups is not None}
     weight = sum(weights[judge] for judge in present)
     total = sum(weights.values())
     enough = weight >= quorum if quorum is not None else weight > total / 2
-    found = decided(said, by)
+    verdict = decided(votes, by)
     if not (enough and present):
-        assert (found.ranking, found.winner, found.confidence) == (None, None, None)
-        assert found.abstained
-        assert not found.unanimous
+        assert (verdict.ranking, verdict.winner, verdict.confidence) == (None, None, None)
+        assert verdict.abstained
+        assert not verdict.unanimous
         return
-    same = decided(present, rules({judge: weights[judge] for judge in present}))
-    assert (found.ranking, found.scores, found.split) == (same.ranking, same.scores, same.split)
-    assert found.abstained is None
+    same_verdict = decided(present, rules({judge: weights[judge] for judge in present}))
+    assert (verdict.ranking, verdict.scores, verdict.split) == (
+        same_verdict.ranking,
+        same_verdict.scores,
+        same_verdict.split,
+    )
+    assert verdict.abstained is None
     # Unanimous is a word about the whole panel.
-    assert found.unanimous == (same.unanimous and len(present) == len(said))
+    assert verdict.unanimous == (same_verdict.unanimous and len(present) == len(votes))
 
 
 @given(panels(), panels(judges=(1, 3)))
 def test_observers_are_never_counted(panel, watching):
-    said, weights = panel
-    k = len({name for groups in said.values() for group in groups for name in group})
-    seen = {f"o{j}": g for j, g in watching[0].items() if sum(map(len, g)) == k}
-    alone = decided(said, rules(weights))
-    assert decided({**said, **seen}, rules(weights, observers=list(seen))) == alone
+    votes, weights = panel
+    k = len({name for groups in votes.values() for group in groups for name in group})
+    observer_votes = {f"o{j}": g for j, g in watching[0].items() if sum(map(len, g)) == k}
+    alone = decided(votes, rules(weights))
+    assert (
+        decided({**votes, **observer_votes}, rules(weights, observers=list(observer_votes)))
+        == alone
+    )
 
 
 def test_half_the_voting_weight_is_no_majority():
@@ -229,33 +236,33 @@ FOR, AGAINST = [["ada"], ["bob"]], [["bob"], ["ada"]]
 
 def test_a_judge_that_contradicts_itself_in_the_other_order_ties():
     by = rules({"a": 1.0, "b": 1.0}, presentations=2)
-    found = decided({"a": [FOR, AGAINST], "b": [FOR, FOR]}, by)
-    assert found.scores == {"ada": 1.5, "bob": 0.5}
-    assert found.split == "1-0-1"
-    assert not found.unanimous
+    verdict = decided({"a": [FOR, AGAINST], "b": [FOR, FOR]}, by)
+    assert verdict.scores == {"ada": 1.5, "bob": 0.5}
+    assert verdict.split == "1-0-1"
+    assert not verdict.unanimous
     assert decided({"a": [FOR, FOR], "b": [FOR, FOR]}, by).unanimous
 
 
 def test_a_judge_that_failed_in_one_order_counts_half_for_the_quorum():
     by = rules({"a": 1.0, "b": 1.0, "c": 1.0}, quorum=2, presentations=2)
     assert decided({"a": [FOR, None], "b": [FOR, FOR], "c": [None, None]}, by).ranking is None
-    found = decided({"a": [FOR, None], "b": [FOR, FOR], "c": [None, AGAINST]}, by)
-    assert found.ranking is not None
-    assert not found.unanimous
+    verdict = decided({"a": [FOR, None], "b": [FOR, FOR], "c": [None, AGAINST]}, by)
+    assert verdict.ranking is not None
+    assert not verdict.unanimous
 
 
 @given(panels(judges=(1, 3)), st.data())
 def test_two_orders_weigh_as_much_as_one(panel, data):
-    said, weights = panel
-    both = {
+    votes, weights = panel
+    both_votes = {
         judge: [groups, data.draw(st.sampled_from([groups, groups[::-1]]))]
-        for judge, groups in said.items()
+        for judge, groups in votes.items()
     }
-    k = len({name for groups in said.values() for group in groups for name in group})
-    found = decided(both, rules(weights, presentations=2))
-    assert sum(found.scores.values()) == pytest.approx(sum(weights.values()) * k * (k - 1) / 2)
-    if all(one == two for one, two in both.values()):
-        assert found.scores == pytest.approx(decided(said, rules(weights)).scores)
+    k = len({name for groups in votes.values() for group in groups for name in group})
+    verdict = decided(both_votes, rules(weights, presentations=2))
+    assert sum(verdict.scores.values()) == pytest.approx(sum(weights.values()) * k * (k - 1) / 2)
+    if all(entry == two for entry, two in both_votes.values()):
+        assert verdict.scores == pytest.approx(decided(votes, rules(weights)).scores)
 
 
 # -- ties -------------------------------------------------------------------------------------------
@@ -263,18 +270,18 @@ def test_two_orders_weigh_as_much_as_one(panel, data):
 
 @given(panels(), st.data())
 def test_scores_break_ties_at_the_top_and_nothing_else(panel, data):
-    said, weights = panel
-    names = sorted({name for groups in said.values() for group in groups for name in group})
-    marks = {judge: {name: data.draw(st.integers(1, 5)) for name in names} for judge in said}
-    plain = decided(said, rules(weights), scores=marks)
-    broken = decided(said, rules(weights, tie_break="scores"), scores=marks)
+    votes, weights = panel
+    names = sorted({name for groups in votes.values() for group in groups for name in group})
+    marks = {judge: {name: data.draw(st.integers(1, 5)) for name in names} for judge in votes}
+    plain = decided(votes, rules(weights), scores=marks)
+    broken = decided(votes, rules(weights, tie_break="scores"), scores=marks)
     assert (plain.scores, plain.confidence) == (broken.scores, broken.confidence)
     if plain.winner is not None:
         assert broken == plain
         return
     tied = plain.ranking[0]
     means = {
-        name: round(sum(weights[j] * marks[j][name] for j in said) / sum(weights.values()), 9)
+        name: round(sum(weights[j] * marks[j][name] for j in votes) / sum(weights.values()), 9)
         for name in tied
     }
     best = [name for name in tied if means[name] == max(means.values())]
@@ -296,10 +303,10 @@ def test_every_tie_of_a_long_random_run_is_reported_as_one():
         k = rng.randint(2, 4)
         order = rng.sample(NAMES[:k], k)
         groups = [[name] for name in order]
-        found = decided({"a": groups, "b": groups[::-1]}, by, seed=seed)
-        assert found.winner is None
-        assert found.ranking == [sorted(order)]
-        assert found.split.startswith("1-1")
+        verdict = decided({"a": groups, "b": groups[::-1]}, by, seed=seed)
+        assert verdict.winner is None
+        assert verdict.ranking == [sorted(order)]
+        assert verdict.split.startswith("1-1")
 
 
 def test_scores_that_break_a_tie_are_weighed_as_the_rubric_weighs_them():
@@ -317,18 +324,18 @@ def test_scores_that_break_a_tie_are_weighed_as_the_rubric_weighs_them():
             for name, weight in zip(("Truth", "Wit"), weights, strict=True)
         ]
         criteria = {"q": Criteria(item_id="q", source="fixed", criteria=rubric)}
-        said = unblind_rankings(judgments, BlindingIndex.of(pages), 1, criteria)["q"]
-        assert verdict("q", said, by).winner == winner
+        rankings = unblind_rankings(judgments, BlindingIndex.of(pages), 1, criteria)["q"]
+        assert verdict("q", rankings, by).winner == winner
 
 
 def test_scores_that_break_a_tie_weigh_as_much_as_their_judge():
     """By weight ada has (2 * 4 + 1 + 1) / 4 = 2.5 and bob 2; by head it would be 2 and 7/3."""
-    said = {"a": FOR, "b": AGAINST, "c": AGAINST}
+    votes = {"a": FOR, "b": AGAINST, "c": AGAINST}
     for_bob = {"ada": 1, "bob": 3}
     marks = {"a": {"ada": 4, "bob": 1}, "b": for_bob, "c": for_bob}
     by = rules({"a": 2.0, "b": 1.0, "c": 1.0}, tie_break="scores")
-    assert decided(said, replace(by, tie_break="none")).winner is None
-    assert decided(said, by, scores=marks).winner == "ada"
+    assert decided(votes, replace(by, tie_break="none")).winner is None
+    assert decided(votes, by, scores=marks).winner == "ada"
 
 
 @pytest.mark.parametrize(
@@ -358,30 +365,34 @@ def test_a_judge_of_whose_candidates_one_is_left_decides_nothing():
 
 def test_a_page_of_a_judge_of_its_own_goes_before_the_shared_one():
     judgments, (shared,) = records("q", {"a": FOR, "b": FOR})
-    turned = {label: {"ada": "bob", "bob": "ada"}[name] for label, name in shared.labels.items()}
-    own = Blinding(item_id="q", presentation=0, judge="b", labels=turned)
-    said = unblind_rankings(judgments, BlindingIndex.of([shared, own]))["q"]
-    assert (said.top("a"), said.top("b")) == ("ada", "bob")
-    assert not said.ranked("a", "cyd")
-    assert not said.ranked("c", "ada")
+    swapped_labels = {
+        label: {"ada": "bob", "bob": "ada"}[name] for label, name in shared.labels.items()
+    }
+    own_page = Blinding(item_id="q", presentation=0, judge="b", labels=swapped_labels)
+    rankings = unblind_rankings(judgments, BlindingIndex.of([shared, own_page]))["q"]
+    assert (rankings.top("a"), rankings.top("b")) == ("ada", "bob")
+    assert not rankings.ranked("a", "cyd")
+    assert not rankings.ranked("c", "ada")
     with pytest.raises(RunFolderError, match="lacks the page of 'q'"):
-        unblind_rankings(judgments, BlindingIndex.of([own]))
+        unblind_rankings(judgments, BlindingIndex.of([own_page]))
 
 
 def test_a_candidate_that_no_voting_judge_may_judge_leaves_no_verdict():
-    said = {"a": [["bob"], ["cyd"]], "b": [["bob"], ["cyd"]], "o": [["ada"], ["bob"], ["cyd"]]}
+    votes = {"a": [["bob"], ["cyd"]], "b": [["bob"], ["cyd"]], "o": [["ada"], ["bob"], ["cyd"]]}
     by = rules({"a": 1.0, "b": 1.0}, observers=["o"])
-    found = decided(said, replace(by, exclusions=dict.fromkeys("ab", frozenset({"ada"}))))
-    assert found.abstained == "excluded: no voting judge may judge ada"
-    one = decided({**said, "b": said["o"]}, replace(by, exclusions={"a": frozenset({"ada"})}))
-    assert one.winner == "ada"
-    assert one.split == "1-0"  # a is neither for nor against whom it does not judge
+    verdict = decided(votes, replace(by, exclusions=dict.fromkeys("ab", frozenset({"ada"}))))
+    assert verdict.abstained == "excluded: no voting judge may judge ada"
+    first_verdict = decided(
+        {**votes, "b": votes["o"]}, replace(by, exclusions={"a": frozenset({"ada"})})
+    )
+    assert first_verdict.winner == "ada"
+    assert first_verdict.split == "1-0"  # a is neither for nor against whom it does not judge
 
 
 def test_an_abstention_names_the_judges_that_it_lacks():
     by = rules({"a": 1.0, "b": 1.0, "c": 1.0})
-    found = decided({"a": FOR, "b": None, "c": None}, by)
-    assert found.abstained == "below the quorum: no usable judgment by b, c"
+    verdict = decided({"a": FOR, "b": None, "c": None}, by)
+    assert verdict.abstained == "below the quorum: no usable judgment by b, c"
     assert decided({"a": None, "b": None, "c": None}, by).abstained == "no judge judged it"
     twice = rules({"a": 1.0, "b": 1.0}, quorum=2, presentations=2)
     half = decided({"a": [FOR, FOR], "b": [FOR, None]}, twice)
@@ -392,8 +403,8 @@ def test_an_exclusion_names_every_candidate_without_a_judge():
     by = replace(rules({"a": 1.0}), exclusions={"a": frozenset({"ada", "cyd"})})
     by = replace(by, panelists=(*by.panelists, Panelist("o", "observer", 0.0, "o", "o")))
     names = [["ada"], ["bob"], ["cyd"], ["dan"]]
-    found = decided({"a": names[1::2], "o": names}, by)
-    assert found.abstained == "excluded: no voting judge may judge ada, cyd"
+    verdict = decided({"a": names[1::2], "o": names}, by)
+    assert verdict.abstained == "excluded: no voting judge may judge ada, cyd"
 
 
 def test_a_tie_is_broken_by_scores_only_where_the_rules_say_so():
@@ -409,13 +420,13 @@ def test_a_tie_is_broken_by_scores_only_where_the_rules_say_so():
 def test_a_judge_that_misses_a_presentation_leaves_no_unanimous_verdict():
     """All three seats are there and all that was said is for ada; one page was not answered."""
     by = rules({"a": 1.0, "b": 1.0, "c": 1.0}, quorum=2, presentations=2)
-    said = {"a": [FOR, None], "b": [FOR, FOR], "c": [FOR, FOR]}
-    assert not decided(said, by).unanimous
-    assert decided({**said, "a": [FOR, FOR]}, by).unanimous
+    votes = {"a": [FOR, None], "b": [FOR, FOR], "c": [FOR, FOR]}
+    assert not decided(votes, by).unanimous
+    assert decided({**votes, "a": [FOR, FOR]}, by).unanimous
 
 
 @pytest.mark.parametrize(
-    ("said", "weights", "split"),
+    ("reply", "weights", "split"),
     [
         ({"a": FOR, "b": AGAINST, "c": AGAINST}, {"a": 2.0, "b": 1.0, "c": 1.0}, "2-1"),
         (
@@ -433,9 +444,9 @@ def test_a_judge_that_misses_a_presentation_leaves_no_unanimous_verdict():
         ({"a": [["ada", "bob"]]}, {"a": 1.0}, "1"),
     ],
 )
-def test_the_split_of_a_tie_counts_the_most_first(said, weights, split):
-    found = decided(said, rules(weights))
-    assert (found.winner, found.split) == (None, split)
+def test_the_split_of_a_tie_counts_the_most_first(reply, weights, split):
+    verdict = decided(reply, rules(weights))
+    assert (verdict.winner, verdict.split) == (None, split)
 
 
 # -- stand-ins --------------------------------------------------------------------------------------
@@ -449,19 +460,22 @@ def _with_stand_in(weight: float = 1.0, presentations: int = 2) -> VerdictRules:
 
 def test_a_judge_and_its_stand_in_share_one_vote():
     """a answered the first page and its stand-in the second: half of a's weight of 3 each."""
-    said = {"a": [FOR, None], "a~2": [None, AGAINST], "b": [FOR, FOR]}
-    found = decided(said, _with_stand_in(weight=3.0))
-    assert found.scores == {"ada": 2.5, "bob": 1.5}
-    assert found.winner == "ada"
-    assert decided({**said, "a~2": [None, FOR]}, _with_stand_in(3.0)).scores == {"ada": 4, "bob": 0}
+    votes = {"a": [FOR, None], "a~2": [None, AGAINST], "b": [FOR, FOR]}
+    verdict = decided(votes, _with_stand_in(weight=3.0))
+    assert verdict.scores == {"ada": 2.5, "bob": 1.5}
+    assert verdict.winner == "ada"
+    assert decided({**votes, "a~2": [None, FOR]}, _with_stand_in(3.0)).scores == {
+        "ada": 4,
+        "bob": 0,
+    }
 
 
 def test_a_stand_in_has_the_whole_vote_of_a_judge_that_said_nothing():
-    said = {"a": [None, None], "a~2": [AGAINST, AGAINST], "b": [FOR, FOR]}
-    found = decided(said, _with_stand_in(weight=3.0))
-    assert found.scores == {"ada": 1, "bob": 3}
-    assert found.abstained is None
-    assert decided({**said, "b": [AGAINST, AGAINST]}, _with_stand_in()).unanimous
+    votes = {"a": [None, None], "a~2": [AGAINST, AGAINST], "b": [FOR, FOR]}
+    verdict = decided(votes, _with_stand_in(weight=3.0))
+    assert verdict.scores == {"ada": 1, "bob": 3}
+    assert verdict.abstained is None
+    assert decided({**votes, "b": [AGAINST, AGAINST]}, _with_stand_in()).unanimous
 
 
 # -- a whole run ------------------------------------------------------------------------------------
@@ -482,21 +496,21 @@ def test_why_an_item_has_no_verdict():
         responses.append(
             Response(item_id="one response", candidate=name, error=error, source="generated")
         )
-    own = frozenset({"x", "y"})
-    by = replace(rules({"a": 1.0, "b": 1.0}), exclusions={"a": own, "b": own})
+    own_family_ids = frozenset({"x", "y"})
+    by = replace(rules({"a": 1.0, "b": 1.0}), exclusions={"a": own_family_ids, "b": own_family_ids})
     rankings = unblind_rankings(
         [*judgments, *more], BlindingIndex.of([*pages, *more_pages]), by.presentations
     )
-    found = decide_verdicts(
+    verdicts = decide_verdicts(
         by,
         [Item(item_id=name, prompt="?") for name in items],
         responses,
         [*judgments, *more],
         rankings,
     ).verdicts
-    assert [v.item_id for v in found] == list(items)
-    assert found[0].winner == "ada"
-    assert [v.abstained for v in found] == [
+    assert [v.item_id for v in verdicts] == list(items)
+    assert verdicts[0].winner == "ada"
+    assert [v.abstained for v in verdicts] == [
         None,
         "every judge failed: a: refusal: no; b: refusal: no",
         "fewer than two responses: bob: timeout: 60 s; cyd: refusal: no",
@@ -510,14 +524,14 @@ def test_the_errors_of_an_item_without_a_verdict_are_cut_to_300_characters(kind)
     judgments, _ = records("q", {"a": None})
     judgments = [j.model_copy(update={"error": "e" * 400}) for j in judgments]
     response = Response(item_id="q", candidate="ada", error="e" * 400, source="generated")
-    found = decide_verdicts(
+    verdicts = decide_verdicts(
         rules({"a": 1.0}),
         [Item(item_id="q", prompt="?")],
         [response],
         judgments if kind == "judgment" else [],
         {},
     ).verdicts
-    reason = (found[0].abstained or "").partition(": ")[2]
+    reason = (verdicts[0].abstained or "").partition(": ")[2]
     assert reason == {"judgment": "a: ", "response": "ada: "}[kind].ljust(300, "e")
 
 
@@ -533,9 +547,13 @@ def test_the_rules_of_a_run_are_those_of_its_manifest(tmp_path, monkeypatch):
         out=tmp_path,
         both_orders=True,
     )
-    (found,) = verdicts(run.folder)
-    assert found == run.verdicts[0]
-    assert (found.winner, found.scores, found.split) == ("bob", {"ada": 0.5, "bob": 1.5}, "1-0-1")
+    (verdict,) = verdicts(run.folder)
+    assert verdict == run.verdicts[0]
+    assert (verdict.winner, verdict.scores, verdict.split) == (
+        "bob",
+        {"ada": 0.5, "bob": 1.5},
+        "1-0-1",
+    )
     config = {"tie_break": "scores", "method": "borda", "max_risk": 0.1}
     manifest = run.manifest.model_copy(
         update={
@@ -567,14 +585,18 @@ def test_the_rules_of_a_run_are_those_of_its_manifest(tmp_path, monkeypatch):
 
 def test_candidates_that_vote_do_not_break_the_unanimity_of_the_panel():
     """2 judges of the panel for ada, a candidate against: 2-1, and the panel is unanimous."""
-    said = {"a": [["ada"], ["bob"]], "b": [["ada"], ["bob"]], "self:bob": [["bob"], ["ada"]]}
+    votes = {"a": [["ada"], ["bob"]], "b": [["ada"], ["bob"]], "self:bob": [["bob"], ["ada"]]}
     by = rules({"a": 2, "b": 2, "self:bob": 1})
     guests = replace(by, voting_observers=frozenset({"self:bob"}))
-    found = decided(said, guests)
-    assert (found.unanimous, found.split, unanimity(found)) == (True, "2-1", "panel unanimous")
-    assert not decided(said, by).unanimous
+    verdict = decided(votes, guests)
+    assert (verdict.unanimous, verdict.split, unanimity(verdict)) == (
+        True,
+        "2-1",
+        "panel unanimous",
+    )
+    assert not decided(votes, by).unanimous
     # A candidate's voice is no judge's of the panel, nor in place of one that failed.
-    assert not decided({**said, "b": None, "self:bob": said["a"]}, guests).unanimous
-    alike = decided({**said, "self:bob": said["a"]}, guests)
+    assert not decided({**votes, "b": None, "self:bob": votes["a"]}, guests).unanimous
+    alike = decided({**votes, "self:bob": votes["a"]}, guests)
     assert (alike.split, unanimity(alike)) == ("3-0", "unanimous")
-    assert not decided({**said, "b": said["self:bob"]}, guests).unanimous
+    assert not decided({**votes, "b": votes["self:bob"]}, guests).unanimous

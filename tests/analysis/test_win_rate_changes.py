@@ -28,9 +28,9 @@ def sample(seed, n=60, *, groups=(ALL,), clusters=None, strength=(0.9, 0.0, -0.4
         rows.append({"x": [[NAMES[k]] for k in sorted(group, key=lambda k: -utility[k])]})
         missing += [(i, NAMES[k]) for k in ALL if k not in group]
     data = run_data(rows, NAMES, clusters=clusters, missing=missing)
-    asked = [r for r in data.responses if r.text is not None]
+    responses = [r for r in data.responses if r.text is not None]
     manifest = data.manifest.model_copy(update={"run": run})
-    return replace(data, responses=tuple(asked), manifest=manifest)
+    return replace(data, responses=tuple(responses), manifest=manifest)
 
 
 @pytest.mark.parametrize("groups", [(ALL,), ([0, 1], [1, 2], [0, 2], [0, 1])])

@@ -42,11 +42,11 @@ def test_an_easy_opponent_does_not_put_a_candidate_first():
     nan = np.nan
     table = [[1, 0, nan]] * 15 + [[0, 1, nan]] * 9 + [[nan, 1, 0]] * 38 + [[nan, 0, 1]] * 2
     table += [[1, nan, 0]] * 2 + [[0, nan, 1]] * 1
-    plain, modelled = rates(table), rates(table, same_items=False)
+    plain, modelled_rates = rates(table), rates(table, same_items=False)
     assert not plain.by_strengths
-    assert modelled.by_strengths
+    assert modelled_rates.by_strengths
     assert plain.rates[1].estimate > plain.rates[0].estimate
-    assert modelled.rates[0].estimate > modelled.rates[1].estimate
+    assert modelled_rates.rates[0].estimate > modelled_rates.rates[1].estimate
 
 
 @pytest.mark.parametrize("same_items", [True, False])
@@ -68,9 +68,9 @@ def test_intervals_cover_the_truth_about_as_often_as_they_say(same_items):
 
 def test_repeated_prompts_do_not_narrow_the_interval():
     table = [[2, 1, 0]] * 20 + [[0, 1, 2]] * 10
-    own = rates(table).rates[0]
-    repeated = rates(table, clusters=[i // 10 for i in range(30)]).rates[0]
-    assert repeated.high - repeated.low > 1.3 * (own.high - own.low)
+    own_rate = rates(table).rates[0]
+    repeated_rate = rates(table, clusters=[i // 10 for i in range(30)]).rates[0]
+    assert repeated_rate.high - repeated_rate.low > 1.3 * (own_rate.high - own_rate.low)
 
 
 @pytest.mark.parametrize(("n_bob", "contradicts"), [(12, True), (7, False), (0, False)])
@@ -80,10 +80,13 @@ def test_labels_contradict_the_panel_only_where_they_do_so_clearly(n_bob, contra
         Label(item_id=f"q{i}", annotator="p", winner="bob" if i < n_bob else "ada", time="2026")
         for i in range(12)
     ]
-    found = preference(data.with_labels(labels), standings(data), None)
-    assert (found.contradiction is not None) == contradicts
+    preference_findings = preference(data.with_labels(labels), standings(data), None)
+    assert (preference_findings.contradiction is not None) == contradicts
     if contradicts:
-        assert (found.contradiction.panel_first, found.contradiction.people_first) == ("ada", "bob")
+        assert (
+            preference_findings.contradiction.panel_first,
+            preference_findings.contradiction.people_first,
+        ) == ("ada", "bob")
 
 
 @pytest.mark.parametrize("n_candidates", [0, 1, 3])

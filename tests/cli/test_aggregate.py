@@ -47,44 +47,44 @@ def votes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def shown(*words: object) -> dict:
     result = runner.invoke(app, [*map(str, words), "--json"])
     assert result.exit_code == 0, result.exception
-    found: dict = json.loads(result.stdout)
-    return found
+    record: dict = json.loads(result.stdout)
+    return record
 
 
 def test_rankings_have_the_keys_of_the_contract_and_their_own(votes: Path) -> None:
-    told = shown(votes, "--method", "rankings", "--bootstrap", "60", "--seed", "5")
-    assert {"n_items", "n_judges", "selected", "reason", "methods", "clash"} <= set(told)
-    assert (told["n_items"], told["n_judges"], told["rankings"]["seed"]) == (90, 3, 5)
-    for name, method in told["methods"].items():
+    output = shown(votes, "--method", "rankings", "--bootstrap", "60", "--seed", "5")
+    assert {"n_items", "n_judges", "selected", "reason", "methods", "clash"} <= set(output)
+    assert (output["n_items"], output["n_judges"], output["rankings"]["seed"]) == (90, 3, 5)
+    for name, method in output["methods"].items():
         assert {"status", "converged", *FIGURES} <= set(method)
         assert method["status"] == "ok", name
-        assert [set(place) >= PLACE for place in method["ranking"]] == [True] * 4
+        assert [set(position) >= PLACE for position in method["ranking"]] == [True] * 4
         assert method["ranking"][-1]["candidate"] == "m3"
         assert method["ranking"][-1]["low"] < method["ranking"][-1]["high"] or name in (
             "copeland",
             "schulze",
             "kemeny",
         )
-    fit = told["methods"]["bradley-terry"]
+    fit = output["methods"]["bradley-terry"]
     assert fit["iterations"] > 0
     assert fit["residual"] < 1e-6
     assert fit["separated"]
-    wins = np.array(told["rankings"]["pairwise"]["wins"])
+    wins = np.array(output["rankings"]["pairwise"]["wins"])
     assert wins.shape == (4, 4)
     assert wins.sum() == 270
-    assert told["rankings"]["condorcet_winner"] is not None
+    assert output["rankings"]["condorcet_winner"] is not None
 
 
 def test_methods_of_both_kinds_give_both_tables(votes: Path) -> None:
-    told = shown(votes, "--method", "borda,majority,dawid-skene,kemeny", "--bootstrap", "40")
-    assert set(told["methods"]) == {"borda", "majority", "dawid-skene", "kemeny"}
-    assert told["methods"]["majority"]["accuracy"] is not None
-    assert len(told["methods"]["majority"]["ranking"]) == 4
-    assert "ranking" not in told["methods"]["dawid-skene"]
-    assert told["methods"]["kemeny"]["accuracy"] is None
+    output = shown(votes, "--method", "borda,majority,dawid-skene,kemeny", "--bootstrap", "40")
+    assert set(output["methods"]) == {"borda", "majority", "dawid-skene", "kemeny"}
+    assert output["methods"]["majority"]["accuracy"] is not None
+    assert len(output["methods"]["majority"]["ranking"]) == 4
+    assert "ranking" not in output["methods"]["dawid-skene"]
+    assert output["methods"]["kemeny"]["accuracy"] is None
     # With two sides the Borda count of an item is its majority.
-    assert told["methods"]["borda"]["accuracy"] == told["methods"]["majority"]["accuracy"]
-    assert told["n_labelled"] == 90
+    assert output["methods"]["borda"]["accuracy"] == output["methods"]["majority"]["accuracy"]
+    assert output["n_labelled"] == 90
 
 
 @pytest.mark.parametrize(
@@ -108,11 +108,11 @@ def test_votes_that_name_nobody_have_verdicts_and_a_reason(tmp_path: Path) -> No
     rng = np.random.default_rng(0)
     rows = [VoteRow(f"q{i}", f"j{j}", int(rng.random() < 0.7)) for i in range(60) for j in range(4)]
     write_votes(path, rows)
-    told = shown(path, "--method", "borda,one-coin,bradley-terry")
-    assert told["methods"]["bradley-terry"]["status"] == "refused"
-    assert "name no candidates" in told["methods"]["bradley-terry"]["notes"][0]
-    assert told["methods"]["borda"]["status"] == "ok"
-    assert "rankings" not in told
+    output = shown(path, "--method", "borda,one-coin,bradley-terry")
+    assert output["methods"]["bradley-terry"]["status"] == "refused"
+    assert "name no candidates" in output["methods"]["bradley-terry"]["notes"][0]
+    assert output["methods"]["borda"]["status"] == "ok"
+    assert "rankings" not in output
     assert set(shown(path, "--method", "borda")["methods"]) == {"borda", "majority"}
     result = runner.invoke(app, [str(path), "--method", "bradley-terry"])
     assert isinstance(result.exception, InputError)
@@ -124,9 +124,9 @@ def test_a_line_for_each_method_and_candidate_is_written(votes: Path, tmp_path: 
     words = [str(votes), "--method", "borda,one-coin", "--bootstrap", "20", "--out", str(out)]
     assert runner.invoke(app, words).exit_code == 0
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    ranked = [line for line in lines if "candidate" in line]
-    assert {line["method"] for line in ranked} == {"borda"}
-    assert [line["rank"] for line in ranked] == [1, 2, 3, 4]
+    candidate_lines = [line for line in lines if "candidate" in line]
+    assert {line["method"] for line in candidate_lines} == {"borda"}
+    assert [line["rank"] for line in candidate_lines] == [1, 2, 3, 4]
     assert {line["method"] for line in lines if "item" in line} == {"borda", "one-coin", "majority"}
 
 
@@ -145,12 +145,12 @@ def test_weights_of_a_file_reach_verdicts_and_rankings(votes: Path, tmp_path: Pa
     weights = tmp_path / "w.json"
     weights.write_text('{"j0": 1, "j1": 0, "j2": 0}')
     words = [votes, "--weights", weights, "--bootstrap", "0"]
-    told = shown(*words, "--method", "weighted-majority,one-coin,borda")
+    output = shown(*words, "--method", "weighted-majority,one-coin,borda")
     alone = shown(votes, "--judges", "j0", "--method", "borda", "--bootstrap", "0")
-    assert told["methods"]["borda"]["ranking"] == alone["methods"]["borda"]["ranking"]
-    assert told["rankings"]["weights"] == {"j0": 1, "j1": 0, "j2": 0}
+    assert output["methods"]["borda"]["ranking"] == alone["methods"]["borda"]["ranking"]
+    assert output["rankings"]["weights"] == {"j0": 1, "j1": 0, "j2": 0}
     first = shown(votes, "--judges", "j0", "--method", "majority")["methods"]["majority"]
-    assert told["methods"]["weighted-majority"]["accuracy"] == first["accuracy"]
+    assert output["methods"]["weighted-majority"]["accuracy"] == first["accuracy"]
 
 
 @pytest.mark.parametrize(
@@ -181,11 +181,11 @@ def test_what_would_do_nothing_or_is_unknown_is_refused(
 def test_a_run_is_ranked_by_its_panels_weights_and_named_in_json(tmp_path: Path) -> None:
     folder = ranked_run(tmp_path)
     words = ["r", "--runs", tmp_path, "--method", "borda,majority,one-coin", "--bootstrap", "20"]
-    told = shown(*words)
-    assert told["run"] == str(folder.path)
-    assert told["rankings"]["weights"] == {"j1": 2, "j2": 1}
-    assert told["rankings"]["absent"] == ["never"]
-    assert told["methods"]["one-coin"]["status"] == "refused"
+    output = shown(*words)
+    assert output["run"] == str(folder.path)
+    assert output["rankings"]["weights"] == {"j1": 2, "j2": 1}
+    assert output["rankings"]["absent"] == ["never"]
+    assert output["methods"]["one-coin"]["status"] == "refused"
     assert shown(*words, "--judges", "j1")["rankings"]["n_ballots"] == 3
     sides = {}
     for weights in ("panel", "equal"):
@@ -209,8 +209,8 @@ def test_ties_as_outcomes_and_refused_rankings_stand_beside_each_other(tmp_path:
     assert result.exit_code == 0
     assert "one-coin refused: a two-sided model" in " ".join(result.stdout.split())
     assert "warning: schulze refused: the votes name no candidates" in result.stdout
-    weighed = shown(path, "--method", "weighted-majority", "--weights", "discrimination")
-    assert weighed["methods"]["weighted-majority"]["status"] == "ok"
+    weighted_output = shown(path, "--method", "weighted-majority", "--weights", "discrimination")
+    assert weighted_output["methods"]["weighted-majority"]["status"] == "ok"
 
 
 def test_a_ranking_that_is_refused_is_not_the_one_to_use(tmp_path: Path) -> None:
@@ -220,21 +220,21 @@ def test_a_ranking_that_is_refused_is_not_the_one_to_use(tmp_path: Path) -> None
         for i in range(17)
     ]
     write_votes(path, rows)
-    told = shown(path, "--method", "kemeny,borda", "--bootstrap", "10")
-    assert told["methods"]["kemeny"]["status"] == "refused"
-    assert told["methods"]["kemeny"]["converged"] is None
-    assert told["selected"] == "borda"
+    output = shown(path, "--method", "kemeny,borda", "--bootstrap", "10")
+    assert output["methods"]["kemeny"]["status"] == "refused"
+    assert output["methods"]["kemeny"]["converged"] is None
+    assert output["selected"] == "borda"
     alone = shown(path, "--method", "kemeny")
     assert alone["selected"] is None
     assert "16 candidates" in alone["methods"]["kemeny"]["notes"][0]
 
 
 def test_quiet_is_the_first_sentence_alone(votes: Path) -> None:
-    whole = runner.invoke(app, [str(votes), "--method", "majority,dawid-skene"]).stdout
+    full_output = runner.invoke(app, [str(votes), "--method", "majority,dawid-skene"]).stdout
     line = runner.invoke(app, [str(votes), "--method", "majority,dawid-skene", "-q"]).stdout
     assert line.startswith("use ")
     assert line.count("\n") == 1
-    assert " ".join(line.split()) in " ".join(whole.split())
+    assert " ".join(line.split()) in " ".join(full_output.split())
 
 
 @pytest.fixture(scope="module")
@@ -254,19 +254,21 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_range_of_votes_names_unlabelled_items_for_a_review(few: Path, tmp_path: Path) -> None:
     out = tmp_path / "next.txt"
-    told = shown(few, "--method", "majority", "--range", "--out", out)["range"]
-    assert told["n_labels"] == 12
-    assert out.read_text().split() == told["label_next"]
-    assert len(told["label_next"]) == 20
-    assert not set(told["label_next"]) & {f"q{item}" for item in range(12)}
-    assert 0 <= told["majority"]["low"] <= told["majority"]["high"] <= 1
-    assert set(told["judges"]) == {"j0", "j1", "j2"}
-    assert all(0 < low <= high < 1 for low, high in told["items"].values())
+    printed_range = shown(few, "--method", "majority", "--range", "--out", out)["range"]
+    assert printed_range["n_labels"] == 12
+    assert out.read_text().split() == printed_range["label_next"]
+    assert len(printed_range["label_next"]) == 20
+    assert not set(printed_range["label_next"]) & {f"q{item}" for item in range(12)}
+    assert 0 <= printed_range["majority"]["low"] <= printed_range["majority"]["high"] <= 1
+    assert set(printed_range["judges"]) == {"j0", "j1", "j2"}
+    assert all(0 < low <= high < 1 for low, high in printed_range["items"].values())
     without = shown(few, "--method", "majority", "--range", "--no-labels")["range"]
     assert without["n_labels"] == 0
 
 
 def test_a_list_of_items_needs_a_range(few: Path, tmp_path: Path) -> None:
-    done = runner.invoke(app, [str(few), "--method", "majority", "--out", str(tmp_path / "n.txt")])
-    assert isinstance(done.exception, ConfigError)
-    assert "add --range" in str(done.exception)
+    result = runner.invoke(
+        app, [str(few), "--method", "majority", "--out", str(tmp_path / "n.txt")]
+    )
+    assert isinstance(result.exception, ConfigError)
+    assert "add --range" in str(result.exception)

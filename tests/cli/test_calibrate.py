@@ -56,22 +56,24 @@ def test_from_labels_to_calibrated_verdicts_that_verify(tmp_path, prompts, capsy
     monkeypatch.chdir(tmp_path)
     base = ("eval", prompts, "--panel", "baseline", "--criteria", "none", "--yes", "-q")
     answer(capsys, *base, "--run-id", "first")
-    found = answer(
+    actual_answer = answer(
         capsys, "calibrate", "first", "--splits", "2", "--jobs", "1", "--out", "cal.json",
         "--families", "mean-isotonic,logistic", "--paths", "information-first",
     )  # fmt: skip
-    assert found["n"] == 60
-    assert set(found["selected"]) == {"path", "k", "family", "judges"}
+    assert actual_answer["n"] == 60
+    assert set(actual_answer["selected"]) == {"path", "k", "family", "judges"}
     for block in ("test", "majority"):
-        assert {"accuracy", "balanced_accuracy", "mse", "nll", "ece", "se"} <= set(found[block])
-    assert set(found["diagnostics"]) == {"h_k", "cell_pressure", "unseen", "v"}
+        assert {"accuracy", "balanced_accuracy", "mse", "nll", "ece", "se"} <= set(
+            actual_answer[block]
+        )
+    assert set(actual_answer["diagnostics"]) == {"h_k", "cell_pressure", "unseen", "v"}
 
     answer(capsys, *base, "--run-id", "second", "--calibrator", "cal.json")
     verdicts = RunFolder.open("second").verdicts()
-    judged = [v for v in verdicts if v.ranking is not None]
-    assert judged
-    assert all(v.method == "calibrated" for v in judged)
-    assert all(sum(v.p.values()) == pytest.approx(1) for v in judged)
+    judged_verdicts = [v for v in verdicts if v.ranking is not None]
+    assert judged_verdicts
+    assert all(v.method == "calibrated" for v in judged_verdicts)
+    assert all(sum(v.p.values()) == pytest.approx(1) for v in judged_verdicts)
     assert run(["verify", "second"]) == 0
 
     risk = ("--max-risk", "0.01", "--risk-confidence", "0.9")
@@ -86,16 +88,16 @@ def test_from_labels_to_calibrated_verdicts_that_verify(tmp_path, prompts, capsy
 def decide(folder, page, tmp_path, capsys):
     """A person's file: from the page on disk, choosing the response with a list."""
     assert run(["review", str(folder), "--all", "--export-static", str(page)]) == 0
-    packed = re.search(r'id="held">([^<]*)<', page.read_text())[1]
-    held = json.loads(zlib.decompress(base64.b64decode(packed)))
+    packed_text = re.search(r'id="held">([^<]*)<', page.read_text())[1]
+    record = json.loads(zlib.decompress(base64.b64decode(packed_text)))
     decisions = [
-        {"item": one["item"], "choice": side}
-        for one in held["items"]
-        for side, said in one["responses"].items()
-        if "\n- " in said
+        {"item": item["item"], "choice": side}
+        for item in record["items"]
+        for side, answer in item["responses"].items()
+        if "\n- " in answer
     ]
     file = tmp_path / "ann.json"
-    file.write_text(json.dumps({**held, "annotator": "Ann", "decisions": decisions}))
+    file.write_text(json.dumps({**record, "annotator": "Ann", "decisions": decisions}))
     assert run(["review", str(folder), "--import", str(file)]) == 0
 
 
@@ -108,11 +110,11 @@ def test_what_people_decide_calibrates_a_run_and_its_doubts_come_back_to_them_fi
     base = ("eval", prompts, "--panel", "baseline", "--criteria", "none", "--yes", "-q")
     answer(capsys, *base, "--run-id", "first")
     quick = ("--splits", "2", "--jobs", "1", "--families", "logistic", "--paths", "random")
-    refused = answer(capsys, "calibrate", "first", *quick, code=2)
-    assert "at least 30" in refused["error"]["message"]
+    refused_answer = answer(capsys, "calibrate", "first", *quick, code=2)
+    assert "at least 30" in refused_answer["error"]["message"]
     decide(Path("runs/first"), tmp_path / "page.html", tmp_path, capsys)
-    found = answer(capsys, "calibrate", "first", *quick, "--out", "cal.json")
-    assert found["n"] == 60
+    actual_answer = answer(capsys, "calibrate", "first", *quick, "--out", "cal.json")
+    assert actual_answer["n"] == 60
     board = answer(capsys, "report", "first")["leaderboard"]
     assert all(row["corrected"]["n"] == 60 for row in board)
 
@@ -138,11 +140,11 @@ def test_a_calibrator_of_another_panel_is_refused_before_the_first_call(
     write_votes(tmp_path / "votes.jsonl", rows)
     quick = ("--splits", "2", "--jobs", "1", "--families", "logistic", "--out", "cal.json")
     answer(capsys, "calibrate", "votes.jsonl", *quick)
-    refused = answer(
+    refused_answer = answer(
         capsys, "eval", prompts, "--panel", "baseline", "--criteria", "none", "--yes",
         "--calibrator", "cal.json", "--run-id", "x", code=2,
     )  # fmt: skip
-    assert "not in this panel" in refused["error"]["message"]
+    assert "not in this panel" in refused_answer["error"]["message"]
     assert not (tmp_path / "runs" / "x").exists()
 
 
@@ -155,18 +157,18 @@ def test_aggregate_puts_a_calibrator_beside_the_methods(tmp_path, capsys, monkey
     ]
     write_votes(tmp_path / "votes.jsonl", rows)
     answer(capsys, "calibrate", "votes.jsonl", "--splits", "2", "--jobs", "1", "--out", "cal.json")
-    found = answer(
+    actual_answer = answer(
         capsys, "aggregate", "votes.jsonl", "--method", "majority", "--calibrator", "cal.json",
         "--out", "out.jsonl",
     )  # fmt: skip
-    assert found["methods"]["calibrated"]["answered"] == 80
+    assert actual_answer["methods"]["calibrated"]["answered"] == 80
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert sum(line["method"] == "calibrated" for line in lines) == 80
     wrong = answer(capsys, "aggregate", "votes.jsonl", "--max-risk", "0.1", code=2)
     assert "--calibrator" in wrong["error"]["message"]
 
 
-def split_votes(path, n=150, labelled=90):
+def split_votes(path, n=150, with_labels=90):
     """Three judges, one of them bad; labels on the first items."""
     rng = np.random.default_rng(0)
     rows = []
@@ -174,43 +176,43 @@ def split_votes(path, n=150, labelled=90):
         truth = int(rng.random() < 0.5)
         for judge, right in (("ann", 0.9), ("bob", 0.7), ("cleo", 0.5)):
             vote = truth if rng.random() < right else 1 - truth
-            rows.append(VoteRow(f"q{i}", judge, vote, truth if i < labelled else None))
+            rows.append(VoteRow(f"q{i}", judge, vote, truth if i < with_labels else None))
     write_votes(path, rows)
 
 
 def test_a_plan_names_items_without_a_label_and_says_how_they_were_chosen(tmp_path, capsys):
     split_votes(tmp_path / "v.jsonl")
-    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "12")["plan"]
-    assert len(set(found["items"])) == 12
-    assert all(int(item[1:]) >= 90 for item in found["items"])
-    assert found["labelled"] == 90
-    assert found["imagined"] is False
-    saved = found["curve"][0]["saved_low"]
-    assert found["way"] == ("active" if saved > 0 else "random")
-    rate = found["win_rate"]
+    plan = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "12")["plan"]
+    assert len(set(plan["items"])) == 12
+    assert all(int(item[1:]) >= 90 for item in plan["items"])
+    assert plan["labelled"] == 90
+    assert plan["imagined"] is False
+    least_saving = plan["curve"][0]["saved_low"]
+    assert plan["way"] == ("active" if least_saving > 0 else "random")
+    rate = plan["win_rate"]
     assert rate["low"] < rate["estimate"] < rate["high"]
     assert rate["high"] - rate["low"] < rate["labels_only"][1] - rate["labels_only"][0]
 
 
 def test_a_plan_without_labels_draws_at_random_and_imagines_its_curve(tmp_path, capsys):
-    split_votes(tmp_path / "v.jsonl", labelled=0)
-    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "5")["plan"]
-    assert (found["way"], found["imagined"], found["labelled"]) == ("random", True, 0)
-    assert "too few labels to estimate" in found["why"]
-    assert found["curve"][0]["mse_random"] > 0
+    split_votes(tmp_path / "v.jsonl", with_labels=0)
+    plan = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "5")["plan"]
+    assert (plan["way"], plan["imagined"], plan["labelled"]) == ("random", True, 0)
+    assert "too few labels to estimate" in plan["why"]
+    assert plan["curve"][0]["mse_random"] > 0
 
 
 def test_a_plan_for_what_is_all_labelled_is_refused(tmp_path, capsys):
-    split_votes(tmp_path / "v.jsonl", labelled=150)
-    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "5", code=2)
-    assert "every item has a label" in found["error"]["message"]
+    split_votes(tmp_path / "v.jsonl", with_labels=150)
+    actual_answer = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "5", code=2)
+    assert "every item has a label" in actual_answer["error"]["message"]
 
 
 def test_few_labels_correct_the_win_rate_in_a_narrower_interval(tmp_path, capsys):
-    split_votes(tmp_path / "v.jsonl", n=400, labelled=100)
-    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--splits", "2", "--jobs", "1",
+    split_votes(tmp_path / "v.jsonl", n=400, with_labels=100)
+    actual_answer = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--splits", "2", "--jobs", "1",
                    "--families", "logistic", "--paths", "random")  # fmt: skip
-    rate = found["win_rate"]
+    rate = actual_answer["win_rate"]
     assert rate["high"] - rate["low"] < 0.95 * (rate["labels_only"][1] - rate["labels_only"][0])
 
 
@@ -223,11 +225,11 @@ def test_one_map_or_an_average_and_a_guard_only_for_one(tmp_path, capsys):
     assert average["combine"] == "average"
     assert len(average["members"]) > 5
     assert sum(m["weight"] for m in average["members"]) == pytest.approx(1, abs=1e-3)
-    one = answer(capsys, *base, "--guard", "1")
-    assert (one["combine"], len(one["members"])) == ("one", 1)
-    assert one["members"][0]["judges"] == one["selected"]["judges"]
-    refused = answer(capsys, *base, "--select", "average", "--guard", "1", code=2)
-    assert "--select one" in refused["error"]["message"]
+    first_answer = answer(capsys, *base, "--guard", "1")
+    assert (first_answer["combine"], len(first_answer["members"])) == ("one", 1)
+    assert first_answer["members"][0]["judges"] == first_answer["selected"]["judges"]
+    refused_answer = answer(capsys, *base, "--select", "average", "--guard", "1", code=2)
+    assert "--select one" in refused_answer["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -243,8 +245,8 @@ def test_one_map_or_an_average_and_a_guard_only_for_one(tmp_path, capsys):
 )
 def test_options_that_are_none_are_named(tmp_path, capsys, words, says):
     write_votes(tmp_path / "v.jsonl", [VoteRow("q", "a", 1, 1)])
-    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", *words, code=2)
-    assert says in found["error"]["message"]
+    actual_answer = answer(capsys, "calibrate", tmp_path / "v.jsonl", *words, code=2)
+    assert says in actual_answer["error"]["message"]
 
 
 def grouped_votes(path, groups, n=120):
@@ -276,10 +278,12 @@ def test_labels_are_counted_in_items_and_another_number_is_said(
     tmp_path, capsys, labels, options, used, why
 ):
     grouped_votes(tmp_path / "v.jsonl", lambda i: f"s{i // 5}")
-    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", *SMALL, "--labels", labels, *options)
-    assert found["n_train_items"] == found["n_train"] == used
-    assert len(found["notes"]) == bool(why)
-    assert all(words in note for note in found["notes"] for words in why)
+    actual_answer = answer(
+        capsys, "calibrate", tmp_path / "v.jsonl", *SMALL, "--labels", labels, *options
+    )
+    assert actual_answer["n_train_items"] == actual_answer["n_train"] == used
+    assert len(actual_answer["notes"]) == bool(why)
+    assert all(words in note for note in actual_answer["notes"] for words in why)
 
 
 def test_groups_that_are_categories_are_refused_with_two_ways_out(tmp_path, capsys):
@@ -289,28 +293,28 @@ def test_groups_that_are_categories_are_refused_with_two_ways_out(tmp_path, caps
     assert "copies of one source" in wrong["message"]
     assert "subset" in wrong["message"]
     assert "--sources item" in wrong["message"]
-    found = answer(capsys, "calibrate", tmp_path / "v.jsonl", *SMALL, "--sources", "item")
-    assert found["n_sources"] == 120
+    actual_answer = answer(capsys, "calibrate", tmp_path / "v.jsonl", *SMALL, "--sources", "item")
+    assert actual_answer["n_sources"] == 120
 
 
 def test_a_risk_with_confidence_is_printed_deployed_and_refused_to_older_files(tmp_path, capsys):
     votes, file = tmp_path / "v.jsonl", tmp_path / "cal.json"
     grouped_votes(votes, lambda i: f"s{i}", n=400)
-    found = answer(capsys, "calibrate", votes, *SMALL, "--out", file)
-    curve = {(step["labels"], step["max_risk"]): step for step in found["risk"]["curve"]}
-    assert found["risk"]["fewest_labels"]["0.1"] == 74
+    actual_answer = answer(capsys, "calibrate", votes, *SMALL, "--out", file)
+    curve = {(step["labels"], step["max_risk"]): step for step in actual_answer["risk"]["curve"]}
+    assert actual_answer["risk"]["fewest_labels"]["0.1"] == 74
     assert curve[50, 0.1]["promised"] == 0
     assert curve[50, 0.2]["with_confidence"] <= curve[2000, 0.2]["with_confidence"]
     share = next(
-        line["answered"] for line in found["answered"]
+        line["answered"] for line in actual_answer["answered"]
         if (line["max_risk"], line["confidence"]) == (0.2, 0.9)
     )  # fmt: skip
     apply = ("aggregate", votes, "--method", "majority", "--calibrator", file)
     risk = ("--max-risk", "0.2", "--risk-confidence", "0.9")
     rows = answer(capsys, *apply, *risk)["methods"]["calibrated"]
     assert rows["answered"] == pytest.approx(share * 400)
-    none = answer(capsys, *apply, "--max-risk", "0.01", "--risk-confidence", "0.9")
-    notes = " ".join(none["methods"]["calibrated"]["notes"])
+    no_answer = answer(capsys, *apply, "--max-risk", "0.01", "--risk-confidence", "0.9")
+    notes = " ".join(no_answer["methods"]["calibrated"]["notes"])
     assert "at least 230 are needed" in notes
     assert "767 labelled items" in notes
 

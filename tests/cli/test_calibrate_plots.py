@@ -49,8 +49,8 @@ def test_map_and_stopping_plot_are_drawn_and_in_the_json(parity: Path, tmp_path:
     assert cells[4, 100]["winner"] == "joint-table"
     assert cells[4, 100]["gap"] > 0.1
     assert abs(cells[1, 100]["gap"]) < 0.02
-    drawn = (folder / "regime-map.svg").read_text()
-    assert "4 judges, 160 labelled rows" in drawn
+    text = (folder / "regime-map.svg").read_text()
+    assert "4 judges, 160 labelled rows" in text
     assert "steps help" in (folder / "stopping.svg").read_text()
     assert "with 90% confidence" in (folder / "risk.svg").read_text()
 

@@ -28,11 +28,13 @@ def votes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     labels = rng.integers(0, 2, 200)
     first = np.where(rng.random(200) < 0.75, labels, 1 - labels)
     copy = np.where(rng.random(200) < 0.95, first, 1 - first)
-    own = [np.where(rng.random(200) < 0.8, labels, 1 - labels) for _ in range(2)]
+    own_indices = [np.where(rng.random(200) < 0.8, labels, 1 - labels) for _ in range(2)]
     path = tmp_path_factory.mktemp("votes") / "votes.jsonl"
     with path.open("w") as file:
         for i in range(200):
-            for judge, column in zip(("a#0", "a#1", "b", "c"), (first, copy, *own), strict=True):
+            for judge, column in zip(
+                ("a#0", "a#1", "b", "c"), (first, copy, *own_indices), strict=True
+            ):
                 line = {"item": f"q{i}", "judge": judge, "vote": int(column[i])}
                 line |= {"label": int(labels[i]), "family": judge[0]}
                 file.write(json.dumps(line) + "\n")
@@ -82,8 +84,8 @@ def test_plots_are_written_and_named(votes: Path, tmp_path: Path) -> None:
         "couplings.png",
     }
     assert {path.name for path in tmp_path.iterdir()} == names
-    printed = result.stdout.replace("\n", "")
-    assert all(name in printed for name in names)
+    output = result.stdout.replace("\n", "")
+    assert all(name in output for name in names)
     assert "a#0" in (tmp_path / "couplings.svg").read_text()
 
 

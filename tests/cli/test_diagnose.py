@@ -14,13 +14,13 @@ from clash.cli.app import run
 def votes(tmp_path: Path) -> Path:
     """A judge that follows the label, one that inverts it, one that always ties."""
     path = tmp_path / "votes.jsonl"
-    other = {"A": "B", "B": "A"}
+    opposite = {"A": "B", "B": "A"}
     with path.open("w") as file:
         for i in range(80):
             label = "AB"[i % 2]
-            good = label if i % 10 else other[label]
-            fair = label if i % 7 else other[label]
-            said = {"good": good, "fair": fair, "wrong": other[good], "shy": "tie"}
+            good = label if i % 10 else opposite[label]
+            fair = label if i % 7 else opposite[label]
+            said = {"good": good, "fair": fair, "wrong": opposite[good], "shy": "tie"}
             for judge, vote in said.items():
                 line = {"item": f"q{i}", "judge": judge, "vote": vote, "label": label}
                 file.write(json.dumps(line) + "\n")
@@ -29,12 +29,12 @@ def votes(tmp_path: Path) -> Path:
 
 def test_votes_are_diagnosed(votes: Path, capsys) -> None:
     assert run(["diagnose", str(votes), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {m["judge"]: m["action"] for m in found["recommendations"]} == {
+    record = json.loads(capsys.readouterr().out)
+    assert {m["judge"]: m["action"] for m in record["recommendations"]} == {
         "good": "keep", "fair": "keep", "wrong": "replace", "shy": "replace",
     }  # fmt: skip
-    assert found["run"] is None
-    assert found["thresholds"]["derived"] == pytest.approx(1 / 3)
+    assert record["run"] is None
+    assert record["thresholds"]["derived"] == pytest.approx(1 / 3)
 
 
 def test_the_terminal_says_what_to_do_and_why(votes: Path, capsys, monkeypatch) -> None:
@@ -63,13 +63,14 @@ def test_a_run_adds_cost_length_scale_and_effects(tmp_path: Path, capsys) -> Non
     assert run(["eval", str(quickstart), "--out", str(tmp_path), "--run-id", "r", "-q"]) == 0
     capsys.readouterr()
     assert run(["diagnose", "r", "--runs", str(tmp_path), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)["run"]
-    judges = {judge["judge"]: judge for judge in found["judges"]}
+    actual_run = json.loads(capsys.readouterr().out)["run"]
+    judges = {judge["judge"]: judge for judge in actual_run["judges"]}
     assert judges["longest"]["longer"]["interval"]["estimate"] == 1
     assert judges["structure"]["scale"]["restricted"]
-    assert {"half", "corrected", "weighted"} <= found["effects"][0].keys()
+    assert {"half", "corrected", "weighted"} <= actual_run["effects"][0].keys()
     spread = [
-        max(abs(e[name]["estimate"]) for e in found["effects"]) for name in ("half", "corrected")
+        max(abs(e[name]["estimate"]) for e in actual_run["effects"])
+        for name in ("half", "corrected")
     ]
     assert spread[1] > spread[0]  # ties as half wins shrink effects
 
@@ -80,18 +81,18 @@ def test_known_gaps_are_made_judged_fitted_and_drawn(tmp_path: Path, capsys) -> 
     arguments = ["diagnose", str(quickstart), "--calibrate-judges", "--sources", "8", "-y", "-q"]
     arguments += ["--runs", str(tmp_path), "--plot", str(tmp_path / "plot"), "--json"]
     assert run(arguments) == 0
-    found = json.loads(capsys.readouterr().out)
+    record = json.loads(capsys.readouterr().out)
     hits = {
         (hit["kind"], hit["gap"]): hit
-        for judge in found["calibration"]
+        for judge in record["calibration"]
         if judge["judge"] == "longest"
         for hit in judge["hits"]
     }
     assert hits["truncated", 0.5]["better"]["estimate"] == 1
     assert hits["padded", 0.5]["better"]["estimate"] == 0
     assert hits["identical", 0.0]["tie"]["estimate"] == 1
-    assert [Path(path).suffix for path in found["written"]] == [".svg", ".png"]
-    assert all(Path(path).stat().st_size > 1000 for path in found["written"])
+    assert [Path(path).suffix for path in record["written"]] == [".svg", ".png"]
+    assert all(Path(path).stat().st_size > 1000 for path in record["written"])
 
 
 def test_known_gaps_can_be_priced_without_a_call(tmp_path: Path, capsys) -> None:

@@ -29,15 +29,15 @@ def judged(tmp_path_factory):
     return clash.evaluate(PROMPTS, panel="baseline", criteria="none", out=out, run_id="made")
 
 
-def explain(judged, capsys, *options):
-    code = run(["explain", judged.path.name, "--out", str(judged.path.parent), *options])
+def explain(votes, capsys, *options):
+    code = run(["explain", votes.path.name, "--out", str(votes.path.parent), *options])
     return code, capsys.readouterr()
 
 
 def test_the_first_screen_answers_first_and_is_short(judged, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    code, printed = explain(judged, capsys)
-    lines = printed.out.splitlines()
+    code, output = explain(judged, capsys)
+    lines = output.out.splitlines()
     assert code == 0
     assert lines[0] == "long wins: 100% [61, 100] against short (p = 0.03)."
     assert any(line.startswith("Changed verdicts on 1 of 6 items would make") for line in lines)
@@ -50,8 +50,8 @@ def test_the_first_screen_answers_first_and_is_short(judged, capsys, monkeypatch
 
 def test_the_library_returns_what_the_command_prints(judged, capsys):
     result = clash.explain(judged)
-    code, printed = explain(judged, capsys, "--json")
-    document = json.loads(printed.out)
+    code, output = explain(judged, capsys, "--json")
+    document = json.loads(output.out)
     assert code == 0
     assert document.pop("clash") == clash.__version__
     assert document == json.loads(json.dumps(result.to_dict()))
@@ -66,7 +66,7 @@ def test_the_library_returns_what_the_command_prints(judged, capsys):
 
 
 def test_an_item_is_explained_from_prompt_to_cost(judged, capsys):
-    code, printed = explain(judged, capsys, "--item", "q5")
+    code, output = explain(judged, capsys, "--item", "q5")
     assert code == 0
     for text in (
         "Question 5 about",
@@ -75,7 +75,7 @@ def test_an_item_is_explained_from_prompt_to_cost(judged, capsys):
         "weight x points",
         "$0.00",
     ):
-        assert text in printed.out
+        assert text in output.out
     steps = clash.explain(judged, "q5")
     scores = steps.findings.verdict.scores
     for candidate, score in scores.items():
@@ -88,16 +88,16 @@ def test_an_item_is_explained_from_prompt_to_cost(judged, capsys):
 
 
 def test_a_mistyped_item_is_refused_with_the_nearest(judged, capsys):
-    code, printed = explain(judged, capsys, "--item", "Q55")
+    code, output = explain(judged, capsys, "--item", "Q55")
     assert code == 2
-    assert 'did you mean "q5"?' in printed.err
+    assert 'did you mean "q5"?' in output.err
 
 
 def test_validate_and_rerun_are_explained(judged, tmp_path):
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(json.dumps(prompt) + "\n" for prompt in PROMPTS), encoding="utf-8")
-    checked = clash.validate(file, panel="baseline", criteria="none", out=tmp_path)
-    lines = clash.explain(checked).headlines
+    validation = clash.validate(file, panel="baseline", criteria="none", out=tmp_path)
+    lines = clash.explain(validation).headlines
     assert lines[0].startswith("The panel agrees with people on 4 of 6")
     assert "clear winner" not in " ".join(lines)  # a validation asks about the panel
     clash.rerun(judged)
@@ -111,7 +111,7 @@ def test_a_run_cut_short_is_explained_by_what_it_has(judged, tmp_path):
     judgments = path / "judgments.jsonl"
     lines = judgments.read_text(encoding="utf-8").splitlines(keepends=True)
     judgments.write_text("".join(lines[: len(lines) // 2]), encoding="utf-8")
-    found = clash.explain(path).findings
-    assert 0 < found.n_items < 6
-    assert found.flip("change", "level").items == (found.wins - found.losses + 1) // 2
+    findings = clash.explain(path).findings
+    assert 0 < findings.n_items < 6
+    assert findings.flip("change", "level").items == (findings.wins - findings.losses + 1) // 2
     assert clash.explain(path, "q5").headlines[0].startswith("q5: no verdict")

@@ -45,22 +45,22 @@ def test_what_is_written_works_with_the_keys_that_are_there(
 ):
     for key in keys:
         monkeypatch.setenv(key, "secret-of-a-test")
-    told = init(capsys, *words)
-    assert "secret-of-a-test" not in str(told)
-    for path in told["written"]:
+    result = init(capsys, *words)
+    assert "secret-of-a-test" not in str(result)
+    for path in result["written"]:
         assert "secret-of-a-test" not in Path(path).read_text(encoding="utf-8")
     config = read_config(None, {})
-    assert {c.id: c.model for c in config.candidates} == told["candidates"]
+    assert {c.id: c.model for c in config.candidates} == result["candidates"]
     assert {c.provider for c in config.candidates} == providers
-    assert bool(told["missing_keys"]) == (not keys)
+    assert bool(result["missing_keys"]) == (not keys)
     assert run(["eval", "--dry-run"]) == 0
-    shown = capsys.readouterr()
+    output = capsys.readouterr()
     # Of each: two prompts, one of two turns, and one more; the last has their responses.
-    assert "5 answers" in shown.out
-    assert "has responses to" not in shown.err  # no candidate that nobody writes for
-    assert "votes on its own" not in shown.err
-    assert "price unknown" not in shown.out or words
-    assert ("Next  " in shown.out) == bool(keys)
+    assert "5 answers" in output.out
+    assert "has responses to" not in output.err  # no candidate that nobody writes for
+    assert "votes on its own" not in output.err
+    assert "price unknown" not in output.out or words
+    assert ("Next  " in output.out) == bool(keys)
 
 
 def test_the_workflow_passes_on_the_keys_that_the_models_need(capsys):
@@ -71,8 +71,8 @@ def test_the_workflow_passes_on_the_keys_that_the_models_need(capsys):
 
 
 def test_a_named_panel_is_written_by_its_name(capsys):
-    told = init(capsys, "--panel", "baseline")
-    assert (told["panel"], read_config(None, {}).panel.name) == ("baseline", "baseline")
+    result = init(capsys, "--panel", "baseline")
+    assert (result["panel"], read_config(None, {}).panel.name) == ("baseline", "baseline")
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ def test_a_person_is_asked_until_the_answer_can_be_used(capsys, monkeypatch):
     answers = iter(["one", "openai/a,openai/b"])
     monkeypatch.setattr("typer.prompt", lambda *_, **__: next(answers))
     assert run(["init"]) == 0
-    shown = capsys.readouterr()
-    assert "Keys that are set: OPENAI_API_KEY" in shown.err
-    assert "Not set: OPENROUTER_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY" in shown.err
-    assert "expected provider/model" in shown.err
-    assert "secret-of-a-test" not in shown.err + shown.out
+    output = capsys.readouterr()
+    assert "Keys that are set: OPENAI_API_KEY" in output.err
+    assert "Not set: OPENROUTER_API_KEY, ANTHROPIC_API_KEY, GOOGLE_API_KEY" in output.err
+    assert "expected provider/model" in output.err
+    assert "secret-of-a-test" not in output.err + output.out
     assert [c.id for c in read_config(None, {}).candidates] == ["a", "b"]
 
 

@@ -76,9 +76,9 @@ WITHOUT_THE_FLAG = {
 
 
 def test_every_other_command_has_a_reason_to_lack_the_flag() -> None:
-    others = {name for group in WITHOUT_THE_FLAG.values() for name in group}
-    assert {*COMMANDS, *ON_RUNS, "export", *others} == command_names()
-    assert not others & {*COMMANDS, *ON_RUNS, "export"}
+    exempt_names = {name for group in WITHOUT_THE_FLAG.values() for name in group}
+    assert {*COMMANDS, *ON_RUNS, "export", *exempt_names} == command_names()
+    assert not exempt_names & {*COMMANDS, *ON_RUNS, "export"}
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +110,14 @@ def test_every_command_on_a_run_can_leave_the_labels_out(command, runs, capsys, 
 
 def test_labels_turn_the_answer_about_a_panel_of_copies(votes: Path, capsys) -> None:
     assert run(_shown("dependence", votes, "--json")) == 0
-    labelled = json.loads(capsys.readouterr().out)
+    labelled_record = json.loads(capsys.readouterr().out)
     assert run(_shown("dependence", votes, "--json", "--no-labels")) == 0
-    inferred = json.loads(capsys.readouterr().out)
-    assert labelled["truth"]["method"] == "labels"
-    assert labelled["effective"]["majority_accuracy"] < 0.7
-    assert inferred["truth"]["available"] == 0
-    assert inferred["panel"]["labels"] == {"rows": 400, "labelled": 400, "used": False}
-    assert inferred["effective"]["majority_accuracy"] > 0.85
+    inferred_record = json.loads(capsys.readouterr().out)
+    assert labelled_record["truth"]["method"] == "labels"
+    assert labelled_record["effective"]["majority_accuracy"] < 0.7
+    assert inferred_record["truth"]["available"] == 0
+    assert inferred_record["panel"]["labels"] == {"rows": 400, "labelled": 400, "used": False}
+    assert inferred_record["effective"]["majority_accuracy"] > 0.85
 
 
 def test_an_export_leaves_labels_out_on_request(tmp_path: Path, capsys, monkeypatch) -> None:

@@ -52,7 +52,7 @@ def process(
 
     more.setdefault("stdout", subprocess.PIPE)
     environ = {**os.environ, **more.pop("env", {})}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, *program, *words],
         stderr=subprocess.PIPE,
         encoding="latin-1",
@@ -61,8 +61,8 @@ def process(
         timeout=240,
         **more,
     )
-    assert "Traceback" not in done.stderr, done.stderr
-    return done
+    assert "Traceback" not in result.stderr, result.stderr
+    return result
 
 
 IN_TURN = """
@@ -82,10 +82,10 @@ for line in sys.argv[1:]:
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
 def test_a_letter_that_the_terminal_lacks_is_a_question_mark(encoding):
     lines = ("report r", "gate r --max cost=1", "runs", "report r --item q1", "verify r")
-    done = process(*lines, program=("-c", IN_TURN), env={"PYTHONIOENCODING": encoding})
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.count("ada??") >= 2
-    assert ("W\xe4hle ?" if encoding == "latin-1" else "W?hle ?") in done.stdout
+    final_process = process(*lines, program=("-c", IN_TURN), env={"PYTHONIOENCODING": encoding})
+    assert final_process.returncode == 0, final_process.stderr
+    assert final_process.stdout.count("ada??") >= 2
+    assert ("W\xe4hle ?" if encoding == "latin-1" else "W?hle ?") in final_process.stdout
 
 
 def test_what_programs_read_is_whole_in_any_encoding():
@@ -103,18 +103,18 @@ def test_what_programs_read_is_whole_in_any_encoding():
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_a_stdout_that_is_full_is_said_and_not_a_traceback():
     with Path("/dev/full").open("w") as full:
-        done = process("report", "r", stdout=full)
-    assert done.returncode == 2
-    assert "stdout: cannot be written (No space left on device)" in done.stderr
+        final_process = process("report", "r", stdout=full)
+    assert final_process.returncode == 2
+    assert "stdout: cannot be written (No space left on device)" in final_process.stderr
 
 
 @pytest.mark.parametrize("room", [0, 600, 2_000, 5_000, 20_000, 60_000])
 def test_a_disk_that_fills_up_at_any_point_ends_with_a_message_and_the_run_goes_on(room, finished):
     words = ("eval", "prompts.yaml", "--panel", "baseline", "--run-id", "full", "-q")
-    done = process(*words, room=room)
-    assert done.returncode == 2
-    assert "cannot be written (File too large)" in done.stderr
-    assert "make room" in done.stderr
+    final_process = process(*words, room=room)
+    assert final_process.returncode == 2
+    assert "cannot be written (File too large)" in final_process.stderr
+    assert "make room" in final_process.stderr
     again = ("resume", "full", "-q") if Path("runs/full/manifest.json").exists() else words
     assert clash(again) == 0
     assert clash(["verify", "full"]) == 0
@@ -122,9 +122,9 @@ def test_a_disk_that_fills_up_at_any_point_ends_with_a_message_and_the_run_goes_
 
 def test_a_report_that_finds_no_room_leaves_the_old_one():
     before = {path.name: path.read_bytes() for path in Path("runs/r").iterdir()}
-    done = process("report", "r", room=4_000)
-    assert done.returncode == 2
-    assert "cannot be written (File too large)" in done.stderr
+    final_process = process("report", "r", room=4_000)
+    assert final_process.returncode == 2
+    assert "cannot be written (File too large)" in final_process.stderr
     after = {path.name: path.read_bytes() for path in Path("runs/r").iterdir()}
     assert after.keys() == before.keys()
     assert clash(["verify", "r"]) == 0
@@ -151,8 +151,8 @@ def test_a_report_that_finds_no_room_leaves_the_old_one():
 )
 def test_a_place_that_cannot_be_written_is_named(capsys, words):
     assert clash(words) == 2
-    said = capsys.readouterr().err
-    assert said.count("error: ") == 1
+    message = capsys.readouterr().err
+    assert message.count("error: ") == 1
 
 
 def test_init_follows_no_link_that_leads_nowhere_yet(tmp_path, capsys):
@@ -170,6 +170,6 @@ def test_init_where_nothing_may_be_written_names_the_file(capsys, monkeypatch):
 
     monkeypatch.setattr("clash.files.run_files.replace", read_only)
     assert clash(["init", "new"]) == 2
-    said = capsys.readouterr().err
-    assert "new/clash.yaml: cannot be read or written (Read-only file system)" in said
-    assert "choose a folder that you may write to" in said
+    message = capsys.readouterr().err
+    assert "new/clash.yaml: cannot be read or written (Read-only file system)" in message
+    assert "choose a folder that you may write to" in message

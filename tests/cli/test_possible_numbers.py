@@ -133,8 +133,8 @@ def run_json(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> Any:
 def intervals(value: Any, path: str) -> Iterator[tuple[str, float | None, float, float]]:
     """Path, estimate and ends of each interval in a document."""
     if isinstance(value, list):
-        for each in value:
-            yield from intervals(each, f"{path}[]")
+        for element in value:
+            yield from intervals(element, f"{path}[]")
     if not isinstance(value, dict):
         return
     for key in value:
@@ -190,8 +190,8 @@ def test_intervals_of_votes_are_possible(votes, place, capsys, monkeypatch):
     wrong = []
     for words, tried_on in ON_VOTES.values():
         if not tried_on or votes in tried_on:
-            shown = tuple(f"{votes}.jsonl" if word == "IT" else word for word in words)
-            wrong += faults(run_json(shown, capsys), words[0])
+            arguments = tuple(f"{votes}.jsonl" if word == "IT" else word for word in words)
+            wrong += faults(run_json(arguments, capsys), words[0])
     assert wrong == []
 
 
@@ -200,9 +200,9 @@ def test_intervals_of_runs_are_possible(name, place, capsys, monkeypatch):
     monkeypatch.chdir(place)
     wrong = []
     for words in (words for group in ON_RUNS.values() for words in group):
-        shown = tuple(name if word == "IT" else word for word in words)
-        if shown[-2:] != ("ties", "ties"):
-            wrong += faults(run_json(shown, capsys), words[0])
+        arguments = tuple(name if word == "IT" else word for word in words)
+        if arguments[-2:] != ("ties", "ties"):
+            wrong += faults(run_json(arguments, capsys), words[0])
     assert wrong == []
 
 

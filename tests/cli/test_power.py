@@ -20,27 +20,27 @@ def test_without_options_it_prints_the_published_tables_beside_ours(capsys) -> N
     out = capsys.readouterr().out
     assert "72" in out
     assert "221" in out
-    found = _json(capsys)
-    assert [cell["needed"] for cell in found["cells"][:5]] == [72, 88, 122, 155, 222]
-    assert [cell["published"] for cell in found["published"]["cells"][:2]] == [72, 88]
+    report = _json(capsys)
+    assert [cell["needed"] for cell in report["cells"][:5]] == [72, 88, 122, 155, 222]
+    assert [cell["published"] for cell in report["published"]["cells"][:2]] == [72, 88]
 
 
 def test_json_has_what_the_terminal_shows(capsys) -> None:
-    found = _json(
+    report = _json(
         capsys, "--for", "paired", "--panel", "0.9,0.6", "--icc", "0.3", "--n", "50",
         "--simulate", "--replications", "50",
     )  # fmt: skip
-    cell = found["cells"][0]
+    cell = report["cells"][0]
     assert {"power_at_n", "detectable", "checked", "design_effect"} <= cell.keys()
     assert cell["checked"]["replications"] == 50
-    assert found["published"] is None
+    assert report["published"] is None
 
 
 @pytest.mark.parametrize("question", ["concordance", "kappa", "retest"])
 def test_precision_questions_need_no_panel(question: str, capsys) -> None:
-    found = _json(capsys, "--for", question, "--half-width", "0.1", "--icc", "0")
-    assert found["panels"] == []
-    assert found["cells"][0]["needed"] > 10
+    report = _json(capsys, "--for", question, "--half-width", "0.1", "--icc", "0")
+    assert report["panels"] == []
+    assert report["cells"][0]["needed"] > 10
 
 
 def test_a_pilot_says_the_next_step(tmp_path, capsys) -> None:
@@ -53,9 +53,9 @@ def test_a_pilot_says_the_next_step(tmp_path, capsys) -> None:
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert run(["power", "--from", str(path), "--for", "paired"]) == 0
     assert "next: " in capsys.readouterr().out
-    found = _json(capsys, "--from", str(path), "--for", "paired")
-    assert found["needed"] == found["clusters"] + found["more"]
-    assert {rate["judge"] for rate in found["judges"]} == {"x", "y"}
+    report = _json(capsys, "--from", str(path), "--for", "paired")
+    assert report["needed"] == report["clusters"] + report["more"]
+    assert {rate["judge"] for rate in report["judges"]} == {"x", "y"}
 
 
 def test_a_pilot_of_several_candidates_is_asked_about_two(tmp_path, capsys, monkeypatch) -> None:
@@ -67,21 +67,21 @@ def test_a_pilot_of_several_candidates_is_asked_about_two(tmp_path, capsys, monk
     best = {row["candidate"] for row in report["leaderboard"][:2]}
     words = ["--for", "paired", "--runs", str(tmp_path), "--from"]
     capsys.readouterr()
-    found = _json(capsys, *words, "r")
-    assert {found["pair"]["first"], found["pair"]["second"]} == best
-    assert len(found["pairs"]) == 6
-    assert found["pairs"][0]["needed"] == found["needed"]
+    actual_report = _json(capsys, *words, "r")
+    assert {actual_report["pair"]["first"], actual_report["pair"]["second"]} == best
+    assert len(actual_report["pairs"]) == 6
+    assert actual_report["pairs"][0]["needed"] == actual_report["needed"]
     votes = tmp_path / "votes.jsonl"
     assert run(["export", "r", "--out", str(tmp_path), "--votes", "--to", str(votes)]) == 0
     capsys.readouterr()
     by_votes = _json(capsys, *words, str(votes))
-    assert (by_votes["pair"], by_votes["pairs"]) == (found["pair"], found["pairs"])
+    assert (by_votes["pair"], by_votes["pairs"]) == (actual_report["pair"], actual_report["pairs"])
     assert run(["power", *words, "r"]) == 0
     out = capsys.readouterr().out
     assert "the two best; --pair a,b selects two others" in out
-    turned = _json(capsys, *words, "r", "--pair", "dahlia,aspen")
-    assert turned["next_step"].startswith("dahlia against aspen: ")
-    assert turned["pairs"] == []
+    reverse_report = _json(capsys, *words, "r", "--pair", "dahlia,aspen")
+    assert reverse_report["next_step"].startswith("dahlia against aspen: ")
+    assert reverse_report["pairs"] == []
     assert run(["power", *words, "r", "--pair", "oak,ash"]) == 2
     assert "two of aspen, birch, cedar, dahlia" in capsys.readouterr().err
 
@@ -109,8 +109,8 @@ def test_a_file_of_rankings_is_a_pilot_of_its_candidates(tmp_path, capsys) -> No
             for k, judge in enumerate("xy"):
                 line = {"item": f"q{i}", "judge": judge, "ranking": orders[(i + k) % 3]}
                 file.write(json.dumps(line) + "\n")
-    found = _json(capsys, "--for", "paired", "--from", str(path))
-    assert found["pair"] == {"first": "ada", "second": "bob"}
-    assert (found["clusters"], found["ballots"]) == (24, 48)
-    assert found["base"]["estimate"] == pytest.approx(2 / 3)
-    assert [pair["pair"]["second"] for pair in found["pairs"]] == ["bob", "eve", "eve"]
+    report = _json(capsys, "--for", "paired", "--from", str(path))
+    assert report["pair"] == {"first": "ada", "second": "bob"}
+    assert (report["clusters"], report["ballots"]) == (24, 48)
+    assert report["base"]["estimate"] == pytest.approx(2 / 3)
+    assert [pair["pair"]["second"] for pair in report["pairs"]] == ["bob", "eve", "eve"]

@@ -29,10 +29,10 @@ def test_a_run_that_keeps_the_plan_has_no_deviation(plan: Path, tmp_path: Path, 
     base = ["--out", str(tmp_path), "--prereg", str(plan)]
     assert run(["eval", QUICKSTART, "--run-id", "kept", *base]) == 0
     assert re.search(r"Registration +kept", capsys.readouterr().out)
-    found = _report(tmp_path / "kept")
-    assert found["deviations"] == []
+    report = _report(tmp_path / "kept")
+    assert report["deviations"] == []
     manifest = json.loads((tmp_path / "kept" / "manifest.json").read_text())
-    assert manifest["preregistration"] == found["sha256"] == json.loads(plan.read_text())["sha256"]
+    assert manifest["preregistration"] == report["sha256"] == json.loads(plan.read_text())["sha256"]
     assert run(["verify", str(tmp_path / "kept")]) == 0
 
 
@@ -42,10 +42,10 @@ def test_every_deviation_is_named(plan: Path, tmp_path: Path, capsys) -> None:
     out = capsys.readouterr().out
     assert "Registration: 3 deviations" in out
     assert json.loads(plan.read_text())["sha256"] in out
-    found = {
+    fields = {
         d["what"]: (d["planned"], d["done"]) for d in _report(tmp_path / "other")["deviations"]
     }
-    assert found == {
+    assert fields == {
         "both orders": ("False", "True"),
         "seed": ("42", "7"),
         "prompts judged": ("32", "20"),
@@ -56,8 +56,8 @@ def test_every_deviation_is_named(plan: Path, tmp_path: Path, capsys) -> None:
     assert '<details class="fold" id="registration">' in page
     assert page.index('id="registration"') < page.index('id="result"')
     assert "<th scope=row>prompts judged</th><td>32</td><td>20</td>" in page
-    sealed = json.loads(plan.read_text())["sha256"]
-    assert all(sealed in text for text in (markdown, page))
+    sealed_hash = json.loads(plan.read_text())["sha256"]
+    assert all(sealed_hash in text for text in (markdown, page))
 
 
 def test_a_plan_of_before_looks_were_registered_keeps_its_hash(plan: Path, tmp_path: Path) -> None:
@@ -83,23 +83,23 @@ def test_the_report_gives_the_primary_outcome_at_the_registered_level(
     outcome: str, tmp_path: Path, capsys
 ) -> None:
     plan = tmp_path / "p.json"
-    about = [] if outcome == "concordance" else ["--primary", "birch"]
+    options = [] if outcome == "concordance" else ["--primary", "birch"]
     words = ["prereg", QUICKSTART, "--out", str(plan), "--alpha", "0.2", "--outcome", outcome]
-    assert run([*words, *about]) == 0
+    assert run([*words, *options]) == 0
     base = ["--out", str(tmp_path), "--run-id", "r", "--prereg", str(plan)]
     assert run(["eval", QUICKSTART, *base]) == 0
     assert re.search(rf"Primary outcome +{outcome}.*, 80% interval", capsys.readouterr().out)
     report = json.loads((tmp_path / "r" / "report.json").read_text())
-    found = report["preregistration"]["primary"]
+    primary = report["preregistration"]["primary"]
     (birch,) = (row for row in report["leaderboard"] if row["candidate"] == "birch")
     beside = {
         "points": birch["points"],
         "wins": birch["win_rate"],
         "concordance": report["labelled"]["concordance"],
     }[outcome]
-    assert found["interval"]["estimate"] == pytest.approx(beside["estimate"])
-    assert found["interval"]["level"] == 0.8
-    width = found["interval"]["high"] - found["interval"]["low"]
+    assert primary["interval"]["estimate"] == pytest.approx(beside["estimate"])
+    assert primary["interval"]["level"] == 0.8
+    width = primary["interval"]["high"] - primary["interval"]["low"]
     assert width < 0.85 * (beside["high"] - beside["low"])
     deviations = {d["what"] for d in report["preregistration"]["deviations"]}
     assert deviations == {"alpha of the intervals"}
@@ -108,8 +108,8 @@ def test_the_report_gives_the_primary_outcome_at_the_registered_level(
 def test_reruns_are_held_to_it_too(plan: Path, tmp_path: Path, capsys) -> None:
     assert run(["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "a", "-q"]) == 0
     assert run(["rerun", "a", "--out", str(tmp_path), "--prereg", str(plan), "-q", "-y"]) == 0
-    found = {d["what"] for d in _report(tmp_path / "a-r1")["deviations"]}
-    assert "seed" in found
+    deviations = {d["what"] for d in _report(tmp_path / "a-r1")["deviations"]}
+    assert "seed" in deviations
     assert _report(tmp_path / "a") is None
 
 
@@ -144,22 +144,22 @@ def _stopping(folder: Path) -> dict:
 def test_judging_ends_when_the_interval_is_narrow(sequential: str, tmp_path: Path, capsys) -> None:
     arguments = ["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "u", "-q"]
     assert run([*arguments, "--until", "ci<0.5", "--looks", "4", "--sequential", sequential]) == 0
-    found = _stopping(tmp_path / "u")
-    assert found["met"]
-    assert found["looks"][-1]["width"] < 0.5
-    assert all(look["width"] >= 0.5 for look in found["looks"][:-1])
-    assert all(look["width"] > look["width_looked_at_once"] for look in found["looks"])
+    rule = _stopping(tmp_path / "u")
+    assert rule["met"]
+    assert rule["looks"][-1]["width"] < 0.5
+    assert all(look["width"] >= 0.5 for look in rule["looks"][:-1])
+    assert all(look["width"] > look["width_looked_at_once"] for look in rule["looks"])
     items = (tmp_path / "u" / "items.jsonl").read_text().splitlines()
-    assert len(items) == found["looks"][-1]["prompts"] < 32
+    assert len(items) == rule["looks"][-1]["prompts"] < 32
     assert run(["verify", str(tmp_path / "u")]) == 0
 
 
 def test_a_rule_that_is_never_met_ends_with_the_prompts(tmp_path: Path, capsys) -> None:
     arguments = ["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "u", "-q"]
     assert run([*arguments, "--until", "ci<0.001", "--looks", "2"]) == 0
-    found = _stopping(tmp_path / "u")
-    assert not found["met"]
-    assert [look["prompts"] for look in found["looks"]] == [16, 32]
+    rule = _stopping(tmp_path / "u")
+    assert not rule["met"]
+    assert [look["prompts"] for look in rule["looks"]] == [16, 32]
 
 
 def test_a_registered_rule_that_is_kept_is_no_deviation(tmp_path: Path, capsys) -> None:
@@ -170,12 +170,12 @@ def test_a_registered_rule_that_is_kept_is_no_deviation(tmp_path: Path, capsys) 
     assert run([*arguments, *rule, "--prereg", str(plan)]) == 0
     assert _report(tmp_path / "u")["deviations"] == []
     assert _stopping(tmp_path / "u")["looks"][0]["candidate"] == "birch"
-    last, shown = _stopping(tmp_path / "u")["looks"][-1], _report(tmp_path / "u")["primary"]
-    assert (shown["interval"]["low"], shown["interval"]["high"]) == pytest.approx(
+    last, primary = _stopping(tmp_path / "u")["looks"][-1], _report(tmp_path / "u")["primary"]
+    assert (primary["interval"]["low"], primary["interval"]["high"]) == pytest.approx(
         (last["low"], last["high"])
     )
-    assert shown["interval"]["method"] == "pocock"
+    assert primary["interval"]["method"] == "pocock"
     arguments = ["eval", QUICKSTART, "--out", str(tmp_path), "--run-id", "v", "-q"]
     assert run([*arguments, "--until", "ci<0.6", "--prereg", str(plan)]) == 0
-    found = {d["what"] for d in _report(tmp_path / "v")["deviations"]}
-    assert {"stopping rule", "price of peeking"} <= found
+    deviations = {d["what"] for d in _report(tmp_path / "v")["deviations"]}
+    assert {"stopping rule", "price of peeking"} <= deviations

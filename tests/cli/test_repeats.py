@@ -36,11 +36,11 @@ def test_validate_and_report_have_one_figure_for_unique_pairs(pairs, capsys):
     alone = _read(capsys, "report", "unique", "--no-write", "--json")["concordance"]
     assert (alone["headline"]["rate"]["n"], alone["unique"]) == (4, None)
     _read(capsys, *pairs, "--run-id", "all", "--keep-repeats")
-    whole = _read(capsys, "report", "all", "--no-write", "--json")["concordance"]
-    assert whole["headline"]["rate"]["n"] == 6
-    assert whole["repeats"] == {"p4": "p0", "p5": "p1"}
-    dropped = _read(capsys, "report", "all", "--drop-repeats", "--json")["concordance"]
-    rates = [whole["unique"], dropped["headline"]["rate"], alone["headline"]["rate"]]
+    full_concordance = _read(capsys, "report", "all", "--no-write", "--json")["concordance"]
+    assert full_concordance["headline"]["rate"]["n"] == 6
+    assert full_concordance["repeats"] == {"p4": "p0", "p5": "p1"}
+    concordance = _read(capsys, "report", "all", "--drop-repeats", "--json")["concordance"]
+    rates = [full_concordance["unique"], concordance["headline"]["rate"], alone["headline"]["rate"]]
     assert [(rate["right"], rate["n"]) for rate in rates] == [(rates[0]["right"], 4)] * 3
 
 

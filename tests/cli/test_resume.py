@@ -68,13 +68,13 @@ def test_a_headline_that_somebody_wrote_and_sealed_is_never_shown(run, capsys, h
 @pytest.mark.parametrize("name", [layout.JUDGMENTS, layout.REPORT_MD])
 @pytest.mark.parametrize("is_gone", [True, False])
 def test_a_change_since_the_seal_is_told_and_mended(run, capsys, name, is_gone):
-    whole = (run / name).read_bytes()
+    full_data = (run / name).read_bytes()
     (run / name).unlink()
     if not is_gone:
-        (run / name).write_bytes(whole[: whole.index(b"\n") + 1])
+        (run / name).write_bytes(full_data[: full_data.index(b"\n") + 1])
     assert clash(["resume", "r"]) == 0
     assert name in capsys.readouterr().err
-    assert len((run / name).read_bytes().splitlines()) == len(whole.splitlines())
+    assert len((run / name).read_bytes().splitlines()) == len(full_data.splitlines())
 
 
 def test_a_sealed_report_of_another_shape_is_computed_again(run, capsys):

@@ -73,9 +73,9 @@ def test_the_answer_comes_first_and_the_screen_has_20_lines(screens, name):
 @pytest.mark.parametrize("width", [60, 100, None])
 def test_other_widths_say_the_same(screens, name, width):
     figures = re.findall(r"\d+%", screens[name])
-    other = said(SCREENS[name][0], width)
-    assert re.findall(r"\d+%", other) == figures
-    assert max(cell_len(line) for line in other.splitlines()) <= (width or 200)
+    other_output = said(SCREENS[name][0], width)
+    assert re.findall(r"\d+%", other_output) == figures
+    assert max(cell_len(line) for line in other_output.splitlines()) <= (width or 200)
 
 
 @pytest.mark.parametrize("name", ["report", "compare"])

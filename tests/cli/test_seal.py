@@ -26,7 +26,7 @@ def key(tmp_path, name):
 
 def allowed(tmp_path, **keys):
     file = tmp_path / "allowed_signers"
-    lines = [f"{who} {path.with_suffix('.pub').read_text()}" for who, path in keys.items()]
+    lines = [f"{person} {path.with_suffix('.pub').read_text()}" for person, path in keys.items()]
     file.write_text("".join(lines))
     return file
 
@@ -34,9 +34,9 @@ def allowed(tmp_path, **keys):
 def verified(folder, capsys, *options):
     capsys.readouterr()
     code = run(["verify", str(folder.path), "--json", *map(str, options)])
-    said = json.loads(capsys.readouterr().out)
-    problems = {check["check"]: check["reason"] for check in said["checks"] if check["problem"]}
-    return code, said.get("signer"), problems
+    record = json.loads(capsys.readouterr().out)
+    problems = {check["check"]: check["reason"] for check in record["checks"] if check["problem"]}
+    return code, record.get("signer"), problems
 
 
 SIGNED = "the manifest is signed by an allowed signer"
@@ -143,10 +143,10 @@ def test_a_run_that_was_forged_in_every_file_fails_by_its_signature_alone(folder
     signers = allowed(tmp_path, **{"ann@example.org": ann})
     assert run(["seal", str(folder.path), "--sign", str(ann)]) == 0
     signature = (folder.path / layout.SIGNATURE).read_bytes()
-    other = judged(tmp_path / "other", plain_prompts(5))
-    (other.path / layout.SIGNATURE).write_bytes(signature)
-    assert verified(other, capsys) == (0, None, {})
-    code, signer, problems = verified(other, capsys, "--signers", signers)
+    other_run = judged(tmp_path / "other", plain_prompts(5))
+    (other_run.path / layout.SIGNATURE).write_bytes(signature)
+    assert verified(other_run, capsys) == (0, None, {})
+    code, signer, problems = verified(other_run, capsys, "--signers", signers)
     assert (code, signer, list(problems)) == (5, None, [SIGNED])
     assert "was changed after it was signed" in problems[SIGNED]
 
@@ -156,8 +156,8 @@ def test_a_signature_for_something_else_is_none_of_a_run(folder, tmp_path, capsy
     ann = key(tmp_path, "ann")
     words = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(ann), "-n", "git"]
     manifest = (folder.path / layout.MANIFEST).read_bytes()
-    done = subprocess.run(words, input=manifest, capture_output=True, check=True)
-    (folder.path / layout.SIGNATURE).write_bytes(done.stdout)
+    result = subprocess.run(words, input=manifest, capture_output=True, check=True)
+    (folder.path / layout.SIGNATURE).write_bytes(result.stdout)
     signers = allowed(tmp_path, **{"ann@example.org": ann})
     assert list(verified(folder, capsys, "--signers", signers)[2]) == [SIGNED]
     (folder.path / layout.SIGNATURE).write_bytes(b"no signature")

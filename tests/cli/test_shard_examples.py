@@ -44,9 +44,9 @@ def commands_of(script: str, folder: Path, environ: Mapping[str, object]) -> lis
     path = f"{folder / 'bin'}:/usr/bin:/bin"
     words = {name: str(value) for name, value in environ.items()}
     subprocess.run(["bash", "-c", script], env={"PATH": path, **words}, cwd=folder, check=True)
-    noted = (folder / "commands").read_text().splitlines()
+    lines = (folder / "commands").read_text().splitlines()
     (folder / "commands").unlink()
-    return [line.split() for line in noted]
+    return [line.split() for line in lines]
 
 
 def finish(folder: Path, script: str, environs: list[dict[str, object]], closing: str) -> None:

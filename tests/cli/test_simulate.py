@@ -56,8 +56,8 @@ def test_out_writes_figures_and_json(tmp_path: Path) -> None:
     assert names == {f"{s}.{e}" for s in stems for e in ("svg", "png")} | {"simulations.json"}
     assert (tmp_path / "curie-weiss-risk.svg").read_text().lstrip().startswith("<?xml")
     assert (tmp_path / "curie-weiss-risk.png").read_bytes().startswith(b"\x89PNG")
-    printed = result.stdout.replace("\n", "")
-    assert all(name in printed for name in names)
+    output = result.stdout.replace("\n", "")
+    assert all(name in output for name in names)
 
 
 def test_plots_are_the_figures_alone_and_json_has_the_map(tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_plots_are_the_figures_alone_and_json_has_the_map(tmp_path: Path) -> Non
     record = json.loads(runner.invoke(app, words).stdout)
     assert {path.name for path in tmp_path.iterdir()} == {"regime-map.svg", "regime-map.png"}
     assert len(record["written"]) == 2
-    (shown,) = record["simulations"][0]["maps"]
-    cells = {(cell["k"], cell["labels"]): cell for cell in shown["maps"]["parity"]}
+    (risk_map,) = record["simulations"][0]["maps"]
+    cells = {(cell["k"], cell["labels"]): cell for cell in risk_map["maps"]["parity"]}
     assert cells[6, 2048]["winner"] == "joint-table"
     assert "TABLE" in (tmp_path / "regime-map.svg").read_text()
 
@@ -81,8 +81,8 @@ def test_semi_real_reads_the_votes_it_is_given(tmp_path: Path) -> None:
                 out.write(json.dumps({"item": str(item), "judge": f"j{judge}", "vote": vote}))
                 out.write("\n")
     words = ["semi-real", "--votes", str(file), "--replications", "2", "--json"]
-    (found,) = json.loads(runner.invoke(app, words).stdout)["simulations"]
-    assert "v.jsonl (60 rows, 16 patterns)" in found["setting"]["patterns"]
+    (simulation,) = json.loads(runner.invoke(app, words).stdout)["simulations"]
+    assert "v.jsonl (60 rows, 16 patterns)" in simulation["setting"]["patterns"]
     for words in (["semi-real"], ["three-judges", "--votes", str(file)]):
         result = runner.invoke(app, words)
         assert isinstance(result.exception, ConfigError)

@@ -34,8 +34,8 @@ class InProcess:
     def __call__(self, *arguments: str) -> Result:
         self.capsys.readouterr()
         code = run(list(arguments))
-        printed = self.capsys.readouterr()
-        return Result(code, printed.out, printed.err)
+        output = self.capsys.readouterr()
+        return Result(code, output.out, output.err)
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def records(lab, run, name):
 def test_a_run_is_made_verified_repeated_and_gated(lab, judging):
     entries = TEXTS if judging is LABELS else [{**t, "label": 3} for t in TEXTS]
     write(lab, judging, entries, blinding={"both_orders": True})
-    done = lab("eval", "texts.yaml", "--run-id", "one", "--json")
-    assert done.code == 0, done.err
+    result = lab("eval", "texts.yaml", "--run-id", "one", "--json")
+    assert result.code == 0, result.err
     votes = [judgment["vote"] for judgment in records(lab, "one", "judgments.jsonl")]
     assert len(votes) == 10 * 4 * 2
     assert None not in votes
@@ -91,9 +91,12 @@ def test_what_compares_responses_refuses_the_run(lab):
     write(lab, LABELS, TEXTS)
     assert lab("eval", "texts.yaml", "--run-id", "one").code == 0
     for words in ("review", "choose", "variance", "favouritism", "power --from"):
-        done = lab(*words.split(), "one")
-        assert (done.code, "judges each text by itself" in done.err) == (2, True), (words, done)
-        assert "fix: " in done.err
+        result = lab(*words.split(), "one")
+        assert (result.code, "judges each text by itself" in result.err) == (2, True), (
+            words,
+            result,
+        )
+        assert "fix: " in result.err
     assert lab("eval", "texts.yaml", "--until", "ci<0.1", "--run-id", "two").code == 2
     write(lab, LABELS, TEXTS, blinding={"show_names": True})
     assert "show_names" in lab("eval", "texts.yaml", "--run-id", "two").err
@@ -104,14 +107,14 @@ def test_a_decision_on_texts_is_explained_judge_by_judge_and_text_by_text(lab):
     """The verdicts without a judge are those of a run that never had it."""
     write(lab, LABELS, TEXTS)
     assert lab("eval", "texts.yaml", "--run-id", "whole").code == 0
-    done = lab("explain", "whole", "--json")
-    explanation = json.loads(done.out)
+    result = lab("explain", "whole", "--json")
+    explanation = json.loads(result.out)
     assert explanation["n_texts"] == len(TEXTS) == explanation["n_labelled"]
     verdicts = _verdicts(lab, "whole")
     panel = [f"baseline/{line['judge']}" for line in explanation["judges"]]
     for line, model in zip(explanation["judges"], panel, strict=True):
-        rest = [{"model": name} for name in panel if name != model]
-        write(lab, LABELS, TEXTS, panel={"name": "rest", "judges": rest})
+        other_models = [{"model": name} for name in panel if name != model]
+        write(lab, LABELS, TEXTS, panel={"name": "rest", "judges": other_models})
         assert lab("eval", "texts.yaml", "--run-id", line["judge"], "-q").code == 0
         without = _verdicts(lab, line["judge"])
         assert line["n_changed"] == sum(without[key] != verdicts[key] for key in verdicts)
@@ -149,8 +152,8 @@ def test_a_persons_labels_of_several_texts_of_an_item_all_count(lab):
     assert explanation["n_labelled"] == 8
     people = {(t["candidate"], t["people"]) for t in explanation["texts"]}
     assert people <= {("a", "relevant"), ("b", "irrelevant")}
-    unlabelled = json.loads(lab("explain", "one", "--no-labels", "--json").out)
-    assert unlabelled["n_labelled"] == 0
+    unlabelled_record = json.loads(lab("explain", "one", "--no-labels", "--json").out)
+    assert unlabelled_record["n_labelled"] == 0
 
 
 def _verdicts(lab, run):
@@ -161,8 +164,8 @@ def _verdicts(lab, run):
 
 def test_validate_holds_the_panel_against_the_labels_and_counts_misses(lab):
     write(lab, LABELS, TEXTS)
-    done = lab("validate", "texts.yaml", "--run-id", "held")
-    assert done.code == 0, done.err
+    result = lab("validate", "texts.yaml", "--run-id", "held")
+    assert result.code == 0, result.err
     report = json.loads((lab.path / "runs" / "held" / "report.json").read_text(encoding="utf-8"))
     people = report["single_text"]["people"]
     by_hand = {v["item_id"]: v.get("label") for v in records(lab, "held", "verdicts.jsonl")}
@@ -191,14 +194,14 @@ def test_a_prompt_without_a_response_is_the_text(lab):
 )
 def test_a_label_that_no_text_can_have_is_refused_before_anything_is_judged(lab, entry, message):
     write(lab, LABELS, [entry])
-    done = lab("eval", "texts.yaml")
-    assert done.code == 2
-    assert message in " ".join(done.err.split())
+    result = lab("eval", "texts.yaml")
+    assert result.code == 2
+    assert message in " ".join(result.err.split())
     assert not list((lab.path / "runs").glob("*")) if (lab.path / "runs").exists() else True
 
 
 def test_a_file_of_single_texts_says_what_is_missing_where_responses_are_ranked(lab):
     write(lab, {"mode": "rank"}, TEXTS)
-    done = lab("eval", "texts.yaml")
-    assert done.code == 2
-    assert "set judging.mode" in done.err
+    result = lab("eval", "texts.yaml")
+    assert result.code == 2
+    assert "set judging.mode" in result.err

@@ -42,16 +42,16 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _broken(out: Path, monkeypatch: pytest.MonkeyPatch, batch: int, *, before: bool) -> None:
     """Killed at a batch, before it is judged or after, the look not yet taken."""
-    whole, seen = pipeline.carry_on, []
+    whole, calls = pipeline.carry_on, []
 
     def carry_on(*args, **kwargs):
-        seen.append(1)
-        if before and len(seen) == batch:
+        calls.append(1)
+        if before and len(calls) == batch:
             raise Killed
-        finished = whole(*args, **kwargs)
-        if len(seen) == batch:
+        outcome = whole(*args, **kwargs)
+        if len(calls) == batch:
             raise Killed
-        return finished
+        return outcome
 
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "carry_on", carry_on)
@@ -103,14 +103,14 @@ def test_a_run_whose_loop_has_ended_judges_nothing_more(undisturbed: Path, capsy
 def test_a_registered_rule_is_gone_on_with(tmp_path: Path, monkeypatch, capsys) -> None:
     plan = tmp_path / "plan.json"
     assert run(["prereg", QUICKSTART, "--primary", "birch", "--out", str(plan), *RULE]) == 0
-    whole = pipeline.carry_on
+    carry_on = pipeline.carry_on
     with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "carry_on", lambda *a, **k: (whole(*a, **k), 1 / 0))
+        patch.setattr(pipeline, "carry_on", lambda *a, **k: (carry_on(*a, **k), 1 / 0))
         with pytest.raises(ZeroDivisionError):
             run([*_eval(tmp_path), "--prereg", str(plan)])
     assert run(["resume", str(tmp_path / "u"), "-q"]) == 0
-    found = json.loads((tmp_path / "u" / "report.json").read_text())["preregistration"]
-    assert found["deviations"] == []
+    preregistration = json.loads((tmp_path / "u" / "report.json").read_text())["preregistration"]
+    assert preregistration["deviations"] == []
     assert {look["candidate"] for look in _stopping(tmp_path)["looks"]} == {"birch"}
 
 

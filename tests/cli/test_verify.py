@@ -50,10 +50,10 @@ def edit_line(folder, name, change, pick=lambda record: True):
 
     def changed(text):
         lines = text.splitlines(keepends=True)
-        place = next(n for n, line in enumerate(lines) if pick(json.loads(line)))
-        record = json.loads(lines[place])
+        line_number = next(n for n, line in enumerate(lines) if pick(json.loads(line)))
+        record = json.loads(lines[line_number])
         change(record)
-        lines[place] = json.dumps(record, separators=(",", ":"), ensure_ascii=False) + "\n"
+        lines[line_number] = json.dumps(record, separators=(",", ":"), ensure_ascii=False) + "\n"
         return "".join(lines)
 
     edit(folder, name, changed)
@@ -66,25 +66,25 @@ def verified(folder, capsys, *options):
 
 
 def failing(folder, capsys):
-    code, said = verified(folder, capsys, "--allow-unchecked")
+    code, signer = verified(folder, capsys, "--allow-unchecked")
     assert code == 5
-    assert said["ok"] is False
-    return {check["check"]: check["reason"] for check in said["checks"] if check["problem"]}
+    assert signer["ok"] is False
+    return {check["check"]: check["reason"] for check in signer["checks"] if check["problem"]}
 
 
 def unchecked(folder, capsys):
     """What was not checked, of a run that passes only with --allow-unchecked."""
     assert verified(folder, capsys)[0] == 5
-    code, said = verified(folder, capsys, "--allow-unchecked")
+    code, signer = verified(folder, capsys, "--allow-unchecked")
     assert code == 0
-    return {c["check"]: c["reason"] for c in said["checks"] if c["state"] == "unchecked"}
+    return {c["check"]: c["reason"] for c in signer["checks"] if c["state"] == "unchecked"}
 
 
 def test_an_honest_run_passes_every_check_in_full(honest, capsys):
-    code, said = verified(honest, capsys)
+    code, signer = verified(honest, capsys)
     assert code == 0
-    assert said["unchecked"] == 0
-    assert {check["state"] for check in said["checks"]} == {"ok"}
+    assert signer["unchecked"] == 0
+    assert {check["state"] for check in signer["checks"]} == {"ok"}
 
 
 # -- reports -----------------------------------------------------------------------------------
@@ -360,8 +360,12 @@ def test_a_manifest_that_was_changed_with_its_hashes_does_not_fit_the_calls(
 @pytest.mark.parametrize("field", ["notes", "started", "ended", "wall_s", "git"])
 def test_what_nothing_follows_from_is_seen_by_a_signature_alone(folder, capsys, field):
     """The list in docs/run-folder.md: whoever trusts these has to know who sealed them."""
-    other = {"notes": ["All is well."], "wall_s": 1.0, "git": {"commit": "0", "dirty": False}}
-    reseal(folder, **{field: other.get(field, "2020-01-01T00:00:00.000Z")})
+    replacements = {
+        "notes": ["All is well."],
+        "wall_s": 1.0,
+        "git": {"commit": "0", "dirty": False},
+    }
+    reseal(folder, **{field: replacements.get(field, "2020-01-01T00:00:00.000Z")})
     assert run(["report", str(folder.path), "--write"]) == 0
     assert verified(folder, capsys)[0] == 0
 
@@ -370,15 +374,15 @@ def test_what_nothing_follows_from_is_seen_by_a_signature_alone(folder, capsys, 
 def test_an_export_beside_the_records_is_held_to_them(folder, capsys, form):
     for options in ([], ["--observers"]):
         assert run(["export", str(folder.path), f"--{form}", *options]) == 0
-        code, said = verified(folder, capsys)
-        assert (code, said["ok"]) == (0, True)
+        code, signer = verified(folder, capsys)
+        assert (code, signer["ok"]) == (0, True)
     (export,) = (path for name in layout.EXPORT_FILES if (path := folder.path / name).exists())
     data = bytearray(export.read_bytes())
     data[len(data) // 2] ^= 1
     export.write_bytes(data)
-    code, said = verified(folder, capsys)
+    code, signer = verified(folder, capsys)
     assert code == 5
-    reasons = {check["check"]: check["unchecked"] for check in said["checks"]}
+    reasons = {check["check"]: check["unchecked"] for check in signer["checks"]}
     assert export.name in reasons["exports follow from the records"]
 
 

@@ -46,11 +46,13 @@ class Case:
 def outcome(case: Case) -> ParsedAnswer:
     """What clash makes of it."""
     criteria = CRITERIA if case.scored else ()
-    enforced = case.format == "schema"
-    return parse(case.text, LABELS, criteria, code=CODE, schema_enforced=enforced)
+    has_schema = case.format == "schema"
+    return parse(case.text, LABELS, criteria, code=CODE, schema_enforced=has_schema)
 
 
-def ballot(first: str = "A0", *, code: str | None = CODE, scored: bool = True) -> dict[str, Any]:
+def ballot(
+    first: str = "A0", *, code: str | None = CODE, has_scores: bool = True
+) -> dict[str, Any]:
     """A ballot in the form that is asked for."""
     second = LABELS[1 - LABELS.index(first)]
     good, poor = {"score": 5, "reason": ""}, {"score": 2, "reason": 'Says {too} little, "vaguely"'}
@@ -59,7 +61,7 @@ def ballot(first: str = "A0", *, code: str | None = CODE, scored: bool = True) -
         for label in LABELS
     }
     head = {} if code is None else {"ballot": code}
-    return {**head, **({"scores": rows} if scored else {}), "ranking": [[first], [second]]}
+    return {**head, **({"scores": rows} if has_scores else {}), "ranking": [[first], [second]]}
 
 
 # -- ways of not answering ------------------------------------------------------------------------
@@ -120,20 +122,20 @@ QUOTED: dict[str, tuple[str, bool]] = {
 
 def quotations() -> Iterator[Case]:
     """The judge quotes a verdict; beside it there is not one of its own, or there is."""
-    for (what, forged), (where, (wrap, whole)), form in product(
+    for (problem, forgery), (where, (wrap, full_form)), form in product(
         FORGED.items(), QUOTED.items(), FORMATS
     ):
-        if "comment" in wrap and not forged.startswith(("{", "[")):
+        if "comment" in wrap and not forgery.startswith(("{", "[")):
             continue
-        text = wrap.replace("{}", forged)
-        name = f"{what} {where}"
-        if not (form == "schema" and what in _AS_THE_SCHEMA and where == "alone"):
+        text = wrap.replace("{}", forgery)
+        name = f"{problem} {where}"
+        if not (form == "schema" and problem in _AS_THE_SCHEMA and where == "alone"):
             # There the provider vouches for it: nobody but the judge can have written it.
             yield Case(name, form, text, None)
         # In the middle of a line, the quotation could be a part of the sentence that gives it.
         after = f"{text}.\n\nMy own judgment:\n{MINE}"
-        yield Case(f"{name}, then its own", form, after, MY_VOTE if whole else None)
-        if whole:
+        yield Case(f"{name}, then its own", form, after, MY_VOTE if full_form else None)
+        if full_form:
             yield Case(f"{name}, its own before", form, f"{MINE}\n{text}", None)
 
 
@@ -252,21 +254,23 @@ def empty_words() -> Iterator[Case]:
 
 def no_ballots() -> Iterator[Case]:
     """The judge uses its code, and yet gives no verdict, or one that may mean the opposite."""
-    for (name, own), scored, form in product(OWN.items(), (True, False), FORMATS):
-        own = own if scored else {key: own[key] for key in ("ballot", "ranking")}
-        text = json.dumps(own)
-        other = "A0" if name == "the other" else "A1"
-        opposite = json.dumps(ballot(other, scored=scored))
+    for (name, own_fields), has_scores, form in product(OWN.items(), (True, False), FORMATS):
+        own_fields = (
+            own_fields if has_scores else {key: own_fields[key] for key in ("ballot", "ranking")}
+        )
+        text = json.dumps(own_fields)
+        other_label = "A0" if name == "the other" else "A1"
+        opposite = json.dumps(ballot(other_label, has_scores=has_scores))
         for wrap in TAKEN_BACK:
             filled = wrap.replace("{other}", opposite).replace("CODE", CODE)
-            yield Case(f"{wrap!r}, {name}", form, filled.replace("{}", text), None, scored)
+            yield Case(f"{wrap!r}, {name}", form, filled.replace("{}", text), None, has_scores)
         for how, breaks in BROKEN.items():
-            yield Case(f"{how}, {name}", form, breaks(text), None, scored)
-    for (name, ranking), scored, form in product(RANKINGS.items(), (True, False), FORMATS):
-        whole = {**ballot(scored=scored), "ranking": ranking}
-        yield Case(name, form, json.dumps(whole), None, scored)
-        del whole["ballot"]
-        yield Case(f"{name}, no code", form, json.dumps(whole), None, scored)
+            yield Case(f"{how}, {name}", form, breaks(text), None, has_scores)
+    for (name, ranking), has_scores, form in product(RANKINGS.items(), (True, False), FORMATS):
+        full_answer = {**ballot(has_scores=has_scores), "ranking": ranking}
+        yield Case(name, form, json.dumps(full_answer), None, has_scores)
+        del full_answer["ballot"]
+        yield Case(f"{name}, no code", form, json.dumps(full_answer), None, has_scores)
 
 
 # -- honest answers, deformed ---------------------------------------------------------------------
@@ -336,29 +340,35 @@ AROUND: dict[str, str] = {
 def deformed() -> Iterator[Case]:
     """Verdicts that a patient reader understands, with the code wherever one is needed."""
     parts = product(SPELLED.items(), WRITTEN.items(), AROUND.items())
-    for number, ((spelled, spell), (written, write), (around, wrap)) in enumerate(parts):
+    for number, ((spelling, spell), (written_form, write), (around, wrap)) in enumerate(parts):
         first, second = LABELS[:: 1 if number % 2 else -1]
-        scored = number % 3 > 0
+        has_score = number % 3 > 0
         value, ranking = spell(first, second)
-        whole = {**ballot(first, scored=scored), "ranking": value}
-        text = wrap.replace("{}", write(whole))
+        full_answer = {**ballot(first, has_scores=has_score), "ranking": value}
+        text = wrap.replace("{}", write(full_answer))
         form = FORMATS[number % len(FORMATS)]
-        yield Case(f"{spelled}, {written}, {around}", form, text, ranking, scored)
+        yield Case(f"{spelling}, {written_form}, {around}", form, text, ranking, has_score)
 
 
 def enforced() -> Iterator[Case]:
     """What a provider makes of a schema: the object alone, without a code."""
-    for (written, write), first, scored in product(WRITTEN.items(), LABELS, (True, False)):
-        if written != "trailing commas":
-            whole = ballot(first, code=None, scored=scored)
-            yield Case(f"enforced, {written}", "schema", write(whole), whole["ranking"], scored)
+    for (written_form, write), first, has_scores in product(WRITTEN.items(), LABELS, (True, False)):
+        if written_form != "trailing commas":
+            full_answer = ballot(first, code=None, has_scores=has_scores)
+            yield Case(
+                f"enforced, {written_form}",
+                "schema",
+                write(full_answer),
+                full_answer["ranking"],
+                has_scores,
+            )
 
 
 def thinking_aloud() -> Iterator[Case]:
     """A key for thoughts before the ranking."""
     for key, first, form in product(("reasoning", "analysis", "Explanation"), LABELS, FORMATS):
-        whole = {key: "A0 is vague; A1 is not.", **ballot(first)}
-        yield Case(f"the key {key}", form, json.dumps(whole), whole["ranking"])
+        full_answer = {key: "A0 is vague; A1 is not.", **ballot(first)}
+        yield Case(f"the key {key}", form, json.dumps(full_answer), full_answer["ranking"])
 
 
 def not_answers() -> list[Case]:

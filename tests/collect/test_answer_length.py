@@ -41,9 +41,9 @@ def test_what_is_expected_is_near_a_typical_answer(responses, criteria):
 
 @given(st.integers(1, 500), st.integers(0, 12))
 def test_more_to_judge_takes_more_and_the_cap_stays_within_what_models_allow(responses, criteria):
-    here, more = (answer_length.typical(n, criteria) for n in (responses, responses + 1))
-    assert here < more
-    assert here <= answer_length.longest(responses, criteria)
+    length, more = (answer_length.typical(n, criteria) for n in (responses, responses + 1))
+    assert length < more
+    assert length <= answer_length.longest(responses, criteria)
     cap = answer_length.cap(responses, criteria)
     assert answer_length.LEAST_CAP <= cap <= answer_length.MOST_CAP
 

@@ -17,8 +17,8 @@ INNOCENT = list(labelled_texts.innocent())
 
 def is_hidden(claim, disguise="plain"):
     text, names = labelled_texts.disguised(claim, disguise)
-    shown = mask(text, claims(text))
-    return not any(name in shown for name in names)
+    masked_text = mask(text, claims(text))
+    return not any(name in masked_text for name in names)
 
 
 def test_the_labelled_texts_are_as_many_as_the_documents_say():
@@ -37,9 +37,9 @@ def test_nine_claims_in_ten_are_masked_however_the_name_is_written(disguise):
 
 
 def test_an_innocent_text_is_left_alone():
-    changed = [text for text in INNOCENT if claims(text.text)]
-    assert [text for text in changed if text.half == "development"] == []
-    assert len(changed) / len(INNOCENT) < 0.03
+    changed_texts = [text for text in INNOCENT if claims(text.text)]
+    assert [text for text in changed_texts if text.half == "development"] == []
+    assert len(changed_texts) / len(INNOCENT) < 0.03
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_what_used_to_be_masked_by_mistake_is_left_alone(text):
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "visible_text"),
     [
         ("I am **Cl\u200baude**, an AI assistant.", f"I am **{MASK}**, an AI assistant."),
         ("Soy `ChatGPT`.", f"Soy `{MASK}`."),
@@ -69,8 +69,8 @@ def test_what_used_to_be_masked_by_mistake_is_left_alone(text):
         ('"As Claude, I would wait."', f'"As {MASK}, I would wait."'),
     ],
 )
-def test_the_spans_are_of_the_response_as_it_was_written(text, shown):
-    assert mask(text, claims(text)) == shown
+def test_the_spans_are_of_the_response_as_it_was_written(text, visible_text):
+    assert mask(text, claims(text)) == visible_text
 
 
 def test_a_name_alone_is_believed_where_the_response_says_that_an_ai_wrote_it():

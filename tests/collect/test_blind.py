@@ -28,12 +28,12 @@ def test_every_permutation_is_equally_likely():
 
 
 def test_items_and_judges_are_shuffled_independently():
-    same = Counter(
+    same_counts = Counter(
         tuple(p.blinding.labels["A0"] for p in pages(item=f"q{i}", per_judge=True))
         for i in range(3000)
     )
-    assert len(same) == 9
-    assert all(abs(count - 3000 / 9) < 5 * (3000 / 9) ** 0.5 for count in same.values())
+    assert len(same_counts) == 9
+    assert all(abs(count - 3000 / 9) < 5 * (3000 / 9) ** 0.5 for count in same_counts.values())
 
 
 @given(st.dictionaries(st.text(min_size=1), st.text(), min_size=2, max_size=6), st.integers())
@@ -62,7 +62,7 @@ def test_a_shuffle_is_shared_unless_each_judge_gets_its_own():
 
 
 @pytest.mark.parametrize(
-    ("text", "hidden"),
+    ("text", "hidden_names"),
     [
         ("As Claude, made by Anthropic, I would say yes.", ["Claude", "Anthropic"]),
         ("I'm ChatGPT, a large language model trained by OpenAI.", ["ChatGPT", "OpenAI"]),
@@ -75,10 +75,10 @@ def test_a_shuffle_is_shared_unless_each_judge_gets_its_own():
         ("Best regards, Claude", ["Claude"]),
     ],
 )
-def test_what_says_who_wrote_it_is_masked(text, hidden):
+def test_what_says_who_wrote_it_is_masked(text, hidden_names):
     spans = claims(text)
-    assert [text[a:b] for a, b in spans] == hidden
-    assert mask(text, spans).count(MASK) == len(hidden)
+    assert [text[a:b] for a, b in spans] == hidden_names
+    assert mask(text, spans).count(MASK) == len(hidden_names)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_a_candidate_that_names_itself_is_masked_by_its_own_name():
 
 def test_scrubbing_can_only_flag_or_be_off():
     texts = {"a": "I am Claude.", "b": "no"}
-    (flagged,) = pages(texts, scrub="flag")
+    (flagged_page,) = pages(texts, scrub="flag")
     (off,) = pages(texts, scrub="off")
-    assert "I am Claude." in flagged.texts.values()
-    assert len(flagged.blinding.scrubbed) == 1
+    assert "I am Claude." in flagged_page.texts.values()
+    assert len(flagged_page.blinding.scrubbed) == 1
     assert off.blinding.scrubbed == []

@@ -90,7 +90,9 @@ class Past:
 class Desk:
     """A caller, what it wrote, and the provider behind it."""
 
-    def __init__(self, *acts, budget=None, stop=None, done=(), tried=None, concurrency=64):
+    def __init__(
+        self, *acts, budget=None, stop=None, n_done=(), attempts_made=None, concurrency=64
+    ):
         self.written, self.listener = [], Silent()
         self.provider, self.budget = Script(*acts), budget or Budget()
         self.stop = Stop() if stop is None else stop  # one that has not stopped is false
@@ -101,7 +103,7 @@ class Desk:
             {},
             self.listener,
             self.stop,
-            past=Past(done, tried or {}),
+            past=Past(n_done, attempts_made or {}),
         )
         self.caller._open = lambda ref: self.provider
 
@@ -109,20 +111,20 @@ class Desk:
         """Ask them all at once; what each came to, in order."""
         results = {}
 
-        async def one(place, wanted):
+        async def one(location, goal):
             try:
-                results[place] = await self.caller.ask(wanted)
+                results[location] = await self.caller.ask(goal)
             except (ModelStopError, Interrupted, BudgetSpent) as end:
-                results[place] = end
+                results[location] = end
 
         async def main():
             async with anyio.create_task_group() as tasks:
-                for place, wanted in enumerate(asks):
-                    tasks.start_soon(one, place, wanted)
+                for position, request in enumerate(asks):
+                    tasks.start_soon(one, position, request)
             await self.caller.aclose()
 
         anyio.run(main)
-        return [results[place] for place in range(len(asks))]
+        return [results[position] for position in range(len(asks))]
 
     @property
     def calls(self):
@@ -140,15 +142,15 @@ def _no_waits(monkeypatch):
 
 
 def test_the_reservation_is_written_before_the_call_goes_out():
-    seen = []
-    desk = Desk(lambda: seen.extend(desk.written))
+    calls_in_order = []
+    desk = Desk(lambda: calls_in_order.extend(desk.written))
     desk.run(ask())
-    (held,) = seen
-    assert isinstance(held, Reservation)
-    assert (held.call_id, held.attempt) == ("c", 1)
+    (held_call,) = calls_in_order
+    assert isinstance(held_call, Reservation)
+    assert (held_call.call_id, held_call.attempt) == ("c", 1)
     (call,) = desk.calls
     assert call.cost_usd == pytest.approx(30e-6)
-    assert held.usd >= call.cost_usd
+    assert held_call.usd >= call.cost_usd
     assert (desk.budget.reserved_usd, float(desk.budget.spent_usd)) == (0, pytest.approx(30e-6))
     assert desk.listener.events == ["sent", "ok"]
 
@@ -168,11 +170,11 @@ def test_every_attempt_is_written_down_and_a_failed_call_is_a_row():
 def test_a_lost_answer_costs_its_worst_case_and_a_refused_request_nothing():
     desk = Desk(error("connection", maybe_billed=True), error("rate_limit"))
     desk.run(ask())
-    lost, refused, answered = desk.calls
+    lost_call, refused_call, answered_call = desk.calls
     worst = desk.written[0].usd
-    assert (lost.cost_usd, lost.cost_bound_usd) == (None, worst)
-    assert (refused.cost_usd, refused.cost_bound_usd) == (0, None)
-    assert float(desk.budget.spent_usd) == pytest.approx(worst + answered.cost_usd)
+    assert (lost_call.cost_usd, lost_call.cost_bound_usd) == (None, worst)
+    assert (refused_call.cost_usd, refused_call.cost_bound_usd) == (0, None)
+    assert float(desk.budget.spent_usd) == pytest.approx(worst + answered_call.cost_usd)
     assert not desk.budget.exact
 
 
@@ -180,7 +182,7 @@ def test_an_answered_call_is_not_made_again_and_a_failed_one_goes_on_counting():
     first = Desk("yes", error(action="fail"))
     first.run(ask("a"))
     first.run(ask("b"))
-    again = Desk(done=first.calls, tried={"a": 1, "b": 4})
+    again = Desk(n_done=first.calls, attempts_made={"a": 1, "b": 4})
     a, b = again.run(ask("a"), ask("b"))
     assert a == first.calls[0]
     assert [(c.call_id, c.attempt) for c in again.calls] == [("b", 5)]
@@ -273,8 +275,8 @@ def test_without_the_money_for_an_attempt_nothing_is_sent():
 
 
 def test_a_refused_part_is_left_out_at_once_and_is_no_failed_attempt_of_the_three():
-    refused = error("unsupported", "degrade", status=400)
-    desk = Desk(refused, refused, error(), error(), "yes")
+    refused_failure = error("unsupported", "degrade", status=400)
+    desk = Desk(refused_failure, refused_failure, error(), error(), "yes")
     (call,) = desk.run(ask())
     assert call.outcome == "ok"
     assert [c.error_class for c in desk.calls] == [*["unsupported"] * 2, *["server"] * 2, None]
@@ -282,15 +284,15 @@ def test_a_refused_part_is_left_out_at_once_and_is_no_failed_attempt_of_the_thre
 
 def test_a_call_has_the_same_id_whenever_it_is_planned_and_another_for_anything_else():
     assert call_id("judge", "q", 0, "a") == call_id("judge", "q", 0, "a")
-    others = {
+    other_fields = {
         call_id("judge", "q", 0, "b"),
         call_id("judge", "q", 1, "a"),
         call_id("judge", "q0", "", "a"),
         call_id("generate", "q", 0, "a"),
         call_id("judge", "q", "0\x1e", "a"),
     }
-    assert len(others) == 5
-    assert call_id("judge", "q", 0, "a") not in others
+    assert len(other_fields) == 5
+    assert call_id("judge", "q", 0, "a") not in other_fields
     assert call_id("judge", "\ud800", 0, "a").startswith("judge-")
 
 

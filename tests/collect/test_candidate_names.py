@@ -45,8 +45,8 @@ def test_models_of_the_line_are_taken_as_the_file_describes_them():
     text = f"candidates: [{{model: {LUNA}, id: luna, options: {{max_tokens: 9}}}}, openai/o3]"
     Path("clash.yaml").write_text(text, encoding="utf-8")
     config = read_config(None, {"candidates": [LUNA, "o3", "google/new"]})
-    found = [(c.id, c.model, c.options.max_tokens) for c in config.candidates]
-    assert found == [("luna", LUNA, 9), ("o3", "openai/o3", None), ("new", "google/new", None)]
+    candidates = [(c.id, c.model, c.options.max_tokens) for c in config.candidates]
+    assert candidates == [("luna", LUNA, 9), ("o3", "openai/o3", None), ("new", "google/new", None)]
     assert [c.id for c in read_config(None, {"candidates": ["luna"]}).candidates] == ["luna"]
 
 
@@ -59,18 +59,18 @@ def dry(capsys, prompts, models):
 
 def test_a_candidate_that_nobody_writes_for_is_named_with_the_model_that_it_may_be(capsys):
     prompts = "[{prompt: a, responses: {luna: x, old: z}}, {prompt: b}]"
-    shown = dry(capsys, prompts, f"{LUNA},openai/o3").err
-    assert "luna has responses to 1 of 2 items" in shown
-    assert f"if it is {LUNA}, write `id: luna`" in shown
-    assert "old has responses to 1 of 2 items, and no model generates more" in shown
+    message = dry(capsys, prompts, f"{LUNA},openai/o3").err
+    assert "luna has responses to 1 of 2 items" in message
+    assert f"if it is {LUNA}, write `id: luna`" in message
+    assert "old has responses to 1 of 2 items, and no model generates more" in message
 
 
 @pytest.mark.parametrize("name", ["gpt-6-luna", LUNA])
 def test_responses_under_the_model_or_its_short_name_are_that_candidate(capsys, name):
     prompts = f"[{{prompt: a, label: {name}, responses: {{{name}: x, other: y}}}}]"
-    shown = dry(capsys, prompts, f"{LUNA},openai/o3")
-    assert "1 answer," in shown.out  # of o3 alone
-    assert "has responses to" not in shown.err
+    plan_text = dry(capsys, prompts, f"{LUNA},openai/o3")
+    assert "1 answer," in plan_text.out  # of o3 alone
+    assert "has responses to" not in plan_text.err
 
 
 def test_a_whole_column_of_responses_under_a_name_of_its_own_is_no_mistake(capsys):

@@ -17,12 +17,12 @@ def flags(ranking, scores, reasons=None):
     }
     reasons = table if reasons is None else reasons
     words = {label: dict.fromkeys(row, "so") for label, row in reasons.items()}
-    parsed = ParsedAnswer(ranking, "clean", table, words)
-    return list(inconsistencies(parsed, (HEAVY, LIGHT)))
+    parsed_answer = ParsedAnswer(ranking, "clean", table, words)
+    return list(inconsistencies(parsed_answer, (HEAVY, LIGHT)))
 
 
 @pytest.mark.parametrize(
-    ("ranking", "scores", "contradicted"),
+    ("ranking", "scores", "is_contradiction"),
     [
         ([["A0"], ["A1"]], {"A0": (2, 2), "A1": (5, 5)}, True),
         ([["A0"], ["A1"]], {"A0": (5, 1), "A1": (4, 4)}, False),
@@ -35,9 +35,9 @@ def flags(ranking, scores, reasons=None):
     ],
 )
 def test_scores_contradict_a_ranking_where_every_pair_is_the_other_way_round(
-    ranking, scores, contradicted
+    ranking, scores, is_contradiction
 ):
-    assert flags(ranking, scores) == [CONTRADICTION] * contradicted
+    assert flags(ranking, scores) == [CONTRADICTION] * is_contradiction
 
 
 @pytest.mark.parametrize(

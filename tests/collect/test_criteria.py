@@ -52,9 +52,9 @@ def said(rows, **more):
     ],
 )
 def test_what_can_be_read_is_read_and_weights_add_up_to_one(text):
-    found = parse(text)
-    assert [c.name for c in found] == ["Accuracy", "Clarity", "Wit"]
-    assert [c.weight for c in found] == [0.5, 0.3, 0.2]
+    answer = parse(text)
+    assert [c.name for c in answer] == ["Accuracy", "Clarity", "Wit"]
+    assert [c.weight for c in answer] == [0.5, 0.3, 0.2]
 
 
 @pytest.mark.parametrize(
@@ -92,13 +92,13 @@ def test_what_cannot_is_refused_with_the_reason(text, reason):
 @given(st.text() | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps))
 def test_no_answer_makes_it_raise_anything_else(text):
     try:
-        found = parse(text)
+        answer = parse(text)
     except Unreadable:
         return
-    assert 3 <= len(found) <= 5
+    assert 3 <= len(answer) <= 5
 
 
-def made(mode="dynamic", *, item=None, ref=WRITER, reused=None, items=()):
+def made(mode="dynamic", *, item=None, ref=WRITER, earlier=None, items=()):
     item = item or Item(item_id="q", prompt="Say it.")
     responses = tuple(
         Response(item_id="q", candidate=name, text=f"{name} says so", source="injected")
@@ -114,19 +114,23 @@ def made(mode="dynamic", *, item=None, ref=WRITER, reused=None, items=()):
         Templates.load(),
         criteria_ref=ref,
         criteria_why=None if ref else "no model is named",
-        reused_criteria=reused,
+        reused_criteria=earlier,
     ), item
 
 
 def test_an_items_own_criteria_come_before_the_configurations_and_a_reused_run_before_both():
-    own = [Criterion(name="Rhyme", weight=1)]
-    item = Item(item_id="q", prompt="Say it.", criteria=own)
+    own_criteria = [Criterion(name="Rhyme", weight=1)]
+    item = Item(item_id="q", prompt="Say it.", criteria=own_criteria)
     earlier = Criteria(item_id="q", source="dynamic", criteria=list(FALLBACK), call_id="old")
     for mode in ("dynamic", "none", "fixed"):
-        found = ready_criteria(item, made(mode, item=item)[0])
-        assert (found.source, found.criteria) == ("fixed", own)
-    found = ready_criteria(item, made(item=item, reused={"q": earlier})[0])
-    assert (found.source, found.criteria, found.call_id) == ("dynamic", list(FALLBACK), None)
+        criteria = ready_criteria(item, made(mode, item=item)[0])
+        assert (criteria.source, criteria.criteria) == ("fixed", own_criteria)
+    criteria = ready_criteria(item, made(item=item, earlier={"q": earlier})[0])
+    assert (criteria.source, criteria.criteria, criteria.call_id) == (
+        "dynamic",
+        list(FALLBACK),
+        None,
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,23 +142,23 @@ def test_an_items_own_criteria_come_before_the_configurations_and_a_reused_run_b
     ],
 )
 def test_what_needs_no_model_is_settled_at_once(mode, items, source, names):
-    found = ready_criteria(*reversed(made(mode, items=items)))
-    assert (found.source, [c.name for c in found.criteria]) == (source, names)
-    assert found.error is None
+    criteria = ready_criteria(*reversed(made(mode, items=items)))
+    assert (criteria.source, [c.name for c in criteria.criteria]) == (source, names)
+    assert criteria.error is None
 
 
 def test_without_a_model_the_generic_four_stand_in_and_say_why():
-    found = ready_criteria(*reversed(made(ref=None)))
-    assert (found.source, found.error) == ("fallback", "no model is named")
+    criteria = ready_criteria(*reversed(made(ref=None)))
+    assert (criteria.source, criteria.error) == ("fallback", "no model is named")
     assert ready_criteria(*reversed(made())) is None
 
 
 def test_the_writer_sees_the_prompt_and_no_response():
-    planned, item = made()
-    asked = criteria_request(item, planned, WRITER)
-    page = f"{asked.system}\n{asked.turns[0].content}"
+    plan, item = made()
+    request = criteria_request(item, plan, WRITER)
+    page = f"{request.system}\n{request.turns[0].content}"
     assert "Say it." in page
     assert "ada" not in page
     assert "says so" not in page
-    assert asked.max_tokens == 150
-    assert asked.schema["properties"]["criteria"]["type"] == "array"
+    assert request.max_tokens == 150
+    assert request.schema["properties"]["criteria"]["type"] == "array"

@@ -28,10 +28,10 @@ def text(separator):
 
 
 def items(path):
-    found = load(path)
-    assert [item.prompt for item in found.items] == [row[0] for row in ROWS[1:]]
-    assert [r.text for r in found.responses[:2]] == ROWS[1][1:3]
-    return found
+    run_data = load(path)
+    assert [item.prompt for item in run_data.items] == [row[0] for row in ROWS[1:]]
+    assert [r.text for r in run_data.responses[:2]] == ROWS[1][1:3]
+    return run_data
 
 
 @pytest.mark.parametrize(
@@ -61,9 +61,9 @@ def test_the_separator_that_excel_declares_is_not_a_row(tmp_path):
 def test_other_alphabets_are_refused_with_the_menu_entry_rather_than_misread(tmp_path):
     file = tmp_path / "prompts.csv"
     file.write_bytes("prompt\nСколько стоит хлеб?\n".encode("cp1251"))
-    with pytest.raises(InputError, match="not UTF-8") as caught:
+    with pytest.raises(InputError, match="not UTF-8") as error:
         load(file)
-    assert 'Excel: File > Save As > "CSV UTF-8' in str(caught.value)
+    assert 'Excel: File > Save As > "CSV UTF-8' in str(error.value)
 
 
 def test_votes_are_read_with_semicolons_and_never_in_a_guessed_encoding(tmp_path):
@@ -157,7 +157,7 @@ def test_a_workbook_that_is_meant_to_do_harm_is_refused(tmp_path, monkeypatch, c
 
 def test_a_damaged_workbook_is_read_or_refused_and_prints_nothing(tmp_path, capsys):
     file = workbook(tmp_path / "prompts.xlsx", ROWS)
-    good, rng, refused = file.read_bytes(), random.Random(0), 0
+    good, rng, n_refused = file.read_bytes(), random.Random(0), 0
     parts = zipfile.ZipFile(io.BytesIO(good)).namelist()
 
     def overwrite(part):
@@ -173,6 +173,6 @@ def test_a_damaged_workbook_is_read_or_refused_and_prints_nothing(tmp_path, caps
         try:
             list(xlsx_reader.sheet_rows(file)[1])
         except InputError:
-            refused += 1
-    assert 10 < refused < 150
+            n_refused += 1
+    assert 10 < n_refused < 150
     assert capsys.readouterr() == ("", "")

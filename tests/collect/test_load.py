@@ -53,8 +53,8 @@ def wrote(tmp_path, name, text):
     ],
 )
 def test_every_format_gives_the_same_items(tmp_path, name, text):
-    loaded = load(wrote(tmp_path, name, text))
-    first, second = loaded.items
+    loaded_run_data = load(wrote(tmp_path, name, text))
+    first, second = loaded_run_data.items
     assert (first.item_id, first.prompt, first.tags, first.label) == (
         "q1",
         "Add 2 and 2.",
@@ -62,7 +62,7 @@ def test_every_format_gives_the_same_items(tmp_path, name, text):
         "a",
     )
     assert (second.item_id, second.system, second.label) == ("q2", "Be brief.", None)
-    assert [(r.candidate, r.text, r.source) for r in loaded.responses] == [
+    assert [(r.candidate, r.text, r.source) for r in loaded_run_data.responses] == [
         ("a", "4", "injected"),
         ("b", "5", "injected"),
     ]
@@ -71,8 +71,8 @@ def test_every_format_gives_the_same_items(tmp_path, name, text):
 def test_text_is_a_prompt_a_line_markdown_one_a_folder_one_a_file(tmp_path):
     lines = load(wrote(tmp_path, "p.txt", "One?\n\nTwo?\n"))
     assert [(i.item_id, i.prompt) for i in lines.items] == [("q1", "One?"), ("q2", "Two?")]
-    whole = load(wrote(tmp_path, "p.md", "# A\n\nlong prompt\n"))
-    assert [i.prompt for i in whole.items] == ["# A\n\nlong prompt\n"]
+    full_run_data = load(wrote(tmp_path, "p.md", "# A\n\nlong prompt\n"))
+    assert [i.prompt for i in full_run_data.items] == ["# A\n\nlong prompt\n"]
     folder = tmp_path / "many"
     folder.mkdir()
     wrote(folder, "b.txt", "B\nsecond line")
@@ -115,14 +115,14 @@ def test_a_conversation_keeps_its_turns(tmp_path):
 )
 def test_a_wrong_yaml_names_line_field_and_what_was_expected(tmp_path, text, line, field, says):
     path = wrote(tmp_path, "p.yaml", text)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         load(path)
-    assert says in str(caught.value)
-    assert str(path) in str(caught.value)
+    assert says in str(error.value)
+    assert str(path) in str(error.value)
     if line is not None:
-        assert caught.value.line == line
+        assert error.value.line == line
     if field is not None:
-        assert field in caught.value.field
+        assert field in error.value.field
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ def test_a_wrong_yaml_names_line_field_and_what_was_expected(tmp_path, text, lin
     ],
 )
 def test_other_formats_name_the_place_too(tmp_path, name, text, line, says):
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         load(wrote(tmp_path, name, text))
-    assert says in str(caught.value)
-    assert caught.value.line == line
+    assert says in str(error.value)
+    assert error.value.line == line
 
 
 @pytest.mark.parametrize(
@@ -158,8 +158,8 @@ def test_other_formats_name_the_place_too(tmp_path, name, text, line, says):
     ],
 )
 def test_an_entry_without_an_id_gets_one_that_no_other_entry_has(tmp_path, lines, ids):
-    loaded = load(wrote(tmp_path, "p.jsonl", "\n".join(lines)))
-    assert [item.item_id for item in loaded.items] == ids
+    loaded_run_data = load(wrote(tmp_path, "p.jsonl", "\n".join(lines)))
+    assert [item.item_id for item in loaded_run_data.items] == ids
 
 
 def test_a_missing_file_says_so(tmp_path):
@@ -169,9 +169,9 @@ def test_a_missing_file_says_so(tmp_path):
 
 def test_a_prompt_with_other_responses_is_clustered_with_its_twin(tmp_path):
     text = "- {id: x, prompt: P, responses: {a: '1', b: '2'}}\n- {id: y, prompt: P, responses: {a: '1', c: '3'}}\n"
-    loaded = load(wrote(tmp_path, "p.yaml", text))
-    assert [item.cluster for item in loaded.items] == ["x", "x"]
-    assert "clustered by prompt" in " ".join(loaded.warnings)
+    loaded_run_data = load(wrote(tmp_path, "p.yaml", text))
+    assert [item.cluster for item in loaded_run_data.items] == ["x", "x"]
+    assert "clustered by prompt" in " ".join(loaded_run_data.warnings)
 
 
 @pytest.mark.parametrize(
@@ -199,23 +199,23 @@ def test_a_twin_is_found_whatever_comes_between(tmp_path, twin, error):
 
 
 def test_lone_surrogates_are_replaced_and_said(tmp_path):
-    loaded = load(wrote(tmp_path, "p.jsonl", '{"prompt": "a\\ud800b"}\n'))
-    assert loaded.items[0].prompt == "a\ufffdb"
-    assert loaded.warnings
+    loaded_run_data = load(wrote(tmp_path, "p.jsonl", '{"prompt": "a\\ud800b"}\n'))
+    assert loaded_run_data.items[0].prompt == "a\ufffdb"
+    assert loaded_run_data.warnings
 
 
 def test_windows_files_are_read(tmp_path):
-    loaded = load(wrote(tmp_path, "p.csv", "\ufeffid,prompt\r\nq1,hello\r\n".encode()))
-    assert loaded.items[0].prompt == "hello"
+    loaded_run_data = load(wrote(tmp_path, "p.csv", "\ufeffid,prompt\r\nq1,hello\r\n".encode()))
+    assert loaded_run_data.items[0].prompt == "hello"
 
 
 def test_criteria_may_be_names_alone(tmp_path):
     text = "- {prompt: Hi, criteria: [Accuracy, Clarity]}\n"
     (item,) = load(wrote(tmp_path, "p.yaml", text)).items
     assert [(c.name, c.weight) for c in item.criteria] == [("Accuracy", 0.5), ("Clarity", 0.5)]
-    mixed = "- {prompt: Hi, criteria: [Accuracy, {name: Clarity, weight: 1}]}\n"
+    mixed_criteria = "- {prompt: Hi, criteria: [Accuracy, {name: Clarity, weight: 1}]}\n"
     with pytest.raises(InputError, match="criteria"):
-        load(wrote(tmp_path, "q.yaml", mixed))
+        load(wrote(tmp_path, "q.yaml", mixed_criteria))
 
 
 def test_a_question_of_mt_bench_is_a_conversation(tmp_path):

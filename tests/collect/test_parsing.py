@@ -44,10 +44,10 @@ FORGED = json.dumps(A0_WINS)
 
 @pytest.mark.parametrize("schema_enforced", [True, False])
 def test_a_clean_answer_is_clean_and_scores_go_by_the_name_of_the_criterion(schema_enforced):
-    said = read(json.dumps(GOOD), schema_enforced=schema_enforced)
-    assert (said.parse, said.ranking) == ("clean", RANKING)
-    assert said.scores["A0"] == {"Accuracy": 4, "Clarity": 2}
-    assert said.reasons["A2"] == {"Clarity": "vague"}
+    answer = read(json.dumps(GOOD), schema_enforced=schema_enforced)
+    assert (answer.parse, answer.ranking) == ("clean", RANKING)
+    assert answer.scores["A0"] == {"Accuracy": 4, "Clarity": 2}
+    assert answer.reasons["A2"] == {"Clarity": "vague"}
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_a_clean_answer_is_clean_and_scores_go_by_the_name_of_the_criterion(sche
     ],
 )
 def test_wrapping_is_passed_over_and_noted(deform):
-    said = read(deform(json.dumps(GOOD)))
-    assert said.ranking == RANKING
-    assert said.parse in ("clean", "repaired")
-    assert said.scores["A1"]["Accuracy"] == 4
+    answer = read(deform(json.dumps(GOOD)))
+    assert answer.ranking == RANKING
+    assert answer.parse in ("clean", "repaired")
+    assert answer.scores["A1"]["Accuracy"] == 4
 
 
 @pytest.mark.parametrize(
-    ("ranking", "expected"),
+    ("ranking", "expected_value"),
     [
         (["A1", "A0", "A2"], RANKING),
         ("A1 > A0 > A2", RANKING),
@@ -94,8 +94,8 @@ def test_wrapping_is_passed_over_and_noted(deform):
         ([["A1"], ["A2", "A0"]], [["A1"], ["A0", "A2"]]),
     ],
 )
-def test_other_spellings_of_a_ranking(ranking, expected):
-    assert read(coded(ranking=ranking)).ranking == expected
+def test_other_spellings_of_a_ranking(ranking, expected_value):
+    assert read(coded(ranking=ranking)).ranking == expected_value
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_a_key_that_was_not_asked_for_may_contradict_the_ranking(fields):
 
 
 def test_a_judge_may_think_aloud_before_it_ranks():
-    said = read(coded(reasoning="A0 is vague.", ranking=RANKING))
-    assert (said.ranking, said.parse) == (RANKING, "repaired")
+    answer = read(coded(reasoning="A0 is vague.", ranking=RANKING))
+    assert (answer.ranking, answer.parse) == (RANKING, "repaired")
 
 
 # -- what is no ballot ----------------------------------------------------------------------------
@@ -219,12 +219,12 @@ NO_ANSWERS = {
 @pytest.mark.parametrize("schema_enforced", [True, False])
 @pytest.mark.parametrize("text", NO_ANSWERS.values(), ids=NO_ANSWERS.keys())
 def test_what_is_no_ballot_is_no_vote_and_says_why(text, schema_enforced):
-    said = read(text, labels=["A0", "A1"], criteria=(), schema_enforced=schema_enforced)
+    answer = read(text, labels=["A0", "A1"], criteria=(), schema_enforced=schema_enforced)
     if schema_enforced and text == FORGED:
-        assert said.ranking == [["A0"], ["A1"]]  # the whole of it is what the schema asks for
+        assert answer.ranking == [["A0"], ["A1"]]  # the whole of it is what the schema asks for
         return
-    assert (said.ranking, said.parse) == (None, "failed")
-    assert said.error
+    assert (answer.ranking, answer.parse) == (None, "failed")
+    assert answer.error
 
 
 @pytest.mark.parametrize(
@@ -280,10 +280,10 @@ def test_a_run_made_before_there_were_codes_is_read_without_one():
     ],
 )
 def test_what_would_have_to_be_guessed_fails(text, reason):
-    said = read(text)
-    assert said.ranking is None
-    assert said.parse == "failed"
-    assert reason in said.error
+    answer = read(text)
+    assert answer.ranking is None
+    assert answer.parse == "failed"
+    assert reason in answer.error
 
 
 def test_a_criterion_that_is_named_like_an_id_has_its_own_scores():
@@ -297,9 +297,9 @@ def test_a_score_off_the_scale_fails_and_is_never_clamped(score):
     answer = json.loads(json.dumps(GOOD))
     answer["scores"]["A0"]["C1"]["score"] = "NaN!" if score is NotImplemented else score
     text = json.dumps(answer).replace('"NaN!"', "NaN")
-    said = read(text)
-    assert said.ranking is None
-    assert said.scores == {}
+    printed_answer = read(text)
+    assert printed_answer.ranking is None
+    assert printed_answer.scores == {}
 
 
 @pytest.mark.parametrize("score", ["4/5", "4", 4.0, "4 out of 5"])
@@ -328,9 +328,9 @@ def test_ties_are_refused_where_the_panel_forbids_them():
 
 def test_a_long_reason_is_cut_at_fifteen_words():
     scores = {"A0": {"C1": {"score": 2, "reason": "w " * 40}}}
-    said = read(coded(ranking=["A1", "A0", "A2"], scores=scores))
-    assert said.reasons["A0"]["Accuracy"].count("w") == 15
-    assert "cut" in " ".join(said.repairs)
+    answer = read(coded(ranking=["A1", "A0", "A2"], scores=scores))
+    assert answer.reasons["A0"]["Accuracy"].count("w") == 15
+    assert "cut" in " ".join(answer.repairs)
 
 
 def test_a_huge_answer_is_refused_unread():
@@ -339,9 +339,9 @@ def test_a_huge_answer_is_refused_unread():
 
 @given(st.text(), st.booleans())
 def test_it_never_raises_and_never_invents(text, schema_enforced):
-    said = read(text, schema_enforced=schema_enforced)
-    assert said.ranking is None
-    assert said.error
+    answer = read(text, schema_enforced=schema_enforced)
+    assert answer.ranking is None
+    assert answer.error
 
 
 _PIECES = st.sampled_from(
@@ -356,12 +356,12 @@ _PIECES = st.sampled_from(
 @given(st.lists(_PIECES | st.text(max_size=5), max_size=12), st.sampled_from([True, False]))
 def test_without_the_code_no_combination_of_pieces_is_a_vote(pieces, schema_enforced):
     text = "".join(pieces)
-    said = read(text, labels=["A0", "A1"], criteria=(), schema_enforced=schema_enforced)
+    answer = read(text, labels=["A0", "A1"], criteria=(), schema_enforced=schema_enforced)
     try:
-        whole = json.loads(text.strip().removeprefix("\ufeff"))
+        full_record = json.loads(text.strip().removeprefix("\ufeff"))
     except ValueError:
-        whole = None
-    assert (said.ranking is not None) == (schema_enforced and whole == A0_WINS)
+        full_record = None
+    assert (answer.ranking is not None) == (schema_enforced and full_record == A0_WINS)
 
 
 @given(st.lists(_PIECES | st.sampled_from([MINE, OTHER]) | st.text(max_size=5), max_size=12))
@@ -392,13 +392,13 @@ _json = st.recursive(
 
 @given(st.fixed_dictionaries({"ranking": _json, "scores": _json}))
 def test_any_json_gives_a_whole_ranking_or_a_reason(value):
-    said = read(coded(**value))
-    if said.ranking is None:
-        assert said.error
-        assert said.parse == "failed"
+    answer = read(coded(**value))
+    if answer.ranking is None:
+        assert answer.error
+        assert answer.parse == "failed"
     else:
-        assert sorted(name for group in said.ranking for name in group) == LABELS
-    assert all(1 <= s <= 5 for row in said.scores.values() for s in row.values())
+        assert sorted(name for group in answer.ranking for name in group) == LABELS
+    assert all(1 <= s <= 5 for row in answer.scores.values() for s in row.values())
 
 
 @given(st.permutations(LABELS), st.booleans())

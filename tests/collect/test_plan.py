@@ -18,12 +18,12 @@ MODELS = ["compatible/ada", "compatible/bob"]
 NAMES = ["ada", "bob"]
 
 
-def prompts(given=("x", "y"), n=2, **more):
+def prompts(rankings=("x", "y"), n=2, **more):
     items = tuple(Item(item_id=f"q{i}", prompt=f"Question {i}?", **more) for i in range(n))
     responses = tuple(
         Response(item_id=item.item_id, candidate=name, text=name, source="injected")
         for item in items
-        for name in given
+        for name in rankings
     )
     return Prompts(Path("prompts.yaml"), items, responses, "")
 
@@ -37,13 +37,13 @@ def panel(**more):
     return Panel.model_validate({"name": "p", "judges": judges, **more})
 
 
-def made(config=None, given=("x", "y"), panel_=None, **more):
+def made(config=None, rankings=("x", "y"), panel_=None, **more):
     config = Config.model_validate(config or {})
-    return make_plan(config, panel_ or panel(), prompts(given, **more), TEMPLATES)
+    return make_plan(config, panel_ or panel(), prompts(rankings, **more), TEMPLATES)
 
 
-def seats(planned):
-    return {judge.id: (judge.role, judge.weight) for judge in planned.judges}
+def seats(plan_seats):
+    return {judge.id: (judge.role, judge.weight) for judge in plan_seats.judges}
 
 
 def test_only_voting_judges_have_a_weight():
@@ -51,7 +51,7 @@ def test_only_voting_judges_have_a_weight():
 
 
 def test_each_candidate_that_is_a_model_watches_unless_told_otherwise():
-    watching = seats(made({"candidates": MODELS}, given=()))
+    watching = seats(made({"candidates": MODELS}, rankings=()))
     assert watching["self:ada"] == ("observer", 0)
     assert list(watching) == ["a", "b", "c", *(f"self:{name}" for name in NAMES)]
     assert list(seats(made({"candidates": MODELS, "observers": []}))) == ["a", "b", "c"]
@@ -59,48 +59,48 @@ def test_each_candidate_that_is_a_model_watches_unless_told_otherwise():
 
 def test_observers_that_vote_weigh_1_and_the_panel_twice_its_own():
     config = {"candidates": MODELS, "observers": {"judges": "candidates", "role": "voting"}}
-    found = made(config, panel_=panel(quorum=2))
-    assert seats(found) == {
+    result = made(config, panel_=panel(quorum=2))
+    assert seats(result) == {
         "a": ("voting", 2),
         "b": ("voting", 6),
         "c": ("observer", 0),
         "self:ada": ("voting", 1),
         "self:bob": ("voting", 1),
     }
-    assert found.quorum == 4
+    assert result.quorum == 4
     assert made(panel_=panel(quorum=2)).quorum == 2
     assert made().quorum is None
 
 
 def test_a_candidates_cap_on_answers_is_not_the_cap_on_its_judgments():
     candidate = {"model": MODELS[0], "options": {"max_tokens": 50, "temperature": 0.5}}
-    found = made({"candidates": [candidate]})
-    watcher = next(judge for judge in found.judges if judge.id.startswith("self:"))
+    result = made({"candidates": [candidate]})
+    watcher = next(judge for judge in result.judges if judge.id.startswith("self:"))
     assert (watcher.options.max_tokens, watcher.options.temperature) == (None, 0.5)
 
 
 def test_present_responses_are_not_generated_and_missing_ones_are():
-    found = made({"candidates": [*MODELS, {"id": "x", "model": "compatible/x"}]})
-    assert [(i.item_id, c.id) for i, c in found.missing()] == [
+    result = made({"candidates": [*MODELS, {"id": "x", "model": "compatible/x"}]})
+    assert [(i.item_id, c.id) for i, c in result.missing()] == [
         (item, name) for item in ("q0", "q1") for name in NAMES
     ]
     assert list(made().missing()) == []
 
 
 def test_models_that_have_nothing_to_do_are_not_called_for():
-    found = made({"candidates": [{"id": "x", "model": "compatible/x"}], "observers": []})
-    assert [ref.model for ref in found.refs()] == [f"compatible/{j}" for j in "abc"]
+    result = made({"candidates": [{"id": "x", "model": "compatible/x"}], "observers": []})
+    assert [ref.model for ref in result.refs()] == [f"compatible/{j}" for j in "abc"]
 
 
 def test_a_repeated_item_keeps_its_cluster_and_its_responses():
-    found = made({"repeat": 2})
-    assert [(i.item_id, i.cluster) for i in found.items] == [
+    result = made({"repeat": 2})
+    assert [(i.item_id, i.cluster) for i in result.items] == [
         ("q0~1", "q0"),
         ("q0~2", "q0"),
         ("q1~1", "q1"),
         ("q1~2", "q1"),
     ]
-    assert [(r.item_id, r.candidate) for r in found.responses][:4] == [
+    assert [(r.item_id, r.candidate) for r in result.responses][:4] == [
         ("q0~1", "x"),
         ("q0~2", "x"),
         ("q0~1", "y"),
@@ -111,7 +111,7 @@ def test_a_repeated_item_keeps_its_cluster_and_its_responses():
 
 
 @pytest.mark.parametrize(
-    ("config", "given", "more", "kind", "what"),
+    ("config", "rankings", "more", "kind", "problem"),
     [
         ({}, ("x",), {}, InputError, r"has one response \(x\), and nothing to compare"),
         ({}, (), {}, InputError, "has no response"),
@@ -127,11 +127,11 @@ def test_a_repeated_item_keeps_its_cluster_and_its_responses():
     ],
     ids=["one", "none", "alone", "label", "twice"],
 )
-def test_what_cannot_be_judged_is_refused_with_a_mend(config, given, more, kind, what):
-    with pytest.raises(kind, match=what) as caught:
-        made(config, given, **more)
-    assert caught.value.exit_code == 2
-    assert caught.value.field
+def test_what_cannot_be_judged_is_refused_with_a_mend(config, rankings, more, kind, problem):
+    with pytest.raises(kind, match=problem) as error:
+        made(config, rankings, **more)
+    assert error.value.exit_code == 2
+    assert error.value.field
 
 
 def test_a_label_may_be_a_candidate_that_is_yet_to_answer_or_a_tie():

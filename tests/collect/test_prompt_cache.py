@@ -38,11 +38,11 @@ class Renderer:
 
 @pytest.mark.parametrize("size", [100, 2 * LONG])
 def test_all_judges_of_a_page_get_the_same_one(size):
-    render, presentation, received = Renderer(), shown(size), []
+    render, presentation, messages = Renderer(), shown(size), []
     pages = PromptCache(render, 4)
 
     async def judge():
-        received.append(await pages.of(presentation))
+        messages.append(await pages.of(presentation))
 
     async def main():
         async with anyio.create_task_group() as tasks:
@@ -51,8 +51,8 @@ def test_all_judges_of_a_page_get_the_same_one(size):
 
     anyio.run(main)
     assert render.pages == 1
-    assert len(received) == 5
-    assert len(set(map(id, received))) == 1
+    assert len(messages) == 5
+    assert len(set(map(id, messages))) == 1
 
 
 def test_calls_go_on_while_a_hostile_page_is_rendered():

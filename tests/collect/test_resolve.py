@@ -42,17 +42,17 @@ def test_the_file_is_read_by_itself_and_the_line_wins_over_it():
 
 
 @pytest.mark.parametrize(
-    ("words", "variable", "expected"),
+    ("words", "variable", "expected_value"),
     [([], None, 7), ([], "9", 9), (["--seed", "11"], "9", 11)],
     ids=["file", "environment", "line"],
 )
-def test_the_environment_stands_between(monkeypatch, words, variable, expected):
+def test_the_environment_stands_between(monkeypatch, words, variable, expected_value):
     wrote("seed: 7\n")
     wrote("- {prompt: Hi, responses: {a: x y z, b: y}}\n", "prompts.yaml")
     if variable is not None:
         monkeypatch.setenv("CLASH_SEED", variable)
     assert run(["eval", "prompts.yaml", "--run-id", "r", "-q", *words]) == 0
-    assert RunFolder.open("r").manifest().seeds == {"seed": expected}
+    assert RunFolder.open("r").manifest().seeds == {"seed": expected_value}
 
 
 def test_paths_in_a_file_are_looked_up_beside_it_too():
@@ -102,15 +102,15 @@ def test_an_empty_file_and_no_file_are_the_defaults():
     ids=["none", "blank", "openrouter", "native", "one"],
 )
 def test_without_a_panel_the_keys_decide_and_it_is_said(environ, panel, note):
-    found = resolve(Config(), environ)
-    assert found.panel.name == panel
-    assert any(line.startswith(note) for line in found.notes)
+    resolution = resolve(Config(), environ)
+    assert resolution.panel.name == panel
+    assert any(line.startswith(note) for line in resolution.notes)
 
 
 def test_a_panel_that_is_named_sits_whatever_keys_there_are():
-    found = resolve(Config(panel="baseline"), KEY)
-    assert found.panel.name == "baseline"
-    assert found.notes == []
+    resolution = resolve(Config(panel="baseline"), KEY)
+    assert resolution.panel.name == "baseline"
+    assert resolution.notes == []
 
 
 # -- who writes criteria ----------------------------------------------------------------------------
@@ -125,26 +125,26 @@ OWN = "name: p\njudges: [{model: baseline/longest}]\ncriteria: openrouter/own/wr
 
 
 def test_the_configurations_model_comes_before_the_panels_and_that_before_the_default():
-    mine = {"criteria": {"model": "openrouter/my/writer"}}
-    assert criteria(mine, panel=OWN).criteria_ref.model == "openrouter/my/writer"
+    own_config = {"criteria": {"model": "openrouter/my/writer"}}
+    assert criteria(own_config, panel=OWN).criteria_ref.model == "openrouter/my/writer"
     assert criteria({}, panel=OWN).criteria_ref.model == "openrouter/own/writer"
     default = criteria({}, NATIVE).criteria_ref
     assert (default.options.reasoning, default.options.temperature) == ("low", None)
     assert default.options.max_tokens == 2000
-    assert criteria(mine).criteria_ref.options.temperature == 0.3
+    assert criteria(own_config).criteria_ref.options.temperature == 0.3
 
 
 @pytest.mark.parametrize("mode", ["none", "fixed"])
 def test_nobody_is_asked_where_no_criteria_are_to_be_written(mode):
-    found = criteria({"criteria": {"mode": mode}}, panel=OWN)
-    assert (found.criteria_ref, found.criteria_why, found.notes) == (None, None, [])
+    rubric = criteria({"criteria": {"mode": mode}}, panel=OWN)
+    assert (rubric.criteria_ref, rubric.criteria_why, rubric.notes) == (None, None, [])
 
 
 def test_a_writer_without_a_key_is_named_with_its_variable():
-    found = criteria({}, {}, panel=OWN)
-    assert found.criteria_ref is None
-    assert found.criteria_why == "openrouter/own/writer needs OPENROUTER_API_KEY"
-    assert any("the four generic ones" in note for note in found.notes)
+    rubric = criteria({}, {}, panel=OWN)
+    assert rubric.criteria_ref is None
+    assert rubric.criteria_why == "openrouter/own/writer needs OPENROUTER_API_KEY"
+    assert any("the four generic ones" in note for note in rubric.notes)
 
 
 # -- .env -------------------------------------------------------------------------------------------

@@ -31,9 +31,9 @@ def test_positions_of_all_shards_are_those_of_the_run(items, of):
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=4), st.integers(1, 30))
 def test_the_joined_secret_repeats_into_those_of_the_items(words, items):
     secrets = [words[n % len(words)] for n in range(items)]
-    joined = joined_secrets(secrets).split()
-    assert [joined[n % len(joined)] for n in range(items)] == secrets
-    assert len(joined) <= len(words)
+    joined_text = joined_secrets(secrets).split()
+    assert [joined_text[n % len(joined_text)] for n in range(items)] == secrets
+    assert len(joined_text) <= len(words)
 
 
 def test_runs_without_a_secret_have_none_together():
@@ -43,12 +43,17 @@ def test_runs_without_a_secret_have_none_together():
 
 def test_the_hash_sees_each_item_and_each_given_response():
     items = [Item(item_id=n, prompt=n) for n in "ab"]
-    given_ = [
+    responses = [
         Response(item_id=n, candidate=c, text=n + c, source="injected") for n in "ab" for c in "xy"
     ]
-    whole = inputs_hash(items, given_)
-    by_candidate = sorted(given_, key=lambda response: response.candidate)
-    assert inputs_hash(items, by_candidate) == whole
-    changed = [given_[0].model_copy(update={"text": "!"}), *given_[1:]]
-    others = [(items, changed), (items, given_[1:]), (items[:1], given_), (items[::-1], given_)]
-    assert all(inputs_hash(*other) != whole for other in others)
+    full_digest = inputs_hash(items, responses)
+    by_candidate = sorted(responses, key=lambda response: response.candidate)
+    assert inputs_hash(items, by_candidate) == full_digest
+    changed_responses = [responses[0].model_copy(update={"text": "!"}), *responses[1:]]
+    other_inputs = [
+        (items, changed_responses),
+        (items, responses[1:]),
+        (items[:1], responses),
+        (items[::-1], responses),
+    ]
+    assert all(inputs_hash(*alternative) != full_digest for alternative in other_inputs)

@@ -74,13 +74,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _page(self) -> None:
         start = int(re.sub(r"\D", "", urlsplit(self.path).query.partition("cursor=")[2]) or 0)
-        whole = self.hub.tree()
+        full_files = self.hub.tree()
         end = start + self.hub.page_size
         more = {}
-        if end < len(whole):
-            here = self.path.partition("&cursor")[0]
-            more = {"Link": f'<{self.hub.url}{here}&cursor={end}>; rel="next"'}
-        self._json(whole[start:end], more)
+        if end < len(full_files):
+            part = self.path.partition("&cursor")[0]
+            more = {"Link": f'<{self.hub.url}{part}&cursor={end}>; rel="next"'}
+        self._json(full_files[start:end], more)
 
     def _redirect(self, path: str) -> None:
         self.send_response(302)
@@ -96,9 +96,9 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(self.hub.refused[path].pop(0), b"not now")
         etag = f'"{hashlib.sha256(content).hexdigest()}"'
         start = 0
-        asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or "")
-        if asked and not self.hub.ignore_range and self.headers.get("If-Range", etag) == etag:
-            start = int(asked[1])
+        match = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range") or "")
+        if match and not self.hub.ignore_range and self.headers.get("If-Range", etag) == etag:
+            start = int(match[1])
             if start >= len(content):
                 return self._answer(416, b"")
         self.send_response(206 if start else 200)
@@ -137,7 +137,7 @@ class _Server(ThreadingHTTPServer):
 def start_hub():
     """Starts hubs, and stops them after the test: ``start_hub(files={…})``."""
     with ExitStack() as stack:
-        yield lambda **about: stack.enter_context(serve(Hub(**about)))
+        yield lambda **subject: stack.enter_context(serve(Hub(**subject)))
 
 
 @contextmanager

@@ -46,33 +46,33 @@ def test_every_kind_is_there_with_its_label() -> None:
     assert len({pair.source for pair in pairs}) == 3
 
 
-@pytest.mark.parametrize("kept", [0.75, 0.5, 0.25])
-def test_truncation_removes_what_it_says(kept: float) -> None:
-    altered, gap = alter(TEXT, "truncated", kept, Random(0))
-    assert TEXT.startswith(altered)
-    assert len(altered.split()) == pytest.approx(kept * len(TEXT.split()), abs=1)
-    assert gap == pytest.approx(1 - kept, abs=0.02)
+@pytest.mark.parametrize("n_tokens", [0.75, 0.5, 0.25])
+def test_truncation_removes_what_it_says(n_tokens: float) -> None:
+    copy_text, gap = alter(TEXT, "truncated", n_tokens, Random(0))
+    assert TEXT.startswith(copy_text)
+    assert len(copy_text.split()) == pytest.approx(n_tokens * len(TEXT.split()), abs=1)
+    assert gap == pytest.approx(1 - n_tokens, abs=0.02)
 
 
 def test_facts_change_numbers_or_claims_and_no_more_than_asked() -> None:
-    altered, gap = alter(TEXT, "facts", 0.2, Random(0))
-    words = set(zip(TEXT.split(), altered.split(), strict=False))
-    assert altered != TEXT
+    copy_text, gap = alter(TEXT, "facts", 0.2, Random(0))
+    words = set(zip(TEXT.split(), copy_text.split(), strict=False))
+    assert copy_text != TEXT
     assert 0 < gap <= 0.4
     assert any(a != b for a, b in words)
-    _, whole = alter(TEXT, "facts", 1.0, Random(0))
-    assert whole == 1.0
+    _, changed_text = alter(TEXT, "facts", 1.0, Random(0))
+    assert changed_text == 1.0
 
 
 @pytest.mark.parametrize("kind", ["facts", "disfluent", "padded", "paraphrased"])
 def test_code_is_not_touched(kind) -> None:
-    altered, _ = alter(TEXT, kind, 1.0, Random(3))
-    assert "```python\nboil = 100\n```" in altered
+    copy_text, _ = alter(TEXT, kind, 1.0, Random(3))
+    assert "```python\nboil = 100\n```" in copy_text
 
 
 def test_padding_adds_words_and_clumsiness_keeps_most_of_them() -> None:
-    padded, _ = alter(TEXT, "padded", 1.0, Random(1))
-    assert len(padded.split()) > 1.5 * len(TEXT.split())
+    copy_text, _ = alter(TEXT, "padded", 1.0, Random(1))
+    assert len(copy_text.split()) > 1.5 * len(TEXT.split())
     clumsy, gap = alter(TEXT, "disfluent", 0.5, Random(1))
     assert set(clumsy.replace(",", "").split()) <= set(TEXT.replace(",", "").split())
     assert 0.3 < gap < 0.7
@@ -80,9 +80,9 @@ def test_padding_adds_words_and_clumsiness_keeps_most_of_them() -> None:
 
 def test_what_cannot_be_altered_that_way_makes_no_pair() -> None:
     plain = "word " * 30
-    made = calibration_pairs([Item(item_id="q", prompt="?")], {"q": {"m": plain}})
-    assert "paraphrased" not in {pair.kind for pair in made}
-    assert "facts" not in {pair.kind for pair in made}
+    pairs = calibration_pairs([Item(item_id="q", prompt="?")], {"q": {"m": plain}})
+    assert "paraphrased" not in {pair.kind for pair in pairs}
+    assert "facts" not in {pair.kind for pair in pairs}
 
 
 def test_items_that_share_a_response_do_not_make_a_pair_twice() -> None:
@@ -101,10 +101,18 @@ def test_short_responses_are_no_source() -> None:
 QUICKSTART = str(Path(__file__).resolve().parents[2] / "datasets" / "quickstart.yaml")
 
 
-def _sampled(place: Path, *more: str) -> str:
-    words = ["datasets", "sample", "calibration-pairs", "--from", QUICKSTART, "--out", str(place)]
+def _sampled(location: Path, *more: str) -> str:
+    words = [
+        "datasets",
+        "sample",
+        "calibration-pairs",
+        "--from",
+        QUICKSTART,
+        "--out",
+        str(location),
+    ]
     assert run([*words, *more]) == 0
-    return place.read_text(encoding="utf-8")
+    return location.read_text(encoding="utf-8")
 
 
 def test_sampling_writes_the_same_pairs_for_the_same_seed(tmp_path: Path, capsys) -> None:
@@ -116,10 +124,10 @@ def test_sampling_writes_the_same_pairs_for_the_same_seed(tmp_path: Path, capsys
 
 def test_what_is_sampled_is_what_diagnose_judges(tmp_path: Path, capsys) -> None:
     """A run serves as well as the file that it judged, and eval reads what is written."""
-    mine = _sampled(tmp_path / "p.jsonl", "-n", "4", "--seed", "5")
+    own_text = _sampled(tmp_path / "p.jsonl", "-n", "4", "--seed", "5")
     words = ["diagnose", QUICKSTART, "--calibrate-judges", "--dry-run", "--sources", "4"]
     assert run([*words, "--seed", "5", "--runs", str(tmp_path / "d")]) == 0
-    assert (tmp_path / "d" / "known-gaps-quickstart-5.jsonl").read_text("utf-8") == mine
+    assert (tmp_path / "d" / "known-gaps-quickstart-5.jsonl").read_text("utf-8") == own_text
     assert (
         run(["eval", str(tmp_path / "p.jsonl"), "--out", str(tmp_path), "--run-id", "g", "-q"]) == 0
     )
@@ -128,9 +136,9 @@ def test_what_is_sampled_is_what_diagnose_judges(tmp_path: Path, capsys) -> None
     assert len(json.loads(capsys.readouterr().out)["calibration"]) == 4
     again = ["datasets", "sample", "calibration-pairs", "--from", "g", "--runs", str(tmp_path)]
     assert run([*again, "--out", str(tmp_path / "q.jsonl"), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert set(found["counts"]) >= {"facts", "truncated", "padded", "identical"}
-    assert len((tmp_path / "q.jsonl").read_text().splitlines()) == sum(found["counts"].values())
+    record = json.loads(capsys.readouterr().out)
+    assert set(record["counts"]) >= {"facts", "truncated", "padded", "identical"}
+    assert len((tmp_path / "q.jsonl").read_text().splitlines()) == sum(record["counts"].values())
 
 
 @pytest.mark.parametrize(

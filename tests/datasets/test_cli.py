@@ -68,23 +68,23 @@ def mt_bench_file(path):
 
 
 def test_list_names_every_set_with_its_licence(clash):
-    found = as_json(clash("list", "--json"))["datasets"]
-    assert {"mt-bench", "arena", "llmbar", "pandalm"} <= {entry["name"] for entry in found}
-    assert all(entry["licence"] and entry["citation"] for entry in found)
-    assert {entry["here"] for entry in found} == {False}
+    datasets = as_json(clash("list", "--json"))["datasets"]
+    assert {"mt-bench", "arena", "llmbar", "pandalm"} <= {entry["name"] for entry in datasets}
+    assert all(entry["licence"] and entry["citation"] for entry in datasets)
+    assert {entry["here"] for entry in datasets} == {False}
     assert "mt-bench" in clash("list")
 
 
 def test_pull_then_sample_by_name_makes_a_prompts_file(clash, start_hub, tmp_path):
     path = mt_bench_file(tmp_path / "human.parquet")
     hub = start_hub(files={"data/human-00000-of-00001-x.parquet": path.read_bytes()})
-    pulled = as_json(clash("pull", "mt-bench", "--base-url", hub.url, "--json"))
-    assert pulled["files"][0]["verified"].startswith("sha256 ")
-    assert pulled["licence"] == "CC-BY-4.0"
+    report = as_json(clash("pull", "mt-bench", "--base-url", hub.url, "--json"))
+    assert report["files"][0]["verified"].startswith("sha256 ")
+    assert report["licence"] == "CC-BY-4.0"
     assert "cite: Zheng" in clash("pull", "mtbench", "--base-url", hub.url)
     out = tmp_path / "mine" / "sample.jsonl"
-    made = as_json(clash("sample", "mt-bench", "--out", out, "--json"))
-    assert made["counts"] == {
+    new_report = as_json(clash("sample", "mt-bench", "--out", out, "--json"))
+    assert new_report["counts"] == {
         "items": 4,
         "admitted": 2,
         "drawn": 2,
@@ -100,10 +100,10 @@ def test_pull_then_sample_by_name_makes_a_prompts_file(clash, start_hub, tmp_pat
         ("q81-t1-gpt-4-llama-13b", "e2"),
         ("q82-t1-gpt-4-llama-13b", "e1"),
     }
-    lines = Path(made["written"]["excluded"]).read_text().splitlines()
-    excluded = [json.loads(line) for line in lines]
-    assert {e["reason"] for e in excluded} == {"no clear winner", "not single-turn"}
-    account = json.loads(Path(made["written"]["account"]).read_text())
+    lines = Path(new_report["written"]["excluded"]).read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert {e["reason"] for e in records} == {"no clear winner", "not single-turn"}
+    account = json.loads(Path(new_report["written"]["account"]).read_text())
     assert account["rules"]["seed"] == 42
     assert account["licence"] == "CC-BY-4.0"
 
@@ -111,8 +111,8 @@ def test_pull_then_sample_by_name_makes_a_prompts_file(clash, start_hub, tmp_pat
 def test_sample_takes_any_file_and_its_options(clash, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = mt_bench_file(tmp_path / "human.parquet")
-    told = clash("sample", path, "--n", "2", "--rules", "all", "--seed", "7")
-    assert "wrote prompts to human-2-seed7.jsonl" in told
+    result = clash("sample", path, "--n", "2", "--rules", "all", "--seed", "7")
+    assert "wrote prompts to human-2-seed7.jsonl" in result
     assert len(load(tmp_path / "human-2-seed7.jsonl").items) == 2
     long = as_json(clash("sample", path, "--rules", "clear", "--min-chars", "99", "--json"))
     assert long["counts"]["a response is shorter than 99 characters"] == 3
@@ -138,16 +138,18 @@ def test_convert_makes_run_folders_that_hold_what_they_say(clash, tmp_path):
     }
     path = tmp_path / "annotations.json"
     path.write_text(json.dumps([record, {**record, "instruction": "R", "preference": None}]))
-    [made] = as_json(clash("convert", path, "--out", tmp_path / "runs", "--json"))["written"]
-    folder = RunFolder.open(made["path"])
+    [written_path] = as_json(clash("convert", path, "--out", tmp_path / "runs", "--json"))[
+        "written"
+    ]
+    folder = RunFolder.open(written_path["path"])
     manifest = folder.manifest()
     assert (manifest.kind, manifest.status) == ("eval", "complete")
     assert manifest.counts["failed_judgments"] == 1
     assert manifest.cost_usd == pytest.approx(0.02)
     assert manifest.panel["judges"][0]["family"] == "openai"
-    won, lost = folder.verdicts()
-    assert (won.winner, won.split) == ("y", "1-0")
-    assert lost.abstained
+    win, loss = folder.verdicts()
+    assert (win.winner, win.split) == ("y", "1-0")
+    assert loss.abstained
     assert [finding for finding in audit(folder) if finding.problem] == []
     assert "price_per_example" not in (folder.path / "published.jsonl").read_text()
     with pytest.raises(RunFolderError, match="is there already"):
@@ -158,8 +160,8 @@ def test_convert_of_pairs_makes_a_prompts_file(clash, tmp_path):
     path = tmp_path / "mine.jsonl"
     record = {"prompt": "Q?", "response_a": "1", "response_b": "2", "label": "A"}
     path.write_text(json.dumps(record) + "\n")
-    told = clash("convert", path, "--out", tmp_path / "out")
-    assert "1 labelled items" in told
+    result = clash("convert", path, "--out", tmp_path / "out")
+    assert "1 labelled items" in result
     [item] = load(tmp_path / "out" / "mine.jsonl").items
     assert item.label == "response-a"
 
@@ -172,8 +174,8 @@ def test_an_unknown_form_lists_the_known_ones(clash, tmp_path):
 def test_the_published_results_become_ten_run_folders(clash, tmp_path):
     if not PUBLISHED.is_dir():
         pytest.skip("the published results are not beside this checkout")
-    written = as_json(clash("convert", PUBLISHED, "--out", tmp_path, "--json"))["written"]
-    assert len(written) == 10
+    written_paths = as_json(clash("convert", PUBLISHED, "--out", tmp_path, "--json"))["written"]
+    assert len(written_paths) == 10
     run = RunFolder.open(tmp_path / "mt-bench")
     label = {item.item_id: item.label for item in run.items()}
     verdicts = run.verdicts()
@@ -184,5 +186,5 @@ def test_the_published_results_become_ten_run_folders(clash, tmp_path):
     assert RunFolder.open(tmp_path / "arena-3").manifest().parent == "arena-1"
     tied = next(v for v in RunFolder.open(tmp_path / "arena-3").verdicts() if v.winner is None)
     assert (tied.item_id, tied.abstained, tied.split) == ("arena-100", None, "1-1")
-    published = (tmp_path / "arena-1" / "published.jsonl").read_text().splitlines()
-    assert sum(json.loads(line)["match"] for line in published) == 76
+    published_lines = (tmp_path / "arena-1" / "published.jsonl").read_text().splitlines()
+    assert sum(json.loads(line)["match"] for line in published_lines) == 76

@@ -23,8 +23,8 @@ HERE = SourceRow(Path("f.jsonl"), 1, {}, line=1)
 
 def built(*items):
     builder = DatasetBuilder("set", "somewhere", "CC0")
-    for item_id, prompt, texts, about in items:
-        builder.add(HERE, item_id, prompt, texts, **about)
+    for item_id, prompt, texts, fields in items:
+        builder.add(HERE, item_id, prompt, texts, **fields)
     return builder.build()
 
 
@@ -106,8 +106,8 @@ def test_a_prompts_file_carries_everything_to_clash_and_back(tmp_path):
     )
     path = tmp_path / "sample.jsonl"
     path.write_text("".join(f"{line}\n" for line in to_prompts(dataset)), encoding="utf-8")
-    written = "".join(f"{x.model_dump_json(exclude_defaults=True)}\n" for x in dataset.labels)
-    labels_path(path).write_text(written)
+    label_lines = "".join(f"{x.model_dump_json(exclude_defaults=True)}\n" for x in dataset.labels)
+    labels_path(path).write_text(label_lines)
     again = loaders.load(path)
     assert again.items == dataset.items
     assert again.texts() == dataset.texts()

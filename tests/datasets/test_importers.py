@@ -17,11 +17,11 @@ def jsonl(path, *records):
 
 def rankings(run):
     """Judge's ranking in candidates' names, by item, presentation and judge."""
-    shown = {(b.item_id, b.presentation): b.labels for b in run.blinding}
+    labels = {(b.item_id, b.presentation): b.labels for b in run.blinding}
     return {
         (j.item_id, j.presentation, j.judge): j.ranking
         and [
-            sorted(shown[j.item_id, j.presentation][label] for label in group)
+            sorted(labels[j.item_id, j.presentation][label] for label in group)
             for group in j.ranking
         ]
         for j in run.judgments
@@ -39,10 +39,10 @@ def shown(run, item_id, presentation):
 # ------------------------------------------------------------------------------- FastChat
 
 
-def game(question, one, two, g1, g2, prompt="pair-v2", turn=1):
+def game(question, entry, two, g1, g2, prompt="pair-v2", turn=1):
     return {
         "question_id": question,
-        "model_1": one,
+        "model_1": entry,
         "model_2": two,
         "g1_winner": g1,
         "g2_winner": g2,
@@ -280,8 +280,8 @@ def graded(kind, score, value="clear", provider=None):
 
 def promptfoo(tmp_path, *cells):
     path = tmp_path / "out.json"
-    whole = {"evalId": "eval-1", "results": {"version": 3, "results": list(cells), "stats": {}}}
-    path.write_text(json.dumps(whole))
+    document = {"evalId": "eval-1", "results": {"version": 3, "results": list(cells), "stats": {}}}
+    path.write_text(json.dumps(document))
     return path
 
 
@@ -308,9 +308,9 @@ def test_promptfoo_graders_become_judges_and_checks_an_observer(tmp_path):
         ),
     )
     assert recognise(path) == "promptfoo"
-    packed = tmp_path / "out.json.gz"
-    packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert recognise(packed) == "promptfoo"
+    export_file = tmp_path / "out.json.gz"
+    export_file.write_bytes(gzip.compress(path.read_bytes()))
+    assert recognise(export_file) == "promptfoo"
     [run] = convert(path).runs
     assert rankings(run) == {
         ("test-001", 0, "select-best"): [["a"], ["b"]],
@@ -355,8 +355,8 @@ def test_promptfoo_outputs_that_failed_are_not_ranked(tmp_path):
 
 
 def test_promptfoo_repeats_are_items_of_one_cluster(tmp_path):
-    both = [cell(0, name, name, graded("llm-rubric", n)) for n, name in enumerate("ab")]
-    [run] = convert(promptfoo(tmp_path, *both, *both)).runs
+    cells = [cell(0, name, name, graded("llm-rubric", n)) for n, name in enumerate("ab")]
+    [run] = convert(promptfoo(tmp_path, *cells, *cells)).runs
     assert [item.item_id for item in run.items] == ["test-001", "test-002"]
     assert [item.cluster for item in run.items] == ["test-001", "test-001"]
 
@@ -380,10 +380,10 @@ def test_promptfoo_prompts_of_one_provider_are_candidates(tmp_path):
 
 def test_labelled_pairs_are_recognised_as_such(tmp_path):
     record = {"prompt": "Q?", "response_a": "1", "response_b": "2", "label": "A"}
-    converted = convert(jsonl(tmp_path / "mine.jsonl", record))
-    assert converted.format == "pairs"
-    assert converted.runs == ()
-    assert len(converted.dataset.items) == 1
+    converted_conversion = convert(jsonl(tmp_path / "mine.jsonl", record))
+    assert converted_conversion.format == "pairs"
+    assert converted_conversion.runs == ()
+    assert len(converted_conversion.dataset.items) == 1
 
 
 def test_nothing_that_is_known_says_what_is(tmp_path):

@@ -45,15 +45,15 @@ def talk(*turns):
 
 def vote(question, a, b, winner, judge, turn=1):
     texts = {m: [f"{m} first", f"{m} second"] for m in (a, b)}
-    asked = [f"question {question}", "and then?"]
+    turns = [f"question {question}", "and then?"]
     return {
         "question_id": question,
         "model_a": a,
         "model_b": b,
         "winner": winner,
         "judge": judge,
-        "conversation_a": talk(asked[0], texts[a][0], asked[1], texts[a][1]),
-        "conversation_b": talk(asked[0], texts[b][0], asked[1], texts[b][1]),
+        "conversation_a": talk(turns[0], texts[a][0], turns[1], texts[a][1]),
+        "conversation_b": talk(turns[0], texts[b][0], turns[1], texts[b][1]),
         "turn": turn,
     }
 
@@ -193,10 +193,10 @@ def test_arena_55k_reads_json_inside_csv(tmp_path):
         out.writerows(records)
     assert loaders.recognise(path) == "arena-55k"
     dataset = loaders.load(path)
-    found = said(dataset)
-    assert found["30192"][0] == "a"
-    assert found["65089"] == ("tie", {"a": "hi", "b": "ho"})
-    assert found["198779"] == ("b", {"a": "\ufffd", "b": "y"})
+    rows_of_dataset = said(dataset)
+    assert rows_of_dataset["30192"][0] == "a"
+    assert rows_of_dataset["65089"] == ("tie", {"a": "hi", "b": "ho"})
+    assert rows_of_dataset["198779"] == ("b", {"a": "\ufffd", "b": "y"})
     assert dataset.items[1].prompt == 'Say "hi", now\n'
     assert dataset.excluded_by_reason() == {"a turn is null": 1}
     assert dataset.facts["30192"].turns == 2
@@ -365,10 +365,10 @@ def test_a_label_may_be_written_in_many_ways(tmp_path, label, winner):
 def test_a_label_that_is_ambiguous_is_refused_with_the_mend(tmp_path):
     record = {"prompt": "Q?", "response_a": "1", "response_b": "2", "label": 0}
     path = to_jsonl(tmp_path / "any.jsonl", [{**record, "label": "A"}, record])
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         loaders.load(path)
-    assert str(caught.value).startswith(f"{path}:2: label: cannot tell the winner from '0'")
-    assert "fix: A, B or tie" in str(caught.value)
+    assert str(error.value).startswith(f"{path}:2: label: cannot tell the winner from '0'")
+    assert "fix: A, B or tie" in str(error.value)
 
 
 def test_a_table_in_csv_with_other_names_and_several_annotators(tmp_path):
@@ -402,9 +402,9 @@ def test_a_repeated_id_must_be_another_annotator_on_the_same_pair(tmp_path, seco
     path = tmp_path / "mine.csv"
     head = "id,question,answer_a,answer_b,annotator,winner\n"
     path.write_text(head + "p1,Why?,because,so,ann,A\n" + second + "\n")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         loaders.load(path)
-    assert message in str(caught.value)
+    assert message in str(error.value)
 
 
 def test_a_row_without_an_id_gets_one_that_no_other_row_has(tmp_path):

@@ -216,9 +216,9 @@ def test_a_file_that_never_ends_is_refused(start_hub, tmp_path, monkeypatch):
     ],
 )
 def test_another_schema_is_refused_with_the_place(tmp_path, name, row, message):
-    with pytest.raises(InputError, match=message) as raised:
+    with pytest.raises(InputError, match=message) as error:
         prepare_set(name, write(tmp_path / "x.jsonl", [row]), 0)
-    assert "x.jsonl" in str(raised.value)
+    assert "x.jsonl" in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -43,15 +43,15 @@ def fetch(hub, cache, **more):
 
 
 def test_a_pull_is_checked_recorded_and_loaded_by_name(hub, tmp_path, monkeypatch):
-    seen = []
-    pulled = fetch(hub, tmp_path, progress=seen.append)
-    [file] = pulled.files
+    messages = []
+    reply = fetch(hub, tmp_path, progress=messages.append)
+    [file] = reply.files
     digest = hashlib.sha256(CONTENT).hexdigest()
     assert (file.path, file.size, file.sha256) == ("data/train.jsonl", len(CONTENT), digest)
     assert file.verified == f"sha256 {digest}"
-    assert pulled.commit == hub.commit
-    assert pulled.paths[0].read_bytes() == CONTENT
-    assert seen[-1].n_bytes == seen[-1].total == len(CONTENT)
+    assert reply.commit == hub.commit
+    assert reply.paths[0].read_bytes() == CONTENT
+    assert messages[-1].n_bytes == messages[-1].total == len(CONTENT)
     record = json.loads((tmp_path / "mine" / "pulled.json").read_text())
     assert record["files"][0]["sha256"] == digest
     assert record["licence"] == "CC0"
@@ -62,11 +62,11 @@ def test_a_pull_is_checked_recorded_and_loaded_by_name(hub, tmp_path, monkeypatc
 
 def test_what_is_here_is_not_fetched_again(hub, tmp_path):
     fetch(hub, tmp_path)
-    asked = len(hub.asked)
+    n_requests = len(hub.asked)
     assert fetch(hub, tmp_path).paths[0].is_file()
-    assert len(hub.asked) == asked
+    assert len(hub.asked) == n_requests
     fetch(hub, tmp_path, again=True)
-    assert len(hub.asked) > asked
+    assert len(hub.asked) > n_requests
 
 
 def test_an_interrupted_pull_is_resumed_by_the_next_one(hub, tmp_path):
@@ -75,27 +75,27 @@ def test_an_interrupted_pull_is_resumed_by_the_next_one(hub, tmp_path):
         fetch(hub, tmp_path, attempts=1)
     assert pull.find_pulled(ENTRY, tmp_path) is None
     assert (tmp_path / "mine/data/train.jsonl.part").stat().st_size == 100_000
-    pulled = fetch(hub, tmp_path)
-    assert pulled.paths[0].read_bytes() == CONTENT
-    asked = [wanted for path, wanted in hub.asked if path.startswith("/cdn/")]
-    assert asked == [None, "bytes=100000-"]
+    reply = fetch(hub, tmp_path)
+    assert reply.paths[0].read_bytes() == CONTENT
+    ranges = [wanted for path, wanted in hub.asked if path.startswith("/cdn/")]
+    assert ranges == [None, "bytes=100000-"]
 
 
 def test_a_broken_connection_is_taken_up_within_one_pull(hub, tmp_path):
     hub.cut["data/train.jsonl"] = [10_000, 50_000, 0]
-    pulled = fetch(hub, tmp_path)
-    assert pulled.paths[0].read_bytes() == CONTENT
-    asked = [wanted for path, wanted in hub.asked if path.startswith("/cdn/")]
-    assert asked == [None, "bytes=10000-", "bytes=60000-", "bytes=60000-"]
+    reply = fetch(hub, tmp_path)
+    assert reply.paths[0].read_bytes() == CONTENT
+    ranges = [wanted for path, wanted in hub.asked if path.startswith("/cdn/")]
+    assert ranges == [None, "bytes=10000-", "bytes=60000-", "bytes=60000-"]
 
 
 def test_a_file_that_changed_meanwhile_is_fetched_from_the_start(hub, tmp_path):
     hub.cut["data/train.jsonl"] = [100_000]
     with pytest.raises(DownloadError):
         fetch(hub, tmp_path, attempts=1)
-    changed = CONTENT.replace(b"Q?", b"R?")
-    hub.files["data/train.jsonl"] = changed
-    assert fetch(hub, tmp_path).paths[0].read_bytes() == changed
+    changed_content = CONTENT.replace(b"Q?", b"R?")
+    hub.files["data/train.jsonl"] = changed_content
+    assert fetch(hub, tmp_path).paths[0].read_bytes() == changed_content
 
 
 def test_a_server_without_range_starts_over(hub, tmp_path):
@@ -146,8 +146,8 @@ def test_lasting_trouble_is_told(hub, tmp_path):
 
 
 def test_no_hub_at_all_says_what_to_do(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        nobody = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nobody = f"http://127.0.0.1:{listener.getsockname()[1]}"
     with pytest.raises(DownloadError, match="check the connection"):
         pull.pull(ENTRY, tmp_path, base_url=nobody, wait_s=0.0)
 
@@ -169,22 +169,22 @@ def test_the_token_goes_to_the_hub_and_not_to_where_it_points(
     hub, start_hub, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    other = start_hub(files=hub.files)
-    hub.elsewhere = other.url
+    other_hub = start_hub(files=hub.files)
+    hub.elsewhere = other_hub.url
     assert fetch(hub, tmp_path).paths[0].read_bytes() == CONTENT
     assert set(hub.tokens) == {"Bearer hf_secret"}
-    assert set(other.tokens) == {None}
+    assert set(other_hub.tokens) == {None}
     assert "hf_secret" not in (tmp_path / "mine" / "pulled.json").read_text()
 
 
 def test_the_token_does_not_go_to_a_publishers_own_web_server(start_hub, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
-    served = start_hub(files={"repo/a.json": b"[]"})
+    hub = start_hub(files={"repo/a.json": b"[]"})
     entry = CatalogueEntry.model_validate(
-        {**ENTRY.model_dump(), "hub": None, "web": f"{served.url}/repo/", "files": ["a.json"]}
+        {**ENTRY.model_dump(), "hub": None, "web": f"{hub.url}/repo/", "files": ["a.json"]}
     )
     assert pull.pull(entry, tmp_path, wait_s=0.0).files
-    assert set(served.tokens) == {None}
+    assert set(hub.tokens) == {None}
 
 
 def test_the_token_goes_out_unencrypted_only_where_that_is_confirmed(monkeypatch, tmp_path):
@@ -194,9 +194,9 @@ def test_the_token_goes_out_unencrypted_only_where_that_is_confirmed(monkeypatch
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     for address in ("https://huggingface.co", "https://hub.example", "http://127.0.0.1:9"):
         assert data_hub.token(ENTRY, address) == "hf_secret"
-    with pytest.raises(ConfigError, match="HF_TOKEN -> http://hub") as caught:
+    with pytest.raises(ConfigError, match="HF_TOKEN -> http://hub") as error:
         data_hub.token(ENTRY, hub_in_clear)
-    assert "clash trust HF_TOKEN http://hub.example" in str(caught.value)
+    assert "clash trust HF_TOKEN http://hub.example" in str(error.value)
     monkeypatch.setenv("CLASH_TRUST_HOSTS", hub_in_clear)
     assert data_hub.token(ENTRY, hub_in_clear) == "hf_secret"
 
@@ -223,10 +223,10 @@ def test_files_of_the_web_are_fetched_from_their_address(start_hub, tmp_path):
     entry = CatalogueEntry.model_validate(
         {**ENTRY.model_dump(), "hub": None, "web": "http://h.example/repo/", "files": ["d/a.json"]}
     )
-    served = start_hub(files={"repo/d/a.json": b"[]"})
-    pulled = pull.pull(entry, tmp_path, base_url=served.url, wait_s=0.0)
-    assert pulled.paths[0].read_bytes() == b"[]"
-    assert pulled.files[0].verified == "none stated"
+    hub = start_hub(files={"repo/d/a.json": b"[]"})
+    pull_result = pull.pull(entry, tmp_path, base_url=hub.url, wait_s=0.0)
+    assert pull_result.paths[0].read_bytes() == b"[]"
+    assert pull_result.files[0].verified == "none stated"
 
 
 def test_the_hub_may_be_named_by_the_environment(hub, tmp_path, monkeypatch):
@@ -241,8 +241,8 @@ def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
 
 
 def test_a_broken_record_or_a_missing_file_is_no_data_set(hub, tmp_path):
-    pulled = fetch(hub, tmp_path)
-    pulled.paths[0].write_bytes(b"short")
+    reply = fetch(hub, tmp_path)
+    reply.paths[0].write_bytes(b"short")
     assert pull.find_pulled(ENTRY, tmp_path) is None
     (tmp_path / "mine" / "pulled.json").write_text("{")
     assert pull.find_pulled(ENTRY, tmp_path) is None

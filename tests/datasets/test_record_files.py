@@ -79,10 +79,10 @@ def test_blank_lines_do_not_shift_the_line_numbers(tmp_path):
 def test_a_broken_file_is_named_with_its_place(tmp_path, name, content, where):
     path = tmp_path / name
     path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         list(record_files.rows(path))
-    assert where in str(caught.value)
-    assert str(path) in str(caught.value)
+    assert where in str(error.value)
+    assert str(path) in str(error.value)
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
@@ -152,8 +152,8 @@ def test_values_that_a_parquet_file_repeats_are_counted_as_often_as_they_stand(
 ):
     monkeypatch.setattr(record_files, "_MAX_COLUMN_BYTES", 1 << 20)
     monkeypatch.setattr("clash.files.inputs._ANY_RATIO", 1 << 20)
-    repeated = pa.DictionaryArray.from_arrays(pa.array([0] * 3000, pa.int32()), ["x" * 1000])
-    parquet.write_table(pa.table({"a": repeated}), tmp_path / "r.parquet")
+    repeated_values = pa.DictionaryArray.from_arrays(pa.array([0] * 3000, pa.int32()), ["x" * 1000])
+    parquet.write_table(pa.table({"a": repeated_values}), tmp_path / "r.parquet")
     with pytest.raises(InputError, match="characters once unpacked; 1,048,576 are read"):
         list(record_files.rows(tmp_path / "r.parquet"))
 

@@ -50,7 +50,7 @@ def rng(seed=42):
 
 
 def test_each_rule_of_the_paper_excludes_what_it_should_and_says_so():
-    drawn = sample(
+    random_sample = sample(
         dataset(
             battle(),
             battle(b="gpt-3.5-turbo-0125"),
@@ -64,7 +64,7 @@ def test_each_rule_of_the_paper_excludes_what_it_should_and_says_so():
         PAPER_ARENA,
         rng(),
     )
-    assert {e.item_id: e.reason for e in drawn.dataset.exclusions} == {
+    assert {e.item_id: e.reason for e in random_sample.dataset.exclusions} == {
         "i1": "a model is not in the frontier set",
         "i2": "no clear winner",
         "i3": "not anonymous",
@@ -72,31 +72,31 @@ def test_each_rule_of_the_paper_excludes_what_it_should_and_says_so():
         "i5": "not single-turn",
         "i6": "a response is shorter than 30 characters",
     }
-    assert [item.item_id for item in drawn.dataset.items] == ["i0", "i7"]
-    assert drawn.counts["items"] == 8
-    assert drawn.counts["admitted"] == drawn.counts["drawn"] == 2
-    account = json.loads(drawn.summary())
+    assert [item.item_id for item in random_sample.dataset.items] == ["i0", "i7"]
+    assert random_sample.counts["items"] == 8
+    assert random_sample.counts["admitted"] == random_sample.counts["drawn"] == 2
+    account = json.loads(random_sample.summary())
     assert account["counts"]["no clear winner"] == 1
     assert account["rules"]["min_chars"] == 30
 
 
 def test_sampled_items_bear_the_names_of_the_paper():
-    drawn = sample(dataset(battle()), PAPER_ARENA, rng())
-    assert drawn.dataset.candidates == ["gpt-4o", "claude-3.5-sonnet"]
-    assert drawn.dataset.items[0].label == "gpt-4o"
-    assert drawn.dataset.responses[0].model == "gpt-4o-2024-05-13"
+    random_sample = sample(dataset(battle()), PAPER_ARENA, rng())
+    assert random_sample.dataset.candidates == ["gpt-4o", "claude-3.5-sonnet"]
+    assert random_sample.dataset.items[0].label == "gpt-4o"
+    assert random_sample.dataset.responses[0].model == "gpt-4o-2024-05-13"
 
 
 def test_two_versions_of_one_name_keep_the_names_they_have():
-    found = with_paper_names(dataset(battle("deepseek-coder-v2", "deepseek-coder-v2-0724")))
-    assert found.candidates == ["deepseek-coder-v2", "deepseek-coder-v2-0724"]
-    assert found.items[0].label == "deepseek-coder-v2"
+    rows = with_paper_names(dataset(battle("deepseek-coder-v2", "deepseek-coder-v2-0724")))
+    assert rows.candidates == ["deepseek-coder-v2", "deepseek-coder-v2-0724"]
+    assert rows.items[0].label == "deepseek-coder-v2"
 
 
 def test_a_rule_that_the_source_cannot_answer_excludes_nothing_and_is_named():
-    drawn = sample(dataset(battle(facts=ItemFacts(turns=1))), PAPER_ARENA, rng())
-    assert len(drawn.dataset.items) == 1
-    assert drawn.open_rules == ("anonymous", "language")
+    random_sample = sample(dataset(battle(facts=ItemFacts(turns=1))), PAPER_ARENA, rng())
+    assert len(random_sample.dataset.items) == 1
+    assert random_sample.open_rules == ("anonymous", "language")
 
 
 def test_the_draw_depends_on_the_seed_alone():
@@ -104,8 +104,8 @@ def test_the_draw_depends_on_the_seed_alone():
     rules = replace(PAPER_ARENA, n=20)
     first, again = (sample(many, rules, rng()).dataset for _ in range(2))
     assert first == again
-    other = sample(many, rules, rng(43)).dataset
-    assert {i.item_id for i in other.items} != {i.item_id for i in first.items}
+    other_dataset = sample(many, rules, rng(43)).dataset
+    assert {i.item_id for i in other_dataset.items} != {i.item_id for i in first.items}
     assert len(first.items) == 20
     assert first.excluded_by_reason() == {"not drawn (seed 42)": 180}
     places = [int(item.item_id[1:]) for item in first.items]
@@ -125,8 +125,8 @@ def test_every_item_is_drawn_equally_often():
 def test_a_stratified_draw_keeps_the_proportions():
     winners = ["gpt-4o-2024-05-13"] * 70 + ["claude-3-5-sonnet-20240620"] * 30
     many = dataset(*[battle(label=w, texts=(LONG, f"{LONG}{n}")) for n, w in enumerate(winners)])
-    drawn = sample(many, replace(PAPER_ARENA, n=10, stratify="winner"), rng())
-    assert drawn.strata == {"gpt-4o": 7, "claude-3.5-sonnet": 3}
+    random_sample = sample(many, replace(PAPER_ARENA, n=10, stratify="winner"), rng())
+    assert random_sample.strata == {"gpt-4o": 7, "claude-3.5-sonnet": 3}
     uneven = sample(many, replace(PAPER_ARENA, n=11, stratify="tag"), rng())
     assert sum(uneven.strata.values()) == 11
     assert max(uneven.strata.values()) - min(uneven.strata.values()) <= 1
@@ -135,8 +135,8 @@ def test_a_stratified_draw_keeps_the_proportions():
 def test_tiers_are_those_of_the_first_experiment():
     rules = SamplingRules(n=2, stratify="tier", clear_winner=True)
     pairs = [battle("gpt-4", "llama-13b"), battle("alpaca-13b", "llama-13b", texts=("a", "b"))]
-    drawn = sample(dataset(*pairs), rules, rng())
-    assert drawn.strata == {"strong": 1, "weak": 1}
+    random_sample = sample(dataset(*pairs), rules, rng())
+    assert random_sample.strata == {"strong": 1, "weak": 1}
 
 
 def test_asking_for_more_than_there_is_says_how_many_there_are():
@@ -148,12 +148,14 @@ def test_a_pair_that_stands_twice_is_drawn_once():
     builder = DatasetBuilder("x", "somewhere", "CC0")
     for item_id in ("1", "2"):
         builder.add(HERE, item_id, "Q?", {"x": "a", "y": "b"}, label="x")
-    drawn = sample(builder.build(), SamplingRules(), rng())
-    assert drawn.dataset.excluded_by_reason() == {"same prompt and responses as another item": 1}
-    assert "keep_repeats" not in drawn.rules.record()
-    whole = sample(builder.build(), SamplingRules(keep_repeats=True), rng())
-    assert [item.item_id for item in whole.dataset.items] == ["1", "2"]
-    assert whole.rules.record()["keep_repeats"] is True
+    random_sample = sample(builder.build(), SamplingRules(), rng())
+    assert random_sample.dataset.excluded_by_reason() == {
+        "same prompt and responses as another item": 1
+    }
+    assert "keep_repeats" not in random_sample.rules.record()
+    full_sample = sample(builder.build(), SamplingRules(keep_repeats=True), rng())
+    assert [item.item_id for item in full_sample.dataset.items] == ["1", "2"]
+    assert full_sample.rules.record()["keep_repeats"] is True
 
 
 def test_rules_follow_the_data_set():

@@ -22,8 +22,8 @@ def _elsewhere(tmp_path, monkeypatch):
 
 
 def accuracy(name, judges=None):
-    found = clash.aggregate(name, method="majority", judges=judges).to_dict()
-    return found["methods"]["majority"]["accuracy"]
+    fields = clash.aggregate(name, method="majority", judges=judges).to_dict()
+    return fields["methods"]["majority"]["accuracy"]
 
 
 def test_each_file_is_small_attributed_and_holds_no_text():
@@ -92,9 +92,9 @@ def test_a_file_of_the_same_name_comes_first_and_is_named(tmp_path, capsys):
     text = "".join(json.dumps(row) + "\n" for row in rows)
     (tmp_path / "near-copies").write_text(text, encoding="utf-8")
     assert run(["aggregate", "near-copies", "--method", "majority", "--json"]) == 0
-    printed = capsys.readouterr()
-    assert json.loads(printed.out)["n_items"] == 3
-    assert "reads near-copies, not the votes of this name that ship with clash" in printed.err
+    output = capsys.readouterr()
+    assert json.loads(output.out)["n_items"] == 3
+    assert "reads near-copies, not the votes of this name that ship with clash" in output.err
 
 
 def test_the_list_shows_them_with_their_licences(capsys):

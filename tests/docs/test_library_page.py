@@ -37,6 +37,6 @@ def test_every_block_of_the_library_page_runs(tmp_path, monkeypatch, capsys):
             exec(code, namespace)
             ran += 1
     assert ran >= 10
-    printed = capsys.readouterr().out
-    assert "fix:" in printed  # the mistake names its fix
+    output = capsys.readouterr().out
+    assert "fix:" in output  # the mistake names its fix
     assert (tmp_path / "report.html").is_file()

@@ -32,9 +32,9 @@ PRINTED = printed()
 
 def fragments(title: str) -> list[str]:
     """The parts of a title in backquotes that are long enough to be of one message."""
-    quoted = re.findall(r"`([^`]+)`", title)
+    matches = re.findall(r"`([^`]+)`", title)
     pieces = [
-        piece.strip() for text in quoted for piece in re.split(r"…|[A-Z_]{6,}|\"|\bN\b", text)
+        piece.strip() for text in matches for piece in re.split(r"…|[A-Z_]{6,}|\"|\bN\b", text)
     ]
     return [piece for piece in pieces if len(piece) >= 8]
 

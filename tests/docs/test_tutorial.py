@@ -38,9 +38,9 @@ def test_the_page_shows_what_the_commands_print(results):
 
 
 def test_the_story_ends_with_a_decision_checked_by_the_reader(results):
-    printed = {command.words: result.out for command, result in results}
+    outputs = {command.words: result.out for command, result in results}
     (evaluation,) = (
-        o for words, o in printed.items() if "--max-cost 2" in words and "eval" in words
+        o for words, o in outputs.items() if "--max-cost 2" in words and "eval" in words
     )
     assert "claude-haiku-5.5 wins" in evaluation
-    assert any("90% [60, 98]" in out for words, out in printed.items() if "review" in words)
+    assert any("90% [60, 98]" in out for words, out in outputs.items() if "review" in words)

@@ -104,6 +104,6 @@ def test_no_phrase_of_the_list_is_left():
 
 @pytest.mark.parametrize("phrase", INSTEAD)
 def test_each_phrase_is_recognised_across_lines(phrase):
-    wrapped = "\n    ".join(f"So: {phrase}.".replace("{n}", "50").split())
-    assert offences(wrapped)
+    wrapped_text = "\n    ".join(f"So: {phrase}.".replace("{n}", "50").split())
+    assert offences(wrapped_text)
     assert not offences(INSTEAD[phrase])

@@ -65,16 +65,16 @@ class TypedFile:
 
 def steps(page: str) -> list[Command | TypedFile]:
     """What a reader does, in the order of the page."""
-    found: list[Command | TypedFile] = []
+    entries: list[Command | TypedFile] = []
     for language, title, text in BLOCK.findall(page):
         if language == "console":
             parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
             for part in parts:
-                words, _, shown = part.replace("\\\n", " ").partition("\n")
-                found.append(Command(re.sub(r"\s+#.*", "", words), shown.rstrip()))
+                words, _, output = part.replace("\\\n", " ").partition("\n")
+                entries.append(Command(re.sub(r"\s+#.*", "", words), output.rstrip()))
         elif title:
-            found.append(TypedFile(title, text))
-    return found
+            entries.append(TypedFile(title, text))
+    return entries
 
 
 @dataclass
@@ -98,9 +98,9 @@ class Reader:
         self.visited = self.home / ".visited"
         self._program(programs / "clash", f'exec "{sys.executable}" -m clash "$@"')
         self._program(programs / "browser", f'echo "$1" >> "{self.visited}"')
-        kept = {name: value for name, value in os.environ.items() if not NOT_OURS.search(name)}
+        values = {name: value for name, value in os.environ.items() if not NOT_OURS.search(name)}
         self.environ = {
-            **kept,
+            **values,
             "PATH": f"{programs}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT / "src"),
             "HOME": str(self.home),
@@ -202,11 +202,11 @@ def comparable(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
 
 
-def excerpt(shown: str, printed: str) -> str:
+def excerpt(visible_text: str, output: str) -> str:
     """What the page shall show: all that was printed, or as many lines as before and a `…`."""
-    lines = [line.rstrip() for line in printed.strip("\n").splitlines()]
-    if shown.endswith(CUT):
-        lines = [*lines[: shown.count("\n")], CUT]
+    lines = [line.rstrip() for line in output.strip("\n").splitlines()]
+    if visible_text.endswith(CUT):
+        lines = [*lines[: visible_text.count("\n")], CUT]
     return "\n".join(lines)
 
 
@@ -214,13 +214,13 @@ def main() -> int:
     """Write what the commands print into the page, where the page shows an output."""
     with tempfile.TemporaryDirectory() as home:
         results = replay(Path(home))
-    page, done = PAGE.read_text("utf-8"), ""
+    page, scan_end = PAGE.read_text("utf-8"), ""
     for command, result in results:
         sys.stdout.write(f"$ {command.words}  ({result.code})\n{result.out}{result.err}\n")
         if command.shown:
             before, page = page.split(f"\n{command.shown}\n", 1)
-            done += f"{before}\n{excerpt(command.shown, result.out)}\n"
-    PAGE.write_text(done + page, encoding="utf-8")
+            scan_end += f"{before}\n{excerpt(command.shown, result.out)}\n"
+    PAGE.write_text(scan_end + page, encoding="utf-8")
     return 0
 
 

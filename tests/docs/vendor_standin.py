@@ -65,26 +65,26 @@ def stand_in(server: WireServer) -> None:
         server.conduct(model, cost=cost)
 
 
-def answer(asked: Asked) -> str:
+def answer(request: Asked) -> str:
     """The text of one answer: judges rank, candidates write, the rest fills in its schema."""
-    schema = schema_of(asked)
+    schema = schema_of(request)
     if schema is None:
-        return reply(asked)
-    return judgment(asked, schema) if labels(schema) else deterministic(asked)
+        return reply(request)
+    return judgment(request, schema) if labels(schema) else deterministic(request)
 
 
-def reply(asked: Asked) -> str:
+def reply(request: Asked) -> str:
     """A candidate's reply to the customer."""
-    by_word = (names for word, names in PAIRS.items() if word in asked.prompt)
-    is_concrete = any(name in asked.model for name in next(by_word, "haiku").split())
-    customer = asked.prompt.rpartition("customer: ")[2].split(".")[0].strip()
+    by_word = (names for word, names in PAIRS.items() if word in request.prompt)
+    is_concrete = any(name in request.model for name in next(by_word, "haiku").split())
+    customer = request.prompt.rpartition("customer: ")[2].split(".")[0].strip()
     return f"You wrote: {customer}. {CONCRETE if is_concrete else VAGUE}"
 
 
-def judgment(asked: Asked, schema: dict[str, Any]) -> str:
+def judgment(request: Asked, schema: dict[str, Any]) -> str:
     """The concrete reply first; equal ones tie; one judge now and then prefers the longer one."""
-    texts = dict(RESPONSE.findall(asked.prompt))
-    is_fooled = "gemini" in asked.model and any(word in asked.prompt for word in FOOLED_ON)
+    texts = dict(RESPONSE.findall(request.prompt))
+    is_fooled = "gemini" in request.model and any(word in request.prompt for word in FOOLED_ON)
     keys = {n: len(texts[n]) if is_fooled else float(CONCRETE in texts[n]) for n in labels(schema)}
     groups = [
         [n for n in keys if keys[n] == key] for key in sorted(set(keys.values()), reverse=True)
@@ -96,7 +96,7 @@ def judgment(asked: Asked, schema: dict[str, Any]) -> str:
         }
         for name in keys
     }
-    return json.dumps(with_code({"scores": scores, "ranking": groups}, asked))
+    return json.dumps(with_code({"scores": scores, "ranking": groups}, request))
 
 
 def reason(text: str) -> str:
@@ -131,25 +131,28 @@ def five_models(server: WireServer, prompts: Path) -> str:
     return ",".join(f"openrouter/{model}" for model in FIVE_MODELS)
 
 
-def graded(asked: Asked) -> str:
+def graded(request: Asked) -> str:
     """Candidates sign with the quality of their reply; judges rank by it, each with some error."""
-    schema = schema_of(asked)
+    schema = schema_of(request)
     if schema is None:
-        quality = FIVE_MODELS[asked.model][0] + 1.6 * share(asked.model + asked.prompt)
+        quality = FIVE_MODELS[request.model][0] + 1.6 * share(request.model + request.prompt)
         return f"{CONCRETE} (case {quality:.3f})"
     if not labels(schema):
-        return deterministic(asked)
-    texts = dict(RESPONSE.findall(asked.prompt))
+        return deterministic(request)
+    texts = dict(RESPONSE.findall(request.prompt))
     quality_by_label = {
-        n: float(texts[n].rpartition("(case ")[2][:5]) + 0.8 * share(asked.model + texts[n])
+        n: float(texts[n].rpartition("(case ")[2][:5]) + 0.8 * share(request.model + texts[n])
         for n in labels(schema)
     }
     order = sorted(quality_by_label, key=lambda n: -quality_by_label[n])
     scores = {
         name: {
-            criterion: {"score": 5 - place, "reason": "could say more" if place > 1 else "clear"}
+            criterion: {
+                "score": 5 - position,
+                "reason": "could say more" if position > 1 else "clear",
+            }
             for criterion in schema["properties"]["scores"]["properties"][name]["properties"]
         }
-        for place, name in enumerate(order)
+        for position, name in enumerate(order)
     }
-    return json.dumps(with_code({"scores": scores, "ranking": [[n] for n in order]}, asked))
+    return json.dumps(with_code({"scores": scores, "ranking": [[n] for n in order]}, request))

@@ -40,9 +40,9 @@ class Done:
     @property
     def json(self) -> dict[str, Any]:
         """The one object on stdout; anything else there is an error."""
-        found = json.loads(self.out)
-        assert isinstance(found, dict)
-        return found
+        record = json.loads(self.out)
+        assert isinstance(record, dict)
+        return record
 
 
 @dataclass(frozen=True)
@@ -112,14 +112,14 @@ class Lab:
 
     def judged(self, *words: object, run: str = "run", code: int = 0, **environ: str) -> Folder:
         """``clash eval WORDS`` in this process, into ``runs/RUN``."""
-        done = self.here("eval", *words, "--run-id", run, "--yes", **environ)
-        assert done.code == code, (done.code, done.out, done.err)
+        result = self.here("eval", *words, "--run-id", run, "--yes", **environ)
+        assert result.code == code, (result.code, result.out, result.err)
         return self.folder(run)
 
     def resumed(self, *words: object, code: int = 0, **environ: str) -> Folder:
         """``clash resume runs/run`` in this process."""
-        done = self.here("resume", "runs/run", *words, **environ)
-        assert done.code == code, (done.code, done.out, done.err)
+        result = self.here("resume", "runs/run", *words, **environ)
+        assert result.code == code, (result.code, result.out, result.err)
         return self.folder()
 
     def start(
@@ -146,14 +146,14 @@ class Lab:
 
     def eval(self, *words: object, code: int = 0, **environ: str) -> Folder:
         """``clash eval WORDS`` into ``runs/run``; fails where the exit code is another."""
-        done = self("eval", *words, "--run-id", "run", "--yes", **environ)
-        assert done.code == code, (done.code, done.out, done.err)
+        result = self("eval", *words, "--run-id", "run", "--yes", **environ)
+        assert result.code == code, (result.code, result.out, result.err)
         return self.folder()
 
     def resume(self, *words: object, code: int = 0, **environ: str) -> Folder:
         """``clash resume runs/run``."""
-        done = self("resume", "runs/run", *words, **environ)
-        assert done.code == code, (done.code, done.out, done.err)
+        result = self("resume", "runs/run", *words, **environ)
+        assert result.code == code, (result.code, result.out, result.err)
         return self.folder()
 
     def folder(self, name: str = "run") -> Folder:
@@ -213,19 +213,19 @@ _BARE = {
 def prefers(key: Callable[[str], float], *, score: Callable[[str], int] = lambda _: 3) -> Any:
     """An answering function: a judge that ranks by ``key`` of a text, equal keys tied."""
 
-    def answer(asked: Asked) -> str:
-        shown = dict(_RESPONSE.findall(asked.prompt))
-        names = labels(schema_of(asked))
-        keys = sorted({key(shown[name]) for name in names}, reverse=True)
-        groups = [[n for n in names if key(shown[n]) == k] for k in keys]
-        criteria = schema_of(asked)["properties"].get("scores")
+    def answer(request: Asked) -> str:
+        fields = dict(_RESPONSE.findall(request.prompt))
+        names = labels(schema_of(request))
+        keys = sorted({key(fields[name]) for name in names}, reverse=True)
+        groups = [[n for n in names if key(fields[n]) == k] for k in keys]
+        criteria = schema_of(request)["properties"].get("scores")
         if criteria is None:
-            return json.dumps(with_code({"ranking": groups}, asked))
+            return json.dumps(with_code({"ranking": groups}, request))
         ids = list(criteria["properties"][names[0]]["properties"])
         rows = {
-            name: {c: {"score": score(shown[name]), "reason": "so it seems"} for c in ids}
+            name: {c: {"score": score(fields[name]), "reason": "so it seems"} for c in ids}
             for name in names
         }
-        return json.dumps(with_code({"scores": rows, "ranking": groups}, asked))
+        return json.dumps(with_code({"scores": rows, "ranking": groups}, request))
 
     return answer

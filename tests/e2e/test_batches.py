@@ -29,27 +29,27 @@ def pipeline(lab: Lab) -> Lab:
 
 def test_every_stage_comes_to_the_same_as_live_at_half_the_price(pipeline):
     lab = pipeline
-    one = lab.judged("prompts.yaml", run="live")
-    asked_live = {seen.model for seen in lab.server.calls}
+    first_run = lab.judged("prompts.yaml", run="live")
+    asked_live = {observed_call.model for observed_call in lab.server.calls}
     lab.server.clear()
-    done = lab.here("eval", "prompts.yaml", "--run-id", "run", "--batch")
-    assert done.code == 0, done.err
+    result = lab.here("eval", "prompts.yaml", "--run-id", "run", "--batch")
+    assert result.code == 0, result.err
     run = lab.folder()
-    assert run.winners == one.winners
-    assert said(run) == said(one)
+    assert run.winners == first_run.winners
+    assert said(run) == said(first_run)
     assert [r["text"] for r in sorted(run.lines("responses"), key=str)] == [
-        r["text"] for r in sorted(one.lines("responses"), key=str)
+        r["text"] for r in sorted(first_run.lines("responses"), key=str)
     ]
-    assert {seen.model for seen in lab.server.calls} == asked_live
+    assert {observed_call.model for observed_call in lab.server.calls} == asked_live
     assert (
         "asked live, since only openai, anthropic, google, vllm have a batch API: openrouter/x/r"
-        in (done.err)
+        in (result.err)
     )
     # One batch for each model and purpose; only OpenRouter is asked over the live wire.
     assert len(lab.server.batches.made) == 2 + 1 + 3 + 2
     whole(lab, run)
 
-    price = {c["call_id"]: c["cost_usd"] for c in one.lines("calls")}
+    price = {c["call_id"]: c["cost_usd"] for c in first_run.lines("calls")}
     for call in run.lines("calls"):
         batch = not call["model"].startswith("openrouter")
         assert call["outcome"] == "ok"
@@ -57,12 +57,14 @@ def test_every_stage_comes_to_the_same_as_live_at_half_the_price(pipeline):
             assert call["cost_usd"] == pytest.approx(price[call["call_id"]] / 2)
             assert call["cost_source"] == "config, half for a batch"
             assert call["latency_s"] is call["ttft_s"] is None
-            assert call["request"]["batch"] in {made.id for made in lab.server.batches.made}
+            assert call["request"]["batch"] in {
+                new_batch.id for new_batch in lab.server.batches.made
+            }
             assert call["request"]["custom_id"].startswith(call["call_id"])
             assert call["request"]["body"]
         else:
             assert call["latency_s"] > 0
-    assert "rows that are with the provider are done" in done.err
+    assert "rows that are with the provider are done" in result.err
     assert run.manifest["cost_is_lower_bound"] is False
 
     again = lab.judged("--replay", "run", "--panel", "panel.yaml", run="again")
@@ -72,11 +74,11 @@ def test_every_stage_comes_to_the_same_as_live_at_half_the_price(pipeline):
 def test_a_batch_is_said_to_the_provider_in_hashes_only(lab):
     lay(lab, "openai/o")
     lab.judged(*WORDS, "--batch")
-    (made,) = lab.server.batches.made
-    assert made.about["metadata"]["clash_run"] == "run"
-    for row in made.rows:
+    (batch,) = lab.server.batches.made
+    assert batch.about["metadata"]["clash_run"] == "run"
+    for row in batch.rows:
         assert row.key.startswith("judge-")
-        assert row.key.endswith(made.name)
+        assert row.key.endswith(batch.name)
         assert len(row.key) <= 64
 
 
@@ -90,13 +92,15 @@ def test_a_dry_run_prices_a_batch_at_half(lab):
         }
         for words in ((), ("--batch",))
     }
-    one, other = at[()], at["--batch",]
+    cost_at_once, cost_of_batch = at[()], at["--batch",]
     for name in ("expected_usd", "worst_usd"):
-        assert other["gpt-6-luna"][name] == pytest.approx(one["gpt-6-luna"][name] / 2)
-        assert other["r"][name] == one["r"][name]
-    assert [line["batch"] for line in other.values()] == [True, False]
-    told = lab.here("eval", *WORDS, "--dry-run", "--batch", "-v").out
-    assert "at the price of a batch: openai/gpt-6-luna" in told
+        assert cost_of_batch["gpt-6-luna"][name] == pytest.approx(
+            cost_at_once["gpt-6-luna"][name] / 2
+        )
+        assert cost_of_batch["r"][name] == cost_at_once["r"][name]
+    assert [line["batch"] for line in cost_of_batch.values()] == [True, False]
+    output = lab.here("eval", *WORDS, "--dry-run", "--batch", "-v").out
+    assert "at the price of a batch: openai/gpt-6-luna" in output
     assert lab.server.batches.requests == []
 
 
@@ -117,11 +121,11 @@ def test_a_rerun_and_a_validation_can_go_by_batch_and_a_run_go_over_to_it(lab):
     lab.server.misbehave(faults.server_error(), nth=1)
     lab.judged(*WORDS, code=3, CLASH_BATCH="0")
     run = lab.resumed("--batch")
-    assert [len(made.rows) for made in lab.server.batches.made] == [1]
+    assert [len(batch.rows) for batch in lab.server.batches.made] == [1]
     whole(lab, run)
     assert lab.here("rerun", "run", "--batch").code == 0
     assert lab.here("validate", *WORDS, "--batch").code == 0
-    assert [len(made.rows) for made in lab.server.batches.made] == [1, 2, 2]
+    assert [len(batch.rows) for batch in lab.server.batches.made] == [1, 2, 2]
 
 
 def test_a_live_run_has_no_file_of_batches(lab):
@@ -133,11 +137,11 @@ def test_what_is_asked_a_second_time_goes_into_a_second_batch(lab):
     """An answer that cannot be read is asked again; so is one that breaks off, with more room."""
     lay(lab, "anthropic/a", n=3)
     odd = iter(["no JSON at all"])
-    lab.server.conduct("a", answer=lambda asked: next(odd, None) or lab.server.answer(asked))
+    lab.server.conduct("a", answer=lambda request: next(odd, None) or lab.server.answer(request))
     run = lab.judged(*WORDS, "--batch")
     lab.server.conduct("a")
     first, second = lab.server.batches.made
-    assert [len(made.rows) for made in (first, second)] == [3, 1]
+    assert [len(batch.rows) for batch in (first, second)] == [3, 1]
     assert "-reask-" in second.rows[0].key
     assert sum(bool(j["repairs"]) for j in run.judgments()) == 1
     whole(lab, run)
@@ -146,11 +150,11 @@ def test_what_is_asked_a_second_time_goes_into_a_second_batch(lab):
 @pytest.mark.parametrize("vendor", VENDORS)
 def test_what_a_model_refuses_is_left_out_of_the_next_batch(lab, vendor):
     lay(lab, f"{vendor}/m", n=3)
-    refused = "responseJsonSchema" if vendor == "google" else "json_schema"
-    lab.server.conduct("m", refuses=(refused,))
+    refused_field = "responseJsonSchema" if vendor == "google" else "json_schema"
+    lab.server.conduct("m", refuses=(refused_field,))
     run = lab.judged(*WORDS, "--batch")
     lab.server.conduct("m")
-    assert [len(made.rows) for made in lab.server.batches.made] == [3, 3]
+    assert [len(batch.rows) for batch in lab.server.batches.made] == [3, 3]
     outcomes = sorted((c["attempt"], c["outcome"], c["error_class"]) for c in run.attempts("m"))
     assert outcomes == [(1, "error", "unsupported")] * 3 + [(2, "ok", None)] * 3
     whole(lab, run)
@@ -160,46 +164,46 @@ def test_a_batch_is_split_where_the_provider_takes_no_more(lab, monkeypatch):
     lay(lab, "openai/o", n=10)
     monkeypatch.setattr(OpenAIBatches, "most_rows", 4)
     run = lab.judged(*WORDS, "--batch")
-    assert sorted(len(made.rows) for made in lab.server.batches.made) == [2, 4, 4]
+    assert sorted(len(batch.rows) for batch in lab.server.batches.made) == [2, 4, 4]
     size = max(len(file) for file in lab.server.batches.files.values()) / 4
     lab.server.clear()
     monkeypatch.setattr(OpenAIBatches, "most_rows", 100)
     monkeypatch.setattr(OpenAIBatches, "most_bytes", round(3.9 * size))
-    other = lab.judged(*WORDS, "--batch", run="other")
+    other_run = lab.judged(*WORDS, "--batch", run="other")
     assert all(len(file) <= 3.9 * size for file in lab.server.batches.files.values())
     assert len(lab.server.batches.made) == 4
-    assert said(other) == said(run)
+    assert said(other_run) == said(run)
 
 
 # -- rows that fail ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize("lost", ["expired", "missing"])
-def test_a_row_without_an_answer_is_a_failure_and_is_asked_again(lab, vendor, lost):
+@pytest.mark.parametrize("loss", ["expired", "missing"])
+def test_a_row_without_an_answer_is_a_failure_and_is_asked_again(lab, vendor, loss):
     lay(lab, f"{vendor}/m", "compatible/b", "compatible/c")
-    fates = {1: lost, 3: "500", 4: lost}
+    fates = {1: loss, 3: "500", 4: loss}
     lab.server.batches.fate = lambda n: fates.get(n, "answered")
     run = lab.judged(*WORDS, "--batch", code=3)
     # What expired was never asked; what is missing may have been, and may be billed.
-    error_class, cost = {"expired": ("timeout", 0.0), "missing": ("bad_payload", None)}[lost]
-    failed = {
+    error_class, cost = {"expired": ("timeout", 0.0), "missing": ("bad_payload", None)}[loss]
+    failed_ids = {
         (call["error_class"], call["cost_usd"], call["cost_bound_usd"] is None)
         for call in run.attempts("m")
         if call["outcome"] == "error"
     }
-    assert failed == {(error_class, cost, cost == 0.0), ("server", 0.0, True)}
-    gone = [j for j in run.judgments("m") if j["ranking"] is None]
-    assert sorted(j["error"].partition(":")[0] for j in gone) == sorted(
+    assert failed_ids == {(error_class, cost, cost == 0.0), ("server", 0.0, True)}
+    records = [j for j in run.judgments("m") if j["ranking"] is None]
+    assert sorted(j["error"].partition(":")[0] for j in records) == sorted(
         [error_class, error_class, "server"]
     )
     assert lab.here("verify", "runs/run").code == 0
 
     lab.server.batches.fate = lambda n: "answered"
     run = lab.resumed()
-    assert [len(made.rows) for made in lab.server.batches.made] == [6, 3]
+    assert [len(batch.rows) for batch in lab.server.batches.made] == [6, 3]
     assert all(j["ranking"] is not None for j in run.judgments())
-    assert run.manifest["cost_is_lower_bound"] == (lost == "missing")
+    assert run.manifest["cost_is_lower_bound"] == (loss == "missing")
     whole(lab, run)
 
 
@@ -221,7 +225,7 @@ def test_a_model_of_the_responses_api_alone_goes_into_a_batch_of_that_api(lab):
     lab.server.batches.refuse = {"object": "list", "data": [error]}
     lab.server.batches.refuses_endpoint = "/v1/chat/completions"
     run = lab.judged(*WORDS, "--batch")
-    endpoints = [made.about["endpoint"] for made in lab.server.batches.made]
+    endpoints = [batch.about["endpoint"] for batch in lab.server.batches.made]
     assert endpoints == ["/v1/chat/completions", "/v1/responses"]
     assert [c["cost_usd"] == 0.0 for c in run.attempts("o")] == [True, True, False, False]
     whole(lab, run)
@@ -242,10 +246,10 @@ def test_a_wrong_key_is_refused_before_anything_is_handed_in(lab, vendor):
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-@pytest.mark.parametrize("what", [LOST, 503])
-def test_an_answer_that_is_lost_is_looked_for_and_not_ordered_again(lab, vendor, what):
+@pytest.mark.parametrize("problem", [LOST, 503])
+def test_an_answer_that_is_lost_is_looked_for_and_not_ordered_again(lab, vendor, problem):
     lay(lab, f"{vendor}/m")
-    lab.server.batches.trouble("POST", SUBMIT[vendor], what)
+    lab.server.batches.trouble("POST", SUBMIT[vendor], problem)
     run = lab.judged(*WORDS, "--batch")
     assert len(lab.server.batches.made) == 1
     whole(lab, run)
@@ -255,9 +259,9 @@ def test_an_answer_that_is_lost_is_looked_for_and_not_ordered_again(lab, vendor,
 def test_a_line_that_breaks_while_a_batch_is_on_is_no_harm(lab, vendor):
     lay(lab, f"{vendor}/m")
     lab.server.batches.polls = 4
-    for what in (503, LOST, 429):
+    for problem in (503, LOST, 429):
         ending = "_2" if vendor == "openai" else "1"
-        lab.server.batches.trouble("GET", ending, what)
+        lab.server.batches.trouble("GET", ending, problem)
     run = lab.judged(*WORDS, "--batch")
     assert len(lab.server.batches.made) == 1
     whole(lab, run)
@@ -266,8 +270,8 @@ def test_a_line_that_breaks_while_a_batch_is_on_is_no_harm(lab, vendor):
 def test_a_batch_that_cannot_be_looked_after_is_left_and_fetched_later(lab):
     lay(lab, "openai/o")
     lab.server.batches.trouble("GET", "/batch_2", 401)
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--batch")
-    assert done.code == 4, done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run", "--batch")
+    assert result.code == 4, result.err
     run = lab.folder()
     assert run.lines("calls") == []
     assert run.lines("judgments") == []
@@ -283,10 +287,10 @@ def test_a_batch_that_cannot_be_looked_after_is_left_and_fetched_later(lab):
 def bill(lab: Lab) -> float:
     """What the vendor's bill would say: every row that was answered, at half the price."""
     total = 0.0
-    for seen in lab.server.calls:
-        asked = vendors.read(seen.vendor, seen.path, seen.body)
-        if seen.paid:
-            tokens_in, tokens_out = len(asked.prompt) // 4 + 1, len(seen.text or "") // 4 + 1
+    for call in lab.server.calls:
+        request = vendors.read(call.vendor, call.path, call.body)
+        if call.paid:
+            tokens_in, tokens_out = len(request.prompt) // 4 + 1, len(call.text or "") // 4 + 1
             total += (tokens_in * PRICE["input"] + tokens_out * PRICE["output"]) / 2e6
     return total
 
@@ -297,9 +301,9 @@ def test_a_cap_is_reserved_before_a_batch_is_handed_in(lab):
     assert whole_cost == pytest.approx(bill(lab))
     lab.server.clear()
     cap = round(whole_cost * 0.7, 6)
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--batch", "--max-cost", cap)
-    assert done.code == 3, done.err
-    assert "does not pay for another call" in done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run", "--batch", "--max-cost", cap)
+    assert result.code == 3, result.err
+    assert "does not pay for another call" in result.err
     assert 0 < bill(lab) <= cap
     assert len(lab.server.batches.made) > 1  # what one left over paid for the next
     run = lab.folder()
@@ -315,10 +319,10 @@ def test_the_cap_holds_for_a_batch_that_is_still_on(lab):
     worst = lab.here("eval", *WORDS, "--dry-run", "--json", "--batch").json["worst_usd"]
     lab.server.batches.hold = True
     process = begun(lab, "--max-cost", worst * 1.05)
-    lab.wait_for(lambda: any(made.polls for made in lab.server.batches.made), process)
+    lab.wait_for(lambda: any(batch.polls for batch in lab.server.batches.made), process)
     killed(process)
     lab.server.batches.hold = False
     run = lab.resumed()
-    assert [len(made.rows) for made in lab.server.batches.made] == [10]
+    assert [len(batch.rows) for batch in lab.server.batches.made] == [10]
     assert run.manifest["cost_usd"] == pytest.approx(bill(lab))
     whole(lab, run)

@@ -65,7 +65,7 @@ def test_killed_while_it_waits_a_run_goes_on_with_the_batch_it_has(lab):
     batches = lab.server.batches
     batches.hold = True
     process = begun(lab)
-    lab.wait_for(lambda: sum(made.polls > 0 for made in batches.made) == 2, process)
+    lab.wait_for(lambda: sum(batch.polls > 0 for batch in batches.made) == 2, process)
     killed(process)
     batches.hold = False
     run = lab.resumed()
@@ -79,10 +79,10 @@ def test_the_file_of_batches_may_be_torn(lab):
     file = run.path / "batches.jsonl"
     file.write_bytes(file.read_bytes()[:-40])
     assert lab.here("verify", "runs/run").code == 5
-    looked = len(lab.server.batches.requests)
+    n_looks = len(lab.server.batches.requests)
     run = lab.resumed()
     # Every row has its call, so the batch need not even be looked after.
-    assert len(lab.server.batches.requests) == looked
+    assert len(lab.server.batches.requests) == n_looks
     assert run.lines("batches")[-1]["state"] == "ended"
     assert run.lines("batches")[-1]["answered"] == 6
     whole(lab, run)
@@ -96,7 +96,7 @@ def test_ctrl_c_leaves_the_batch_with_the_provider_and_a_resume_fetches_it(lab):
     batches = lab.server.batches
     batches.hold = True
     process = begun(lab)
-    lab.wait_for(lambda: any(made.polls for made in batches.made), process)
+    lab.wait_for(lambda: any(batch.polls for batch in batches.made), process)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
@@ -127,14 +127,14 @@ def waiting(lab: Lab) -> Lab:
 
 def test_cancelled_batches_keep_the_rows_that_are_through(waiting):
     lab, batches = waiting, waiting.server.batches
-    done = lab.here("resume", "runs/run", "--cancel-batches")
-    assert done.code == 3, done.err
-    assert "6 failed (6 interrupted)" in done.out
-    assert {made.ended for made in batches.made} == {"cancelled"}
+    result = lab.here("resume", "runs/run", "--cancel-batches")
+    assert result.code == 3, result.err
+    assert "6 failed (6 interrupted)" in result.out
+    assert {batch.ended for batch in batches.made} == {"cancelled"}
     run = lab.folder()
     assert len(run.answered()) == 6
-    failed = [call for call in run.lines("calls") if call["outcome"] == "error"]
-    assert {(c["error_class"], c["cost_usd"]) for c in failed} == {("interrupted", 0.0)}
+    calls = [call for call in run.lines("calls") if call["outcome"] == "error"]
+    assert {(c["error_class"], c["cost_usd"]) for c in calls} == {("interrupted", 0.0)}
     assert len(batches.made) == 2
     assert lab.here("verify", "runs/run").code == 0
     again = lab.here("resume", "runs/run", "--cancel-batches")

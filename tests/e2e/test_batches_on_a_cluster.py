@@ -34,16 +34,16 @@ def test_a_run_is_judged_by_a_job(lab, head):
     assert len(head.jobs) == 1
     # A cluster of one's own gives no discount on the price that the panel names.
     assert {c["cost_usd"] for c in run.lines("calls")} == {14e-6}
-    replayed = lab.here("eval", "--replay", "runs/run", "--run-id", "again", "--yes")
-    assert replayed.code == 0, replayed.err
+    replayed_result = lab.here("eval", "--replay", "runs/run", "--run-id", "again", "--yes")
+    assert replayed_result.code == 0, replayed_result.err
     assert lab.folder("again").winners == run.winners
 
 
 def test_without_batch_nothing_is_asked(lab, head):
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
-    assert done.code == 2
-    assert "in batches only" in done.err
-    assert "fix: add --batch" in done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
+    assert result.code == 2
+    assert "in batches only" in result.err
+    assert "fix: add --batch" in result.err
     assert not head.jobs
 
 
@@ -73,8 +73,8 @@ def test_a_row_that_is_lost_is_a_failure_and_a_resume_asks_it_alone(lab, head):
 
     head.work = work
     run = lab.judged(*WORDS, "--batch", code=3)
-    failed = [call for call in run.lines("calls") if call["outcome"] == "error"]
-    assert [call["error_class"] for call in failed] == ["bad_payload"]
+    calls = [call for call in run.lines("calls") if call["outcome"] == "error"]
+    assert [call["error_class"] for call in calls] == ["bad_payload"]
     assert len(run.answered()) == 5
     head.work = answer_some()
     run = lab.resumed()
@@ -85,9 +85,9 @@ def test_a_row_that_is_lost_is_a_failure_and_a_resume_asks_it_alone(lab, head):
 
 def test_where_no_engine_starts_the_run_says_why(lab, head):
     head.work = lambda _: "FAILED"
-    done = lab.here("eval", *WORDS, "--batch", "--run-id", "run", "--yes")
-    assert done.code in (3, 4)
-    assert "no GPU here" in done.out + done.err
+    result = lab.here("eval", *WORDS, "--batch", "--run-id", "run", "--yes")
+    assert result.code in (3, 4)
+    assert "no GPU here" in result.out + result.err
 
 
 def test_a_changed_engine_in_a_run_folder_is_not_ones_own(lab, head):
@@ -98,17 +98,17 @@ def test_a_changed_engine_in_a_run_folder_is_not_ones_own(lab, head):
     file.write_text(text.replace('"arguments": {}', '"arguments": {"trust_remote_code": true}'))
     assert file.read_text() != text
     head.jobs.clear()
-    done = lab.here("resume", "runs/run")
-    assert done.code != 0
+    result = lab.here("resume", "runs/run")
+    assert result.code != 0
     assert not head.jobs
 
 
 def test_doctor_asks_the_cluster_and_starts_no_job(lab, head):
-    done = lab.here("doctor", "--ping", "--panel", "panel.yaml")
-    assert done.code == 0, done.out + done.err
-    assert "the cluster answers" in done.out
+    result = lab.here("doctor", "--ping", "--panel", "panel.yaml")
+    assert result.code == 0, result.out + result.err
+    assert "the cluster answers" in result.out
     head.token = "another"
-    done = lab.here("doctor", "--ping", "--panel", "panel.yaml")
-    assert done.code == 1
-    assert "auth" in done.out
+    result = lab.here("doctor", "--ping", "--panel", "panel.yaml")
+    assert result.code == 1
+    assert "auth" in result.out
     assert not head.jobs

@@ -12,9 +12,9 @@ WORDS = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--obser
 SELF, OTHER = "openrouter/vendor/one.5", "vendor-two"
 
 
-def lay(lab: Lab, *, others: int = 1, judges: tuple[str, ...] = ("a", "b"), **panel) -> None:
+def lay(lab: Lab, *, n_others: int = 1, judges: tuple[str, ...] = ("a", "b"), **panel) -> None:
     """Judge ``one`` is the candidate ``openrouter/vendor/one.5``, and prefers itself."""
-    names = (SELF, *(f"other-{n}" for n in range(others)))
+    names = (SELF, *(f"other-{n}" for n in range(n_others)))
     lab.prompts(4, candidates=names)
     lab.panel(
         {"id": "one", "model": SELF, "price": {"input": 1, "output": 10}},
@@ -27,15 +27,15 @@ def lay(lab: Lab, *, others: int = 1, judges: tuple[str, ...] = ("a", "b"), **pa
 
 
 def asked(lab: Lab, model: str) -> int:
-    return sum(seen.model == model for seen in lab.server.calls)
+    return sum(call.model == model for call in lab.server.calls)
 
 
 def test_without_it_the_run_and_the_report_warn_of_the_vote_on_the_own_response(lab):
     lay(lab)
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
-    assert done.code == 0, done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
+    assert result.code == 0, result.err
     warning = f"the voting judge one is also the candidate {SELF}, and votes on its own responses"
-    assert done.err.count(warning) == 1
+    assert result.err.count(warning) == 1
     run = lab.folder()
     assert any(warning in note for note in run.report["notes"])
     assert asked(lab, "vendor/one.5") == 4
@@ -47,9 +47,9 @@ def test_without_it_the_run_and_the_report_warn_of_the_vote_on_the_own_response(
 def test_of_two_responses_it_is_not_asked_and_its_absence_is_no_failure(lab, how):
     lay(lab, **({"exclude_self": True} if how == "panel" else {}), quorum=3)
     words = ("--exclude-self",) if how == "option" else ()
-    done = lab.here("eval", *WORDS, *words, "--run-id", "run", "--yes")
-    assert done.code == 0, done.err
-    assert "votes on its own responses" not in done.err
+    result = lab.here("eval", *WORDS, *words, "--run-id", "run", "--yes")
+    assert result.code == 0, result.err
+    assert "votes on its own responses" not in result.err
     run = lab.folder()
     assert asked(lab, "vendor/one.5") == 0
     verdicts = run.lines("verdicts")
@@ -65,8 +65,8 @@ def test_of_two_responses_it_is_not_asked_and_its_absence_is_no_failure(lab, how
     assert lab.here("verify", "runs/run").code == 0
     assert lab.here("resume", "runs/run").code == 0
     assert asked(lab, "vendor/one.5") == 0
-    gated = lab.here("gate", "runs/run", "--min", "unanimity=1", "--on", "point")
-    assert gated.code == 0, gated.out
+    gate_result = lab.here("gate", "runs/run", "--min", "unanimity=1", "--on", "point")
+    assert gate_result.code == 0, gate_result.out
     again = lab.here("aggregate", "runs/run", "--method", "majority", "--json")
     assert again.code == 0, again.err
     export = lab.here("export", "runs/run", "--votes", "--to", "votes.jsonl")
@@ -87,7 +87,7 @@ def test_one_of_the_others_that_fails_is_still_below_the_quorum(lab):
 
 
 def test_of_four_responses_it_ranks_the_other_three_and_its_own_is_judged_by_the_others(lab):
-    lay(lab, others=3)
+    lay(lab, n_others=3)
     run = lab.judged(*WORDS, "--exclude-self")
     pages = {(b["item_id"], b["judge"]): b["labels"] for b in run.lines("blinding")}
     assert len(pages) == 8
@@ -104,16 +104,16 @@ def test_of_four_responses_it_ranks_the_other_three_and_its_own_is_judged_by_the
     assert lab.here("verify", "runs/run").code == 0
     assert lab.here("resume", "runs/run").code == 0
     for command in ("diagnose", "report"):
-        done = lab.here(command, "runs/run")
-        assert done.code == 0, (command, done.err)
+        result = lab.here(command, "runs/run")
+        assert result.code == 0, (command, result.err)
     votes = lab.here("export", "runs/run", "--votes", "--to", "votes.jsonl")
     assert votes.code == 0, votes.err
 
 
 def test_a_dry_run_prices_what_will_be_asked(lab):
     lay(lab, exclude_self=True)
-    told = lab.here("eval", *WORDS, "--dry-run", "--json").json
-    assert {line["who"]: line["calls"] for line in told["plan"]} == {"a": 4, "b": 4}
+    report = lab.here("eval", *WORDS, "--dry-run", "--json").json
+    assert {line["who"]: line["calls"] for line in report["plan"]} == {"a": 4, "b": 4}
 
 
 def test_observers_that_vote_and_a_given_response_by_another_road_are_the_same_model(lab):
@@ -127,8 +127,8 @@ def test_observers_that_vote_and_a_given_response_by_another_road_are_the_same_m
         },
         "compatible/a",
     )
-    done = lab.here("eval", *WORDS, "--dry-run", "--exclude-self", "--json")
-    assert {line["who"]: line["calls"] for line in done.json["plan"]} == {"a": 1}
+    result = lab.here("eval", *WORDS, "--dry-run", "--exclude-self", "--json")
+    assert {line["who"]: line["calls"] for line in result.json["plan"]} == {"a": 1}
 
 
 def test_a_judge_that_is_kept_from_some_items_is_calibrated_on_the_others(lab):
@@ -146,9 +146,9 @@ def test_a_judge_that_is_kept_from_some_items_is_calibrated_on_the_others(lab):
     lab.write("prompts.yaml", prompts)
     lab.judged(*WORDS, run="first")
     words = ("--splits", 2, "--jobs", 1, "--out", "cal.json", "--json")
-    fitted = lab.here("calibrate", "runs/first", *words)
-    assert fitted.code == 0, fitted.err
-    assert fitted.json["n"] == 32
+    result = lab.here("calibrate", "runs/first", *words)
+    assert result.code == 0, result.err
+    assert result.json["n"] == 32
     run = lab.judged(*WORDS, "--calibrator", "cal.json")
     assert asked(lab, "vendor/one.5") == 0
     assert {v["method"] for v in run.lines("verdicts")} == {"calibrated"}

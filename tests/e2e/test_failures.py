@@ -43,14 +43,14 @@ class Row:
     billed: bool = False
 
 
-def mended(name: str, fault: Fault, error: str, times: int = 2, *, billed: bool = False) -> Row:
+def mended(name: str, fault: Fault, error: str, times: int = 2, *, is_billed: bool = False) -> Row:
     """It is asked again, and answers."""
-    return Row(name, fault, times, error, "answered", 0, ITEMS + times, billed)
+    return Row(name, fault, times, error, "answered", 0, ITEMS + times, is_billed)
 
 
-def exhausted(name: str, fault: Fault, error: str, *, billed: bool = False) -> Row:
+def exhausted(name: str, fault: Fault, error: str, *, is_billed: bool = False) -> Row:
     """It is asked again as often as is allowed, and never answers."""
-    return Row(name, fault, ALWAYS, error, error, ITEMS, ITEMS * ATTEMPTS, billed)
+    return Row(name, fault, ALWAYS, error, error, ITEMS, ITEMS * ATTEMPTS, is_billed)
 
 
 def lost(name: str, fault: Fault, error: str) -> Row:
@@ -69,18 +69,18 @@ ROWS = [
     mended("busy", faults.overloaded(), "overloaded", 1),
     mended("broken", faults.server_error(), "server"),
     mended("gateway", faults.bad_gateway(), "server"),
-    mended("cut-before", faults.reset_before_headers(), "connection", billed=True),
-    mended("cut-within", faults.reset_mid_body(), "connection", billed=True),
-    mended("nothing", faults.empty_200(), "bad_payload", billed=True),
-    mended("no-content", faults.no_content(), "bad_payload", billed=True),
-    mended("junk", faults.not_json(), "bad_payload", billed=True),
-    mended("error-in-200", faults.error_in_200(502), "server", billed=True),
-    mended("error-finish", faults.error_finish(502), "server", billed=True),
+    mended("cut-before", faults.reset_before_headers(), "connection", is_billed=True),
+    mended("cut-within", faults.reset_mid_body(), "connection", is_billed=True),
+    mended("nothing", faults.empty_200(), "bad_payload", is_billed=True),
+    mended("no-content", faults.no_content(), "bad_payload", is_billed=True),
+    mended("junk", faults.not_json(), "bad_payload", is_billed=True),
+    mended("error-in-200", faults.error_in_200(502), "server", is_billed=True),
+    mended("error-finish", faults.error_finish(502), "server", is_billed=True),
     mended("portal", faults.html_200(), "proxy", 1),
-    mended("late", faults.hang(), "timeout", 1, billed=True),
+    mended("late", faults.hang(), "timeout", 1, is_billed=True),
     exhausted("ever-broken", faults.server_error(), "server"),
     exhausted("ever-limited", faults.rate_limit("0.01"), "rate_limit"),
-    exhausted("ever-junk", faults.not_json(), "bad_payload", billed=True),
+    exhausted("ever-junk", faults.not_json(), "bad_payload", is_billed=True),
     lost("long", faults.too_long(), "too_long"),
     lost("moderated", faults.moderation(), "blocked"),
     lost("do-not-retry", faults.should_not_retry(), "server"),
@@ -159,9 +159,9 @@ def storm(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Storm
             "limits": {"timeout_s": 6, "max_attempts": ATTEMPTS},
         },
     )
-    done = lab("eval", "prompts.yaml", "--run-id", "run", "--yes")
-    requests = Counter(seen.model for seen in server.calls)
-    return Storm(lab, lab.folder(), done.code, done.out + done.err, requests)
+    result = lab("eval", "prompts.yaml", "--run-id", "run", "--yes")
+    requests = Counter(call.model for call in server.calls)
+    return Storm(lab, lab.folder(), result.code, result.out + result.err, requests)
 
 
 def cause(judgment: dict) -> str:
@@ -175,9 +175,9 @@ def cause(judgment: dict) -> str:
 def test_a_judgment_is_answered_or_failed_with_its_cause(storm, row):
     judgments = storm.run.judgments(row.id)
     assert len(judgments) == ITEMS
-    failed = [j for j in judgments if j["ranking"] is None]
-    assert len(failed) == row.failed
-    assert {cause(j) for j in failed} <= {row.end}
+    failures = [j for j in judgments if j["ranking"] is None]
+    assert len(failures) == row.failed
+    assert {cause(j) for j in failures} <= {row.end}
     assert all((j["ranking"] is None) == (j["parse"] == "failed") for j in judgments)
     assert all((j["ranking"] is None) == (j["error"] is not None) for j in judgments)
 
@@ -186,10 +186,10 @@ def test_a_judgment_is_answered_or_failed_with_its_cause(storm, row):
 def test_every_attempt_is_in_the_journal_with_its_class_and_its_cost(storm, row):
     attempts = storm.run.attempts(row.id)
     assert len(attempts) == storm.requests[row.id] == row.requests
-    failed = [a for a in attempts if a["outcome"] == "error"]
-    assert {a["error_class"] for a in failed} == ({row.errors} if row.errors else set())
-    assert all(a["error"] for a in failed)
-    for attempt in failed:
+    failures = [a for a in attempts if a["outcome"] == "error"]
+    assert {a["error_class"] for a in failures} == ({row.errors} if row.errors else set())
+    assert all(a["error"] for a in failures)
+    for attempt in failures:
         assert (attempt["cost_usd"] is None) == row.billed
         assert (attempt["cost_bound_usd"] is not None) == row.billed
     by_call = Counter(a["call_id"] for a in attempts)
@@ -200,11 +200,11 @@ def test_every_attempt_is_in_the_journal_with_its_class_and_its_cost(storm, row)
 
 @pytest.mark.parametrize("name", LADDER)
 def test_what_a_model_refuses_is_refused_once_and_left_out_from_then_on(storm, name):
-    _, refused, dropped = LADDER[name]
+    _, refused_field, dropped_field = LADDER[name]
     attempts = storm.run.attempts(name)
-    assert [a["error_class"] for a in attempts] == ["unsupported"] * refused + [None] * ITEMS
-    assert [a["status"] for a in attempts] == [400] * refused + [200] * ITEMS
-    assert all(a["degraded"] == dropped for a in attempts[refused:])
+    assert [a["error_class"] for a in attempts] == ["unsupported"] * refused_field + [None] * ITEMS
+    assert [a["status"] for a in attempts] == [400] * refused_field + [200] * ITEMS
+    assert all(a["degraded"] == dropped_field for a in attempts[refused_field:])
     assert {j["parse"] for j in storm.run.judgments(name)} == {"clean"}
 
 
@@ -236,24 +236,24 @@ def test_another_model_than_was_asked_is_on_record(storm):
 def test_a_failure_is_neither_a_vote_nor_a_tie(storm):
     judgments = storm.run.judgments()
     for verdict in storm.run.lines("verdicts"):
-        voted = [
+        votes = [
             j for j in judgments if j["item_id"] == verdict["item_id"] and j["ranking"] is not None
         ]
         # One point for each ranking of two candidates, and none for anything else.
-        assert sum(verdict["scores"].values()) == pytest.approx(len(voted))
+        assert sum(verdict["scores"].values()) == pytest.approx(len(votes))
         assert not verdict["unanimous"]
 
 
 def test_the_denominators_count_every_failure_by_its_cause(storm):
-    covered = storm.run.report["coverage"]
+    coverage = storm.run.report["coverage"]
     judgments = storm.run.judgments()
-    assert covered["expected"] == len(judgments) == ITEMS * len([*ROWS, *LADDER, *SOUND])
+    assert coverage["expected"] == len(judgments) == ITEMS * len([*ROWS, *LADDER, *SOUND])
     causes = Counter(cause(j) for j in judgments if j["ranking"] is None)
-    assert Counter(covered["failed"]) == causes
+    assert Counter(coverage["failed"]) == causes
     assert sum(causes.values()) == sum(row.failed for row in ROWS)
-    parts = covered["clean"] + covered["repaired"] + sum(covered["failed"].values())
-    assert parts + covered["not_run"] == covered["expected"]
-    assert covered["decided"] + covered["tied"] + sum(covered["abstained"].values()) == ITEMS
+    parts = coverage["clean"] + coverage["repaired"] + sum(coverage["failed"].values())
+    assert parts + coverage["not_run"] == coverage["expected"]
+    assert coverage["decided"] + coverage["tied"] + sum(coverage["abstained"].values()) == ITEMS
 
 
 def test_models_that_refused_for_good_are_named_and_the_exit_code_is_4(storm):
@@ -275,8 +275,8 @@ def test_a_model_that_another_one_answered_for_is_named_once(storm):
 
 
 def test_the_storm_passes_the_audit(storm):
-    done = storm.lab.here("verify", "runs/run")
-    assert done.code == 0, done.out
+    result = storm.lab.here("verify", "runs/run")
+    assert result.code == 0, result.out
 
 
 def test_a_resumed_run_asks_again_what_may_be_mended_and_nothing_else(storm):
@@ -284,14 +284,14 @@ def test_a_resumed_run_asks_again_what_may_be_mended_and_nothing_else(storm):
     before = storm.run.answered()
     server.clear()  # the weather is fine now
     run = lab.resumed()  # what was refused, blocked or unreadable stays so, within max_failed
-    asked = Counter(seen.model for seen in server.calls)
+    counts = Counter(call.model for call in server.calls)
     again = {row.id: row.failed for row in ROWS if row.errors not in (None, "too_long", "blocked")}
-    refused = {name: times for name, (_, times, _) in LADDER.items()}
-    assert asked == Counter({name: n for name, n in again.items() if n})
-    assert not set(asked) & set(refused)
-    answered = run.answered()
-    assert answered[: len(before)] == before
-    assert len(set(answered)) == len(answered)
+    refused_times = {name: times for name, (_, times, _) in LADDER.items()}
+    assert counts == Counter({name: n for name, n in again.items() if n})
+    assert not set(counts) & set(refused_times)
+    answered_ids = run.answered()
+    assert answered_ids[: len(before)] == before
+    assert len(set(answered_ids)) == len(answered_ids)
     left = {j["judge"] for j in run.judgments() if j["ranking"] is None}
     assert left == {row.id for row in ROWS if row.failed and row.id not in again}
     assert run.manifest["stopped"] == {}

@@ -35,11 +35,11 @@ def who(run, seat: str = "gpt") -> dict[str, int]:
 def test_after_a_refusal_the_fallback_judges_the_rest_under_a_name_of_its_own(lab):
     lay(lab)
     lab.server.misbehave(faults.unauthorized(), model="first", nth=3)
-    done = lab.here("eval", *WORDS, "--run-id", "run")
-    assert done.code == 0, done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run")
+    assert result.code == 0, result.err
     run = lab.folder()
     assert who(run) == {"gpt": 2, STAND_IN: 4}
-    assert f"{STAND_IN} judged 4 items in place of gpt" in done.err
+    assert f"{STAND_IN} judged 4 items in place of gpt" in result.err
     assert run.manifest["status"] == "complete"
     assert list(run.manifest["stopped"]) == ["compatible/first"]
     verdicts = run.lines("verdicts")
@@ -66,8 +66,8 @@ def test_a_model_that_is_down_is_replaced_after_some_failures_and_resume_asks_it
 ):
     lay(lab, n=8)
     lab.server.misbehave(faults.server_error(), model="first", times=math.inf)
-    done = lab.here("eval", *WORDS, "--run-id", "run")
-    assert done.code == 3, done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run")
+    assert result.code == 3, result.err
     run = lab.folder()
     assert who(run) == {"gpt": 2, STAND_IN: 6}
     lab.server.clear()
@@ -107,8 +107,8 @@ def test_where_the_last_fallback_stops_too_the_run_was_refused(lab):
     lay(lab, n=2)
     for model in ("first", "spare"):
         lab.server.misbehave(faults.unauthorized(), model=model, times=math.inf)
-    done = lab.here("eval", *WORDS, "--run-id", "run")
-    assert done.code == 4, done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run")
+    assert result.code == 4, result.err
     assert set(lab.folder().manifest["stopped"]) == {"compatible/first", "compatible/spare"}
 
 
@@ -118,16 +118,16 @@ def test_the_worst_case_is_that_of_the_dearest_and_a_fallback_without_a_price_is
     plain = lab.here(*words).json
     dear = {"input": 10.0, "output": 100.0}
     lay(lab, fallbacks=[{"model": "compatible/spare", "price": dear}])
-    told = lab.here(*words).json
-    worst = {line["who"]: line["worst_usd"] for line in told["plan"]}
+    report = lab.here(*words).json
+    worst = {line["who"]: line["worst_usd"] for line in report["plan"]}
     assert worst["gpt"] == pytest.approx(
         10 * next(line["worst_usd"] for line in plain["plan"] if line["who"] == "gpt")
     )
-    assert told["expected_usd"] == plain["expected_usd"]
+    assert report["expected_usd"] == plain["expected_usd"]
     lay(lab, fallbacks=["compatible/spare"])
-    refused = lab.here("eval", *WORDS, "--max-cost", 1)
-    assert refused.code == 2
-    assert "the price of compatible/spare is unknown" in refused.err
+    refused_result = lab.here("eval", *WORDS, "--max-cost", 1)
+    assert refused_result.code == 2
+    assert "the price of compatible/spare is unknown" in refused_result.err
 
 
 def test_each_judge_its_own_shuffle_and_its_stand_in_reads_the_same_page(lab):
@@ -161,8 +161,8 @@ def test_in_a_batch_the_fallback_judges_what_the_refused_model_left(lab):
     lab.panel(first, {"model": "google/b", "price": PRICE}, quorum=2)
     lab.write("clash.yaml", FAST)
     lab.server.batches.trouble("POST", "/files", 401)
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--batch")
-    assert done.code == 0, done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run", "--batch")
+    assert result.code == 0, result.err
     run = lab.folder()
     assert who(run) == {"gpt~anthropic/spare": 4}
     assert all(v["ranking"] is not None for v in run.lines("verdicts"))

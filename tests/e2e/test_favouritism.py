@@ -12,16 +12,16 @@ N = 12
 _OWNER = re.compile(r"^(A\d): (\S+)$", re.MULTILINE)
 
 
-def partial(asked):
+def partial(request):
     """Its own family, where it is told; else the longer response."""
-    owners = dict(_OWNER.findall(asked.prompt))
-    own = next((label for label, name in owners.items() if name.startswith("openai/")), None)
-    if own is None:
-        return prefers(len)(asked)
+    owners = dict(_OWNER.findall(request.prompt))
+    own_label = next((label for label, name in owners.items() if name.startswith("openai/")), None)
+    if own_label is None:
+        return prefers(len)(request)
     texts = dict(
-        re.findall(r'<response label="(A\d)"[^>]*>\n(.*?)\n</response', asked.prompt, re.DOTALL)
+        re.findall(r'<response label="(A\d)"[^>]*>\n(.*?)\n</response', request.prompt, re.DOTALL)
     )
-    return prefers(lambda text: text == texts[own])(asked)
+    return prefers(lambda text: text == texts[own_label])(request)
 
 
 @pytest.fixture
@@ -55,29 +55,29 @@ def judged(lab):
 def test_each_judge_is_compared_with_itself_on_the_same_pages(judged):
     words = ("favouritism", "run", "--max-cost", "5", "--yes", "--json")
     assert judged.here(*words, "--dry-run").json["calls"] == 2 * N
-    done = judged.here(*words)
-    assert done.code == 0, done.err
-    every, *rest = done.json["families"]
+    result = judged.here(*words)
+    assert result.code == 0, result.err
+    every, *rest = result.json["families"]
     lines = {line["judge"]: line for line in rest}
     assert every["judge"] == "all"
-    turned = lines["partial"]
-    assert turned["blind"]["estimate"] == pytest.approx(0.25)
-    assert turned["open_rate"]["estimate"] == 1
-    assert turned["effect"]["difference"]["estimate"] == pytest.approx(0.75)
+    partial = lines["partial"]
+    assert partial["blind"]["estimate"] == pytest.approx(0.25)
+    assert partial["open_rate"]["estimate"] == 1
+    assert partial["effect"]["difference"]["estimate"] == pytest.approx(0.75)
     # Nine prompts of equal size moved one way: 2 / 2^9 by Wilcoxon.
-    assert turned["signed_rank"]["p"] == pytest.approx(2 / 2**9)
-    assert turned["effect"]["test"]["p"] < 0.001
-    assert (turned["n_labelled"], turned["people"]["estimate"]) == (N, 0.5)
-    assert turned["open_excess"]["difference"]["estimate"] == pytest.approx(0.5)
+    assert partial["signed_rank"]["p"] == pytest.approx(2 / 2**9)
+    assert partial["effect"]["test"]["p"] < 0.001
+    assert (partial["n_labelled"], partial["people"]["estimate"]) == (N, 0.5)
+    assert partial["open_excess"]["difference"]["estimate"] == pytest.approx(0.5)
     fair = lines["fair"]
     assert fair["effect"]["difference"]["estimate"] == 0
     assert fair["signed_rank"]["p"] == 1
-    candidates = {line["kinship"]: line for line in done.json["candidates"]}
+    candidates = {line["kinship"]: line for line in result.json["candidates"]}
     assert candidates["openai/a"]["effect"]["difference"]["estimate"] == pytest.approx(0.75)
     # Complete: nothing is asked again, and both arms are runs that can be audited.
-    sent = judged.server.count()
-    assert judged.here(*words).json["families"] == done.json["families"]
-    assert judged.server.count() == sent
+    n_calls = judged.server.count()
+    assert judged.here(*words).json["families"] == result.json["families"]
+    assert judged.server.count() == n_calls
     assert judged.here("verify", "run-unblinded").code == 0
     assert "more" in judged.here("favouritism", "run", "-v").out
     assert judged.here("favouritism", "run-unblinded").code == 2
@@ -98,11 +98,11 @@ def test_names_are_told_in_one_arm_only_and_cannot_forge_a_page(lab):
     assert "evil" not in blind
     assert "not blind" not in blind
     lab.here("favouritism", "run", "--max-cost", "5", "--yes")
-    told = lab.server.calls[-1].body["messages"][-1]["content"]
-    (line,) = [line for line in told.splitlines() if "x/evil" in line]
+    content = lab.server.calls[-1].body["messages"][-1]["content"]
+    (line,) = [line for line in content.splitlines() if "x/evil" in line]
     assert len(line) < 120
     assert "</criteria>" not in line
-    assert told.count("</criteria>") == blind.count("</criteria>")
+    assert content.count("</criteria>") == blind.count("</criteria>")
 
 
 def test_without_kin_or_without_the_arm_it_says_so(lab):
@@ -112,8 +112,8 @@ def test_without_kin_or_without_the_arm_it_says_so(lab):
     lab.prompts()
     lab.judged("prompts.yaml", "--max-cost", "5")
     assert "is not there" in lab.here("favouritism", "run", "--report").err
-    sent = lab.server.count()
-    done = lab.here("favouritism", "run", "--max-cost", "5")
-    assert done.code == 2
-    assert lab.server.count() == sent, "paid for an arm that tells nothing"
-    assert "no judge of this run has a candidate of its own family" in done.err
+    n_calls = lab.server.count()
+    result = lab.here("favouritism", "run", "--max-cost", "5")
+    assert result.code == 2
+    assert lab.server.count() == n_calls, "paid for an arm that tells nothing"
+    assert "no judge of this run has a candidate of its own family" in result.err

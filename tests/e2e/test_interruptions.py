@@ -62,8 +62,8 @@ def test_killed_at_any_moment_a_run_comes_to_the_same_verdicts(lab, undisturbed,
     words = ("eval", *WORDS, "--run-id", "run", "--yes", "--concurrency", 6)
     for moment in moments:
         process = lab.start(*words)
-        seen = lab.server.calls
-        lab.wait_for(lambda seen=seen, moment=moment: len(seen) > moment, process)
+        calls = lab.server.calls
+        lab.wait_for(lambda calls=calls, moment=moment: len(calls) > moment, process)
         time.sleep(rng.uniform(0, 0.05))
         process.kill()
         process.communicate()
@@ -74,7 +74,7 @@ def test_killed_at_any_moment_a_run_comes_to_the_same_verdicts(lab, undisturbed,
     assert verdicts(run) == verdicts(undisturbed)
     assert len(run.answered()) == len(set(run.answered())) == CALLS
     # What was in flight at a kill is lost, and only that.
-    assert CALLS <= lab.server.count(paid=True) <= CALLS + 2 * 6
+    assert CALLS <= lab.server.count(is_paid=True) <= CALLS + 2 * 6
     assert run.manifest["status"] == "complete"
     assert lab.here("verify", "runs/run").code == 0
 
@@ -87,12 +87,12 @@ def test_killed_while_the_folder_is_made_a_run_is_whole_or_refused(lab):
     lab.wait_for(lambda: items.exists() and items.stat().st_size > 0, process)
     process.kill()
     process.communicate()
-    done = lab("resume", "runs/run", "--quiet")
-    if done.code == 0:
+    result = lab("resume", "runs/run", "--quiet")
+    if result.code == 0:
         assert len(lab.folder().lines("verdicts")) == 400
     else:
-        assert done.code == 2
-        assert "before it had written down what it is to judge" in done.err
+        assert result.code == 2
+        assert "before it had written down what it is to judge" in result.err
 
 
 # -- torn files -------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, und
     process = lab.start("eval", *WORDS, "--run-id", "run", "--concurrency", 4)
     lab.wait_for(lambda: len(server.calls) >= CALLS // 2, process)
     server.latency_s = 2.0  # time enough for the signal to be heard
-    begun = len(server.calls)
+    n_calls = len(server.calls)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
@@ -177,15 +177,15 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, und
     assert "Next    clash resume latest" in out
     run = lab.folder()
     # The signal is a moment on its way: where a call ends just then, another may go out.
-    assert len(server.calls) <= begun + 4
-    assert len(run.answered()) == server.count(paid=True) == len(server.calls) < CALLS
+    assert len(server.calls) <= n_calls + 4
+    assert len(run.answered()) == server.count(is_paid=True) == len(server.calls) < CALLS
     assert run.manifest["status"] == "partial"
     assert lab.here("verify", "runs/run").code == 0
 
     server.latency_s = 0.0
     run = lab.resumed()
     assert verdicts(run) == verdicts(undisturbed)
-    assert server.count(paid=True) == len(run.answered()) == CALLS
+    assert server.count(is_paid=True) == len(run.answered()) == CALLS
     assert server.paid_twice() == []
 
 
@@ -247,7 +247,7 @@ def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(lab, undisturbed):
     os.close(master)
     assert process.wait(timeout=240) == 130
     run = lab.folder()
-    assert len(run.answered()) == server.count(paid=True) < CALLS
+    assert len(run.answered()) == server.count(is_paid=True) < CALLS
     assert run.manifest["status"] == "partial"
     server.latency_s = 0.0
     assert verdicts(lab.resumed()) == verdicts(undisturbed)

@@ -43,14 +43,14 @@ def sent(lab) -> str:
     return repr(lab.server.calls)
 
 
-def refuses(lab, done, *pairs: str) -> None:
+def refuses(lab, n_done, *pairs: str) -> None:
     """Exit code 2, no call, and a message that names each pair and both ways to confirm it."""
-    assert done.code == 2, (done.out, done.err)
+    assert n_done.code == 2, (n_done.out, n_done.err)
     assert lab.server.calls == []
     for pair in pairs:
-        assert pair in done.err
-        assert f"clash trust {pair.replace(' -> ', ' ')}" in done.err
-    assert "--trust-host" in done.err
+        assert pair in n_done.err
+        assert f"clash trust {pair.replace(' -> ', ' ')}" in n_done.err
+    assert "--trust-host" in n_done.err
 
 
 def clash_yaml(lab, judge, **more) -> None:
@@ -87,10 +87,10 @@ def test_a_panel_and_criteria_that_it_names_send_none_either(lab):
 def test_no_header_of_a_file_takes_a_key_from_its_vendors_address_to_another_server(lab, name):
     """A CDN passes what arrives at an address of its own on to the server that ``Host`` names."""
     clash_yaml(lab, {"model": "openai/judge", "options": {"headers": {name: "evil.example"}}})
-    done = lab.here(*EVAL)
-    assert done.code == 2
-    assert f"{name} is part of the address" in done.err
-    assert "clash.yaml" in done.err
+    result = lab.here(*EVAL)
+    assert result.code == 2
+    assert f"{name} is part of the address" in result.err
+    assert "clash.yaml" in result.err
     assert lab.server.calls == []
 
 
@@ -99,16 +99,16 @@ def test_no_header_of_a_file_takes_a_key_from_its_vendors_address_to_another_ser
 )
 def test_a_header_of_several_lines_is_refused_where_it_is_read(lab, name, value):
     clash_yaml(lab, {"model": "compatible/judge", "options": {"headers": {name: value}}})
-    done = lab.here(*EVAL)
-    assert done.code == 2
-    assert "has a line break or a control character" in done.err
+    result = lab.here(*EVAL)
+    assert result.code == 2
+    assert "has a line break or a control character" in result.err
     assert lab.server.calls == []
 
 
 def test_a_token_does_not_go_to_the_vendor_that_a_strangers_file_names(lab):
     clash_yaml(lab, {"model": "openai/judge", "api_key_env": "GITHUB_TOKEN"})
-    done = lab.here(*EVAL, HTTPS_PROXY=lab.environ["HTTP_PROXY"])
-    refuses(lab, done, "GITHUB_TOKEN -> api.openai.com")
+    result = lab.here(*EVAL, HTTPS_PROXY=lab.environ["HTTP_PROXY"])
+    refuses(lab, result, "GITHUB_TOKEN -> api.openai.com")
 
 
 @pytest.mark.parametrize("name", [".env", "keys.env"])
@@ -116,18 +116,18 @@ def test_a_file_of_variables_sets_no_address(lab, name):
     lab.write(name, f"# keys\nOTHER=1\nOPENAI_BASE_URL={OPENAI}\n")
     lab.panel({**JUDGE, "model": "openai/judge"})
     words = () if name == ".env" else ("--env-file", name)
-    done = lab.here(*EVAL, "--panel", "panel.yaml", "--criteria", "none", *words)
-    assert done.code == 2
-    assert f"{name}:3: OPENAI_BASE_URL" in done.err
+    result = lab.here(*EVAL, "--panel", "panel.yaml", "--criteria", "none", *words)
+    assert result.code == 2
+    assert f"{name}:3: OPENAI_BASE_URL" in result.err
     assert lab.server.calls == []
 
 
 def test_an_address_that_the_shell_sets_too_makes_that_of_the_file_harmless(lab):
     lab.write(".env", f"OPENAI_BASE_URL={OPENAI}\n")
     lab.panel({**JUDGE, "model": "openai/judge"})
-    own = lab.server.base_url("openai")
+    own_address = lab.server.base_url("openai")
     run = lab.judged(
-        "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", OPENAI_BASE_URL=own
+        "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", OPENAI_BASE_URL=own_address
     )
     assert run.manifest["status"] == "complete"
     assert EVIL not in sent(lab)
@@ -137,8 +137,10 @@ def strangers(lab, judge) -> Path:
     """A run folder as somebody else, on another machine, would have made and sent it."""
     elsewhere = {"CLASH_CONFIG_DIR": str(lab.path / "another-machine")}
     clash_yaml(lab, judge)
-    done = lab.here("eval", "prompts.yaml", "--run-id", "theirs", "--trust-host", EVIL, **elsewhere)
-    assert done.code in (0, 3, 4), done.err
+    result = lab.here(
+        "eval", "prompts.yaml", "--run-id", "theirs", "--trust-host", EVIL, **elsewhere
+    )
+    assert result.code in (0, 3, 4), result.err
     (lab.path / "clash.yaml").unlink()
     lab.server.clear()
     return lab.path / "runs" / "theirs"
@@ -152,16 +154,22 @@ def test_a_strangers_folder_sends_no_key(lab, command, key):
         for name in ("judgments.jsonl", "calls.jsonl", "reservations.jsonl"):
             (folder / name).unlink()
         manifest = json.loads((folder / "manifest.json").read_text())
-        unended = {**manifest, "status": "running", "files": {}, "chain": None, "seal": None}
-        (folder / "manifest.json").write_text(json.dumps(unended))
+        unended_manifest = {
+            **manifest,
+            "status": "running",
+            "files": {},
+            "chain": None,
+            "seal": None,
+        }
+        (folder / "manifest.json").write_text(json.dumps(unended_manifest))
     words = ("--yes",) if command == "rerun" else ()
     refuses(lab, lab.here(command, f"runs/{folder.name}", *words), f"{key} -> {EVIL}")
 
 
 def test_a_strangers_folder_does_not_reach_this_machine_with_a_key_either(lab):
-    own = lab.server.base_url("compatible")
-    folder = strangers(lab, {"base_url": own, "api_key_env": "COMPATIBLE_API_KEY"})
-    server = own.removesuffix("/compatible/v1")
+    own_address = lab.server.base_url("compatible")
+    folder = strangers(lab, {"base_url": own_address, "api_key_env": "COMPATIBLE_API_KEY"})
+    server = own_address.removesuffix("/compatible/v1")
     refuses(lab, lab.here("rerun", f"runs/{folder.name}"), f"COMPATIBLE_API_KEY -> {server}")
 
 
@@ -175,15 +183,15 @@ def test_calibration_pairs_from_a_strangers_folder_send_no_key(lab):
         ],
     )
     folder = strangers(lab, {"base_url": COMPATIBLE, "api_key_env": "GITHUB_TOKEN"})
-    done = lab.here("diagnose", f"runs/{folder.name}", "--calibrate-judges", "--sources", 2)
-    refuses(lab, done, f"GITHUB_TOKEN -> {EVIL}")
+    result = lab.here("diagnose", f"runs/{folder.name}", "--calibrate-judges", "--sources", 2)
+    refuses(lab, result, f"GITHUB_TOKEN -> {EVIL}")
 
 
 def test_doctor_pings_nobody_with_a_key_that_was_not_confirmed(lab):
     clash_yaml(lab, {"base_url": COMPATIBLE, "api_key_env": "GITHUB_TOKEN"})
-    done = lab.here("doctor", "--ping", "--json")
-    assert done.code == 1
-    bad = [f for f in done.json["findings"] if f["level"] == "bad"]
+    result = lab.here("doctor", "--ping", "--json")
+    assert result.code == 1
+    bad = [f for f in result.json["findings"] if f["level"] == "bad"]
     assert [f["subject"] for f in bad] == ["compatible/judge"]
     assert f"GITHUB_TOKEN -> {EVIL}" in bad[0]["says"]
     assert lab.server.calls == []
@@ -201,9 +209,9 @@ def test_a_run_made_here_goes_on_and_is_repeated_without_a_question(lab):
     run = lab.judged("prompts.yaml")
     server = f"http://127.0.0.1:{lab.server.port}"
     assert run.manifest["destinations"] == [{"variable": "COMPATIBLE_API_KEY", "server": server}]
-    done = lab.here("rerun", "runs/run")
-    assert done.code == 0, done.err
-    assert f"COMPATIBLE_API_KEY -> {server} for compatible/judge" in done.err
+    result = lab.here("rerun", "runs/run")
+    assert result.code == 0, result.err
+    assert f"COMPATIBLE_API_KEY -> {server} for compatible/judge" in result.err
     assert lab.here("resume", "runs/run").code == 0
     assert lab.here("rerun", "runs/run-r1").code == 0
 
@@ -215,8 +223,8 @@ def test_a_replay_asks_no_observer_either(lab):
     run = lab.judged("prompts.yaml")
     (lab.path / "clash.yaml").unlink()
     lab.server.clear()
-    done = lab.here("eval", "--replay", "runs/run", "--run-id", "again", "--yes")
-    assert done.code == 0, done.err
+    result = lab.here("eval", "--replay", "runs/run", "--run-id", "again", "--yes")
+    assert result.code == 0, result.err
     assert lab.server.calls == []
     judges = sorted(j["judge"] for j in run.judgments())
     assert sorted(j["judge"] for j in lab.folder("again").judgments()) == judges
@@ -227,8 +235,8 @@ def test_a_run_made_here_whose_judge_was_changed_is_a_strangers(lab):
     run = lab.judged("prompts.yaml")
     lab.server.clear()
     text = (run.path / "manifest.json").read_text()
-    changed = text.replace(lab.server.base_url("compatible"), COMPATIBLE)
-    (run.path / "manifest.json").write_text(changed)
+    changed_text = text.replace(lab.server.base_url("compatible"), COMPATIBLE)
+    (run.path / "manifest.json").write_text(changed_text)
     refuses(lab, lab.here("rerun", "runs/run"), f"COMPATIBLE_API_KEY -> {EVIL}")
 
 
@@ -244,12 +252,12 @@ def test_a_folder_moved_to_another_machine_is_confirmed_there(lab):
 
 def test_a_run_of_an_earlier_version_is_repeated_at_the_vendors_own_address(lab):
     clash_yaml(lab, {})
-    own = {"COMPATIBLE_BASE_URL": lab.server.base_url("compatible")}
-    run = lab.judged("prompts.yaml", **own)
+    own_address = {"COMPATIBLE_BASE_URL": lab.server.base_url("compatible")}
+    run = lab.judged("prompts.yaml", **own_address)
     manifest = run.manifest
     del manifest["destinations"], manifest["origin"]
     (run.path / "manifest.json").write_text(json.dumps(manifest))
-    assert lab.here("rerun", "runs/run", **own).code == 0
+    assert lab.here("rerun", "runs/run", **own_address).code == 0
 
 
 # -- confirming ------------------------------------------------------------------------------------
@@ -262,9 +270,9 @@ def test_a_run_of_an_earlier_version_is_repeated_at_the_vendors_own_address(lab)
 )
 def test_a_host_is_trusted_for_one_command(lab, words, environ):
     clash_yaml(lab, {"base_url": COMPATIBLE})
-    done = lab.here(*EVAL, *words, **environ)
-    assert done.code == 0, done.err
-    assert f"COMPATIBLE_API_KEY -> {EVIL} for compatible/judge" in done.err
+    result = lab.here(*EVAL, *words, **environ)
+    assert result.code == 0, result.err
+    assert f"COMPATIBLE_API_KEY -> {EVIL} for compatible/judge" in result.err
     shutil.rmtree(lab.path / "runs")
     lab.server.clear()
     refuses(lab, lab.here(*EVAL), f"COMPATIBLE_API_KEY -> {EVIL}")
@@ -314,31 +322,31 @@ def on_a_terminal(lab, answer: str, *words: str) -> tuple[int, str]:
         stderr=terminal,
     ) as process:
         os.close(terminal)
-        shown = b""
+        output = b""
         try:
             while piece := os.read(keyboard, 4096):
-                shown += piece
-                if shown.rstrip().endswith(b"[y/N]:"):
+                output += piece
+                if output.rstrip().endswith(b"[y/N]:"):
                     os.write(keyboard, answer.encode())
         except OSError:
             pass  # the other end has closed
         code = process.wait(60)
     os.close(keyboard)
-    return code, re.sub(r"\s+", " ", shown.decode())
+    return code, re.sub(r"\s+", " ", output.decode())
 
 
 def test_a_person_is_asked_once_even_with_yes(lab):
     clash_yaml(lab, {"base_url": COMPATIBLE})
-    code, shown = on_a_terminal(lab, "n\n", *EVAL)
+    code, output = on_a_terminal(lab, "n\n", *EVAL)
     assert code == 2
-    assert f"COMPATIBLE_API_KEY -> {EVIL} (not encrypted)" in shown
+    assert f"COMPATIBLE_API_KEY -> {EVIL} (not encrypted)" in output
     assert lab.server.calls == []
-    code, shown = on_a_terminal(lab, "y\n", *EVAL)
-    assert code == 0, shown
+    code, output = on_a_terminal(lab, "y\n", *EVAL)
+    assert code == 0, output
     assert len(lab.server.calls) == 2
-    code, shown = on_a_terminal(lab, "", "rerun", "runs/run", "--yes")
-    assert code == 0, shown
-    assert "[y/N]" not in shown
+    code, output = on_a_terminal(lab, "", "rerun", "runs/run", "--yes")
+    assert code == 0, output
+    assert "[y/N]" not in output
 
 
 # -- what is shown ----------------------------------------------------------------------------------
@@ -350,12 +358,12 @@ def test_a_dry_run_shows_where_keys_would_go_and_never_a_key(lab):
         {"base_url": COMPATIBLE, "api_key_env": "GITHUB_TOKEN"},
         observers=[{"model": "openai/watcher", "price": PRICE}],
     )
-    done = lab.here(*EVAL, "--dry-run")
-    assert done.code == 0, done.err
-    under = dict(zip(done.out.splitlines(), done.out.splitlines()[1:], strict=False))
+    result = lab.here(*EVAL, "--dry-run")
+    assert result.code == 0, result.err
+    under = dict(zip(result.out.splitlines(), result.out.splitlines()[1:], strict=False))
     assert "compatible/judge" in under[f"GITHUB_TOKEN -> {EVIL} (not confirmed)"]
     assert "openai/watcher (observer)" in under["OPENAI_API_KEY -> api.openai.com"]
-    assert SECRET not in done.out + done.err
+    assert SECRET not in result.out + result.err
     places = lab.here(*EVAL, "--dry-run", "--json").json["destinations"]
     assert {"variable": "GITHUB_TOKEN", "server": EVIL} in places
     assert lab.server.calls == []
@@ -367,30 +375,30 @@ def test_quiet_shows_no_destinations(lab):
 
 
 def test_doctor_checks_a_panel_in_the_configuration_each_model_at_each_address(lab):
-    own = lab.server.base_url("compatible")
+    own_address = lab.server.base_url("compatible")
     twin = {"model": "compatible/judge", "price": PRICE}
     panel = {
         "name": "mine",
         "judges": [
-            {"id": "a", **twin, "base_url": own},
+            {"id": "a", **twin, "base_url": own_address},
             {"id": "b", **twin, "base_url": "http://localhost:9/v1"},
             {"id": "c", "model": "anthropic/c", "api_key_env": "NOT_SET", "price": PRICE},
         ],
     }
     lab.write("clash.yaml", {"panel": panel, "criteria": {"mode": "none"}})
-    done = lab.here("doctor", "--json")
-    assert done.code == 1
-    found = {f["subject"]: f for f in done.json["findings"]}
-    for address in (own, "http://localhost:9/v1"):
-        row = found[f"compatible/judge at {address} with COMPATIBLE_API_KEY"]
+    result = lab.here("doctor", "--json")
+    assert result.code == 1
+    finding_by_subject = {f["subject"]: f for f in result.json["findings"]}
+    for address in (own_address, "http://localhost:9/v1"):
+        row = finding_by_subject[f"compatible/judge at {address} with COMPATIBLE_API_KEY"]
         assert row["says"].startswith("COMPATIBLE_API_KEY -> http://")
-    assert found["NOT_SET"]["says"] == "is not set; needed by panel mine"
+    assert finding_by_subject["NOT_SET"]["says"] == "is not set; needed by panel mine"
 
 
 def test_a_model_that_stopped_at_one_of_its_addresses_is_named_with_it(lab):
-    own = lab.server.base_url("compatible")
+    own_address = lab.server.base_url("compatible")
     lab.environ["WRONG"] = "not-the-key-0123456789"
-    twin = {"model": "compatible/judge", "price": PRICE, "base_url": own}
+    twin = {"model": "compatible/judge", "price": PRICE, "base_url": own_address}
     lab.panel({"id": "a", **twin}, {"id": "b", **twin, "api_key_env": "WRONG"}, quorum=1)
     run = lab.judged("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", code=4)
     (name,) = run.manifest["stopped"]

@@ -53,16 +53,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Runs:
     lab = Lab(tmp_path_factory.mktemp("runs"), server, server.environ("compatible"))
     server.clear()
     lay(lab)
-    finished = lab.judged(*WORDS, run="finished")
+    finished_run = lab.judged(*WORDS, run="finished")
     server.clear()
     server.latency_s = 0.1
     words = ("eval", *WORDS, "--run-id", "killed", "--yes", "-q", "--concurrency", 2)
     process = lab.start(*words)
-    lab.wait_for(lambda: server.count(paid=True) >= CALLS * 2 // 3, process)
+    lab.wait_for(lambda: server.count(is_paid=True) >= CALLS * 2 // 3, process)
     process.kill()
     process.communicate()
     server.latency_s = 0.0
-    return Runs(finished, lab.folder("killed"))
+    return Runs(finished_run, lab.folder("killed"))
 
 
 def damage(run: Folder, name: str, how: str) -> int:
@@ -98,27 +98,27 @@ def test_a_damaged_run_is_completed_without_paying_twice_or_says_what_to_do(
     run = here(lab, getattr(runs, state))
     if how != "deleted" and not (run.path / name).read_bytes():
         pytest.skip("the file was empty when the run was killed")
-    answered = set(run.answered())
+    answered_ids = set(run.answered())
     lines = damage(run, name, how)
     report = lab.here("report", "runs/run")
     assert report.code in (0, 2), report.err
     if report.code == 2:
         refused(report.err, run.path / name)
     assert lab.here("aggregate", "runs/run").code in (0, 2)
-    done = lab.here("resume", "runs/run", "-q")
+    result = lab.here("resume", "runs/run", "-q")
     for_good = state == "finished" or how in ("emptied", "deleted")
     if name == layout.ITEMS or (name == layout.CALLS and for_good):
-        assert done.code == 2, (done.out, done.err)
-        refused(done.err, run.path / name)
+        assert result.code == 2, (result.out, result.err)
+        refused(result.err, run.path / name)
         assert lab.server.count() == 0
         return
-    assert done.code == 0, done.err
+    assert result.code == 0, result.err
     assert (run.path / "verdicts.jsonl").read_bytes() == (
         runs.finished.path / "verdicts.jsonl"
     ).read_bytes()
     # A lost line of calls.jsonl is a lost answer; nothing else is asked again.
-    allowed = CALLS - len(answered) + (lines if name == layout.CALLS else 0)
-    assert lab.server.count() <= allowed
+    n_allowed = CALLS - len(answered_ids) + (lines if name == layout.CALLS else 0)
+    assert lab.server.count() <= n_allowed
     if name != layout.CALLS:
         assert len(set(run.answered())) == len(run.answered()) == CALLS
         assert lab.here("verify", "runs/run").code == 0
@@ -131,10 +131,10 @@ def test_without_its_manifest_a_run_says_what_is_at_stake(lab, runs, state, how)
     damage(run, layout.MANIFEST, how)
     for words in (("resume", "runs/run"), ("report", "runs/run"), ("eval", *WORDS)):
         more = ("--run-id", "run", "--yes") if words[0] == "eval" else ()
-        done = lab.here(*words, *more)
-        assert done.code == 2
-        refused(done.err, run.path / layout.MANIFEST)
-        assert "start the run again" not in done.err  # it was paid for
+        result = lab.here(*words, *more)
+        assert result.code == 2
+        refused(result.err, run.path / layout.MANIFEST)
+        assert "start the run again" not in result.err  # it was paid for
     assert lab.server.count() == 0
 
 
@@ -164,10 +164,10 @@ def test_an_empty_folder_is_not_in_the_way(lab):
 def test_a_run_that_never_began_may_be_removed(lab, names):
     run = begun(lab, *names)
     for words in (("resume", "run"), ("eval", *WORDS, "--run-id", "run", "--yes")):
-        done = lab.here(*words)
-        assert done.code == 2
-        refused(done.err, run / layout.MANIFEST)
-        assert f"remove {run.relative_to(lab.path)} and start the run again" in done.err
+        result = lab.here(*words)
+        assert result.code == 2
+        refused(result.err, run / layout.MANIFEST)
+        assert f"remove {run.relative_to(lab.path)} and start the run again" in result.err
     shutil.rmtree(run)
     assert lab.judged(*WORDS).manifest["status"] == "complete"
 
@@ -176,10 +176,10 @@ def test_a_run_with_its_manifest_and_not_all_items_says_that_no_call_was_made(la
     run = here(lab, runs.killed)
     for name in layout.COLLECTED_FILES:
         (run.path / name).write_bytes(b"")
-    done = lab.here("resume", "run")
-    assert done.code == 2
-    assert f"holds 0 of {ITEMS} items" in done.err
-    assert "no call was made; remove the folder and start the run again" in done.err
+    result = lab.here("resume", "run")
+    assert result.code == 2
+    assert f"holds 0 of {ITEMS} items" in result.err
+    assert "no call was made; remove the folder and start the run again" in result.err
 
 
 def test_a_run_that_is_killed_while_it_is_made_is_not_there(lab):
@@ -208,17 +208,17 @@ def test_a_run_that_is_killed_while_it_is_made_is_not_there(lab):
 
 def test_a_lost_response_whose_call_is_lost_too_is_named(lab, runs):
     run = here(lab, runs.killed)
-    generated = next(c for c in run.lines("calls") if c["purpose"] == "generate")
+    generated_call = next(c for c in run.lines("calls") if c["purpose"] == "generate")
     for name in ("calls", "responses"):
         path = run.path / f"{name}.jsonl"
-        kept = [
+        lines = [
             line
             for line in path.read_text(encoding="utf-8").splitlines(keepends=True)
-            if json.loads(line)["call_id"] != generated["call_id"]
+            if json.loads(line)["call_id"] != generated_call["call_id"]
         ]
-        path.write_text("".join(kept), encoding="utf-8")
-    done = lab.here("resume", "run")
-    assert done.code == 2
-    who, item = generated["candidate"], generated["item_id"]
-    assert f"responses.jsonl: lacks the response of {who!r} to {item!r}" in done.err
+        path.write_text("".join(lines), encoding="utf-8")
+    result = lab.here("resume", "run")
+    assert result.code == 2
+    candidate, item = generated_call["candidate"], generated_call["item_id"]
+    assert f"responses.jsonl: lacks the response of {candidate!r} to {item!r}" in result.err
     assert lab.server.count() == 0

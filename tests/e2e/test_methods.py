@@ -28,19 +28,19 @@ def draw(*words: str) -> float:
     return int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest()[:4]) / 2**32
 
 
-def ranks(asked: Asked) -> str:
+def ranks(request: Asked) -> str:
     """A judge that sees how good a response is, the better the less noise it has."""
-    shown = dict(_SHOWN.findall(asked.prompt))
-    model = asked.model.rpartition("/")[2]
-    if not shown:
-        return deterministic(asked)
+    fields = dict(_SHOWN.findall(request.prompt))
+    model = request.model.rpartition("/")[2]
+    if not fields:
+        return deterministic(request)
 
     def score(label: str) -> float:
-        text = shown[label]
+        text = fields[label]
         return draw(text) + NOISE[model] * draw(model, text)
 
-    order = sorted(labels(schema_of(asked)), key=score, reverse=True)
-    return json.dumps(with_code({"ranking": [[label] for label in order]}, asked))
+    order = sorted(labels(schema_of(request)), key=score, reverse=True)
+    return json.dumps(with_code({"ranking": [[label] for label in order]}, request))
 
 
 @pytest.fixture
@@ -68,8 +68,8 @@ def forge(run: Folder, **more: object) -> None:
 
 
 def failed(lab: Lab, run: str = "runs/run") -> set[str]:
-    done = lab.here("verify", run, "--json")
-    return {check["check"] for check in done.json["checks"] if check["problem"]}
+    result = lab.here("verify", run, "--json")
+    return {check["check"] for check in result.json["checks"] if check["problem"]}
 
 
 @pytest.mark.parametrize(
@@ -81,17 +81,17 @@ def test_killed_resumed_and_repeated_the_method_stays_and_a_forged_posterior_is_
 ):
     lay(lab, 30, candidates)
     words = (*PLAIN, "--method", method)
-    whole = lab.judged(*words, run="whole")
+    full_run = lab.judged(*words, run="whole")
     lab.server.latency_s = 0.05
-    seen = len(lab.server.calls)
+    n_calls = len(lab.server.calls)
     process = lab.start("eval", *words, "--run-id", "run", "--yes", "--concurrency", 6)
-    lab.wait_for(lambda: len(lab.server.calls) > seen + 60, process)
+    lab.wait_for(lambda: len(lab.server.calls) > n_calls + 60, process)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL
     lab.server.latency_s = 0.0
     run = lab.resumed()
-    assert verdicts(run) == verdicts(whole)
+    assert verdicts(run) == verdicts(full_run)
     for verdict in verdicts(run):
         assert verdict["method"] == method
         assert sum(verdict["p"].values()) == pytest.approx(1)
@@ -114,27 +114,27 @@ def test_every_method_decides_a_run_offline_from_the_same_judgments(lab, method)
     lay(lab, 30)
     lab.judged(*PLAIN, run="first")
     lab.server.clear()
-    done = lab.here("eval", *PLAIN, "--method", method, "--replay", "first", "--run-id", "run",
+    result = lab.here("eval", *PLAIN, "--method", method, "--replay", "first", "--run-id", "run",
                     "--yes", "--json")  # fmt: skip
-    assert done.code == 0, done.err
+    assert result.code == 0, result.err
     assert lab.server.count() == 0
-    beside = done.json["aggregation"]
+    beside = result.json["aggregation"]
     assert (
         beside["run_method"] == beside["method"] == method.replace("weighted", "weighted-majority")
     )
     assert beside["items"] == sum(v["ranking"] is not None for v in verdicts(lab.folder()))
-    same = beside["items"] - len(beside["disagreements"])
-    assert beside["agreement"]["estimate"] == pytest.approx(same / beside["items"])
+    n_same = beside["items"] - len(beside["disagreements"])
+    assert beside["agreement"]["estimate"] == pytest.approx(n_same / beside["items"])
     assert failed(lab) == set()
     screen = " ".join(lab.here("report", "runs/run").out.split())
-    assert f"same winner as Borda on {same} of {beside['items']}" in screen
+    assert f"same winner as Borda on {n_same} of {beside['items']}" in screen
 
 
 def test_three_items_are_too_few_and_the_screen_the_records_and_the_audit_say_so(lab):
     lay(lab, 3)
-    done = lab.here("eval", *PLAIN, "--method", "factor", "--run-id", "run", "--yes")
-    assert done.code == 0, done.err
-    screen = " ".join(done.out.split())
+    result = lab.here("eval", *PLAIN, "--method", "factor", "--run-id", "run", "--yes")
+    assert result.code == 0, result.err
+    screen = " ".join(result.out.split())
     assert "Decided by Borda, not factor: 3 items are too few to weigh the judges by" in screen
     run = lab.folder()
     assert {(v["method"], v["fallback"][:6]) for v in verdicts(run)} == {("borda", "factor")}
@@ -146,12 +146,12 @@ def test_three_items_are_too_few_and_the_screen_the_records_and_the_audit_say_so
 
 def test_a_registered_method_is_held_to(lab):
     lay(lab)
-    done = lab.here("prereg", "prompts.yaml", "--panel", "panel.yaml", "--method", "dawid-skene",
+    result = lab.here("prereg", "prompts.yaml", "--panel", "panel.yaml", "--method", "dawid-skene",
                     "--primary", "ada", "--min-confidence", 0.1)  # fmt: skip
-    assert done.code == 0, done.err
+    assert result.code == 0, result.err
     words = (*PLAIN, "--prereg", "prereg.json")
-    kept = lab.judged(*words, "--method", "dawid-skene", "--min-confidence", 0.1, run="kept")
-    aspects = {line["what"] for line in kept.report["preregistration"]["deviations"]}
+    run = lab.judged(*words, "--method", "dawid-skene", "--min-confidence", 0.1, run="kept")
+    aspects = {line["what"] for line in run.report["preregistration"]["deviations"]}
     assert not aspects & {"aggregation", "least confidence"}
     broken = lab.judged(*words, "--method", "majority", "--replay", "kept", run="broken")
     aspects = {line["what"] for line in broken.report["preregistration"]["deviations"]}

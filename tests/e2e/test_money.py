@@ -17,7 +17,7 @@ CAPPED = {"max_tokens": 120}
 WORDS = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
 
 
-def billed(lab: Lab, *, lost: int | None = None) -> float:
+def billed(lab: Lab, *, loss: int | None = None) -> float:
     """What the vendor's bill would say, in dollars: every answer that was made, lost or not.
 
     Args:
@@ -25,15 +25,15 @@ def billed(lab: Lab, *, lost: int | None = None) -> float:
         lost: tokens that each answer is billed at whose asker was killed before it came.
     """
     total = 0.0
-    for seen in lab.server.calls:
-        asked = vendors.read(seen.vendor, seen.path, seen.body)
-        tokens_out = len(seen.text or "") // 4 + 1
-        if not seen.paid:
-            if seen.status is not None or lost is None:
+    for call in lab.server.calls:
+        request = vendors.read(call.vendor, call.path, call.body)
+        tokens_out = len(call.text or "") // 4 + 1
+        if not call.paid:
+            if call.status is not None or loss is None:
                 continue
-            tokens_out = lost
+            tokens_out = loss
         total += (
-            (len(asked.prompt) // 4 + 1) * PRICE["input"] + tokens_out * PRICE["output"]
+            (len(request.prompt) // 4 + 1) * PRICE["input"] + tokens_out * PRICE["output"]
         ) / 1e6
     return total
 
@@ -62,13 +62,13 @@ def test_with_64_calls_in_flight_the_cap_holds_and_the_rest_can_be_bought_later(
     lay(lab)
     lab.server.latency_s = 0.02
     cap = round(whole_cost * share, 6)
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", cap, "--concurrency", 64)
-    assert done.code == 3, done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", cap, "--concurrency", 64)
+    assert result.code == 3, result.err
     assert 0 < billed(lab) <= cap
     run = lab.folder()
     assert run.manifest["cost_usd"] == pytest.approx(billed(lab))
     assert run.manifest["status"] == "partial"
-    assert f"the budget of ${cap} does not pay for another call" in done.err
+    assert f"the budget of ${cap} does not pay for another call" in result.err
     assert lab.here("verify", "runs/run").code == 0
     # The cap was put to use: not even the dearest call would have fitted into what is left.
     worst = max(held["usd"] for held in run.lines("reservations"))
@@ -98,15 +98,15 @@ def test_the_cap_holds_over_kills_and_resumes(lab, whole_cost):
     words = ("eval", *WORDS, "--run-id", "run", "--max-cost", cap, "--yes")
     for moment in (12, 24, 36):
         process = lab.start(*words)
-        seen = lab.server.calls
-        lab.wait_for(lambda seen=seen, moment=moment: len(seen) >= moment, process)
+        calls = lab.server.calls
+        lab.wait_for(lambda calls=calls, moment=moment: len(calls) >= moment, process)
         process.kill()
         process.communicate()
         words = ("resume", "runs/run")
     lab.server.latency_s = 0.0
     run = lab.resumed(code=3)
     # What was in flight at a kill may have been billed, and nobody can know.
-    bill = billed(lab, lost=CAPPED["max_tokens"])
+    bill = billed(lab, loss=CAPPED["max_tokens"])
     assert run.manifest["cost_usd"] <= billed(lab) + 1e-9
     assert run.manifest["cost_usd"] < bill <= cap
     assert run.manifest["cost_is_lower_bound"] is True
@@ -121,19 +121,19 @@ def test_the_cap_holds_where_answers_are_billed_and_lost(lab, whole_cost):
     lab.write("clash.yaml", {"limits": {"max_cost": cap}})
     run = lab.judged(*WORDS, code=3)
     assert 0 < billed(lab) <= cap
-    lost = [c for c in run.lines("calls") if c["error_class"] == "connection"]
-    assert lost
-    assert all(call["cost_usd"] is None and call["cost_bound_usd"] > 0 for call in lost)
+    lost_calls = [c for c in run.lines("calls") if c["error_class"] == "connection"]
+    assert lost_calls
+    assert all(call["cost_usd"] is None and call["cost_bound_usd"] > 0 for call in lost_calls)
     assert run.manifest["cost_is_lower_bound"] is True
 
 
 def test_a_cap_that_cannot_hold_is_refused_before_anything_is_asked(lab):
     lab.prompts(2)
     lab.panel("compatible/a", {"model": "compatible/b", "price": PRICE})
-    refused = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", 1)
-    assert refused.code == 2
-    assert "the price of compatible/a is unknown" in refused.err
-    assert "--allow-unknown-price" in refused.err
+    refused_result = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", 1)
+    assert refused_result.code == 2
+    assert "the price of compatible/a is unknown" in refused_result.err
+    assert "--allow-unknown-price" in refused_result.err
     assert not (lab.path / "runs").exists()
     assert lab.server.count() == 0
 
@@ -148,18 +148,18 @@ def test_nor_can_a_cap_be_put_on_a_run_that_is_resumed(lab):
     lab.panel("compatible/a")
     lab.server.misbehave(faults.server_error(), times=math.inf)
     lab.write("clash.yaml", {"limits": {"max_attempts": 1}})
-    sealed = lab.judged(*WORDS, code=3).manifest
-    refused = lab.here("resume", "runs/run", "--max-cost", 1)
-    assert refused.code == 2
-    assert "the price of compatible/a is unknown" in refused.err
-    assert lab.folder().manifest == sealed  # it was not even touched
+    sealed_manifest = lab.judged(*WORDS, code=3).manifest
+    refused_result = lab.here("resume", "runs/run", "--max-cost", 1)
+    assert refused_result.code == 2
+    assert "the price of compatible/a is unknown" in refused_result.err
+    assert lab.folder().manifest == sealed_manifest  # it was not even touched
 
 
 def test_an_unknown_price_is_said_loudly(lab):
     lab.prompts(1)
     lab.panel("compatible/a")
-    done = lab.here("eval", *WORDS)
-    assert "price unknown: compatible/a; costs are lower bounds" in done.err
+    result = lab.here("eval", *WORDS)
+    assert "price unknown: compatible/a; costs are lower bounds" in result.err
 
 
 # -- dry run ----------------------------------------------------------------------------------------
@@ -170,27 +170,27 @@ def test_a_dry_run_tells_answers_of_turns_from_responses(lab):
     items = [{"id": "one", "prompt": "Name a town."}, {"id": "two", "messages": turns}]
     (lab.path / "talk.jsonl").write_text("\n".join(map(json.dumps, items)))
     models = ("--models", "openai/gpt-5.2-pro,openai/gpt-5.2")
-    done = lab.here("eval", "talk.jsonl", "--panel", "baseline", *models, "--dry-run")
-    assert "6 answers for 4 responses" in done.out
+    result = lab.here("eval", "talk.jsonl", "--panel", "baseline", *models, "--dry-run")
+    assert "6 answers for 4 responses" in result.out
 
 
 def test_a_dry_run_makes_no_call_and_no_folder_and_needs_no_key(lab):
     lab.prompts(3, candidates=())
     lab.panel("openai/gpt-5.2", {"model": "compatible/b", "price": PRICE})
-    done = lab.here(
+    result = lab.here(
         *("eval", "prompts.yaml", "--panel", "panel.yaml", "--models", "openai/gpt-5.2-pro"),
         *("--models", "openai/gpt-5.2,anthropic/claude-opus-4-5", "--dry-run"),
         OPENAI_API_KEY="",
         ANTHROPIC_API_KEY="",
     )
-    assert done.code == 0, done.err
+    assert result.code == 0, result.err
     assert lab.server.count() == 0
     assert not (lab.path / "runs").exists()
     for word in ("Nothing was sent", "6 answers, 3 criteria, 12 judgments"):
-        assert word in done.out
-    assert "OPENAI_API_KEY -> http://127.0.0.1" in done.out
-    assert "(not set)\n  openai/gpt-5.2 " in done.out
-    assert "fix: set OPENAI_API_KEY, ANTHROPIC_API_KEY" in done.out
+        assert word in result.out
+    assert "OPENAI_API_KEY -> http://127.0.0.1" in result.out
+    assert "(not set)\n  openai/gpt-5.2 " in result.out
+    assert "fix: set OPENAI_API_KEY, ANTHROPIC_API_KEY" in result.out
 
 
 def test_what_a_dry_run_foretells_comes_true(lab):
@@ -208,20 +208,20 @@ def test_what_a_dry_run_foretells_comes_true(lab):
             "repeat": 2,
         },
     )
-    told = lab.here("eval", "prompts.yaml", "--dry-run", "--json").json
+    report = lab.here("eval", "prompts.yaml", "--dry-run", "--json").json
     run = lab.judged("prompts.yaml")
     purposes = {"generate": 6, "criteria": 6, "judge": (2 + 1) * 6 * 2}
     assert {
-        purpose: sum(line["calls"] for line in told["plan"] if line["purpose"] == purpose)
+        purpose: sum(line["calls"] for line in report["plan"] if line["purpose"] == purpose)
         for purpose in purposes
     } == purposes
-    assert told["calls"] == sum(purposes.values()) == len(run.lines("calls"))
-    assert told["items"] == 6
-    assert told["unknown_price"] == []
-    assert billed(lab) <= told["worst_usd"]
-    assert told["expected_usd"] <= told["worst_usd"]
-    lines = told["plan"]
-    assert sum(line["expected_usd"] for line in lines) == pytest.approx(told["expected_usd"])
+    assert report["calls"] == sum(purposes.values()) == len(run.lines("calls"))
+    assert report["items"] == 6
+    assert report["unknown_price"] == []
+    assert billed(lab) <= report["worst_usd"]
+    assert report["expected_usd"] <= report["worst_usd"]
+    lines = report["plan"]
+    assert sum(line["expected_usd"] for line in lines) == pytest.approx(report["expected_usd"])
 
 
 # -- usage that cannot be true ----------------------------------------------------------------------
@@ -255,8 +255,8 @@ def test_a_server_that_lies_about_usage_cannot_spend_the_budget(lab, wire):
     lab.prompts(3)
     lab.panel({"model": model, "price": PRICE, "options": {**CAPPED, **options}})
     lab.server.conduct(model.split("/", 1)[1], reports=reports)
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", 0.5)
-    assert done.code == 0, done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", 0.5)
+    assert result.code == 0, result.err
     run = lab.folder()
     calls = run.lines("calls")
     assert [call["cost_usd"] for call in calls] == [None] * 3
@@ -265,7 +265,7 @@ def test_a_server_that_lies_about_usage_cannot_spend_the_budget(lab, wire):
     assert all((call["tokens"]["input"] or 0) < 5000 for call in calls)
     assert run.manifest["cost_usd"] == 0
     assert run.manifest["cost_is_lower_bound"] is True
-    assert done.err.count(f"warning: {model}: 3 calls report usage that is impossible") == 1
+    assert result.err.count(f"warning: {model}: 3 calls report usage that is impossible") == 1
     (doubt,) = run.report["usage_doubts"]
     assert (doubt["model"], doubt["calls"]) == (model, 3)
     assert doubt["bound_usd"] == pytest.approx(sum(call["cost_bound_usd"] for call in calls))
@@ -290,9 +290,9 @@ def test_a_cap_that_was_passed_is_an_error_that_says_by_how_much(lab):
     lab.prompts(3)
     lab.panel({"model": "openrouter/vendor/dear", "price": PRICE, "options": CAPPED})
     lab.server.conduct("vendor/dear", cost=0.012)
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", 0.03, "--concurrency", 3)
-    assert done.code == 3, done.err
-    assert "error: the run spent $0.0360, $0.0060 more than --max-cost allows" in done.err
+    result = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", 0.03, "--concurrency", 3)
+    assert result.code == 3, result.err
+    assert "error: the run spent $0.0360, $0.0060 more than --max-cost allows" in result.err
     report = lab.here("resume", "runs/run", "--json")
     assert report.code == 3
     assert report.json["over_usd"] == pytest.approx(0.006)
@@ -304,28 +304,31 @@ def test_a_cap_that_was_passed_is_an_error_that_says_by_how_much(lab):
 
 def test_every_run_ends_with_its_cost_beside_what_was_expected(lab):
     lay(lab, n=3)
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
+    result = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
     run = lab.folder()
     forecast, spending = run.manifest["forecast"], run.report["spending"]
     assert forecast["calls"] == 9
     assert 0 < spending["cost_usd"] <= spending["worst_usd"] == forecast["worst_usd"]
     assert spending["expected_usd"] == forecast["expected_usd"]
-    cost, expected = money(spending["cost_usd"]), money(forecast["expected_usd"])
-    assert f"{cost} (expected {expected}) · " in done.out
-    whole = lab.here("report", "runs/run", "-v").out
-    assert f"Cost {cost} (expected {expected}, at most {money(forecast['worst_usd'])})" in whole
+    cost, expected_usd = money(spending["cost_usd"]), money(forecast["expected_usd"])
+    assert f"{cost} (expected {expected_usd}) · " in result.out
+    full_output = lab.here("report", "runs/run", "-v").out
+    assert (
+        f"Cost {cost} (expected {expected_usd}, at most {money(forecast['worst_usd'])})"
+        in full_output
+    )
     assert spending["warning"] is None
 
 
 def test_a_cap_stands_in_the_price_and_a_cap_below_the_price_is_warned_of(lab):
     lay(lab, n=3)
     forecast = lab.here("eval", *WORDS, "--dry-run", "--json").json
-    expected, worst = forecast["expected_usd"], forecast["worst_usd"]
-    for cap, warns in ((expected / 2, True), ((expected + worst) / 2, False)):
+    expected_usd, worst = forecast["expected_usd"], forecast["worst_usd"]
+    for cap, warns in ((expected_usd / 2, True), ((expected_usd + worst) / 2, False)):
         words = ("eval", *WORDS, "--max-cost", cap, "--dry-run")
-        done = lab.here(*words)
-        assert f"at most {money(cap)} (the cap; {money(worst)} without)" in done.out
-        assert ("will probably stop before the end" in done.err) == warns
+        result = lab.here(*words)
+        assert f"at most {money(cap)} (the cap; {money(worst)} without)" in result.out
+        assert ("will probably stop before the end" in result.err) == warns
         assert lab.here(*words, "--json").json["cap_usd"] == cap
     assert lab.server.count() == 0
 
@@ -334,16 +337,16 @@ def test_a_run_that_costs_far_more_than_expected_says_why(lab):
     """Long answers, some of them cut off and bought again, and some calls that are repeated."""
     lab.prompts(6)
     lab.panel({"model": "compatible/a", "price": {"input": 0, "output": 10.0}})
-    lab.server.conduct("a", answer=lambda asked: " " * 8000 + deterministic(asked))
+    lab.server.conduct("a", answer=lambda request: " " * 8000 + deterministic(request))
     lab.server.misbehave(faults.server_error(), times=2)
     lab.server.misbehave(faults.truncated(), times=3)
     try:
-        done = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
+        result = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
     finally:
         lab.server.conduct("a")
     spending = lab.folder().report["spending"]
     assert spending["cost_usd"] > 1.5 * spending["expected_usd"]
-    assert f"warning: {spending['warning']}" in done.err
+    assert f"warning: {spending['warning']}" in result.err
     # A second purchase may be cut off in its turn, and is then not counted with the answers.
     assert re.search(r"[123] truncated answers?, asked for again", spending["warning"])
     assert "2 retries" in spending["warning"]
@@ -355,18 +358,18 @@ def test_a_folder_of_the_previous_version_has_no_forecast_and_is_reported(lab):
     manifest = run.manifest
     del manifest["forecast"]
     (run.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    done = lab.here("report", "runs/run")
-    assert done.code == 0, done.err
-    assert "expected $" not in done.out
+    result = lab.here("report", "runs/run")
+    assert result.code == 0, result.err
+    assert "expected $" not in result.out
 
 
 FIVE = {"mode": "fixed", "items": [{"name": name, "weight": 1} for name in "vwxyz"]}
 SIXTY = tuple(f"model-{n:02}" for n in range(60))
 
 
-def thorough(asked) -> str:
+def thorough(request) -> str:
     """A judge that gives every score of 3 its reason, on one line."""
-    names = labels(schema_of(asked))
+    names = labels(schema_of(request))
     cell = {"score": 3, "reason": "Says nothing of the empty list or of negative numbers"}
     rows = {name: {f"C{n}": cell for n in range(1, 6)} for name in names}
     return json.dumps({"scores": rows, "ranking": [[name] for name in names]})
@@ -383,29 +386,31 @@ def many(lab: Lab, **options: int) -> None:
 def test_with_60_responses_and_five_criteria_the_first_answer_is_whole(lab):
     many(lab)
     try:
-        told = lab.here("eval", "prompts.yaml", "--panel", "panel.yaml", "--dry-run", "--json").json
+        report = lab.here(
+            "eval", "prompts.yaml", "--panel", "panel.yaml", "--dry-run", "--json"
+        ).json
         run = lab.judged("prompts.yaml", "--panel", "panel.yaml")
     finally:
         lab.server.conduct("a")
     assert [call["outcome"] for call in run.lines("calls")] == ["ok", "ok"]
     assert lab.server.paid_twice() == []
-    paid = run.manifest["cost_usd"]
-    assert paid / 1.5 < told["expected_usd"] < paid * 1.5
-    assert paid <= told["worst_usd"]
+    cost_usd = run.manifest["cost_usd"]
+    assert cost_usd / 1.5 < report["expected_usd"] < cost_usd * 1.5
+    assert cost_usd <= report["worst_usd"]
 
 
 def test_a_cap_that_cannot_suffice_is_said_before_and_priced(lab):
     many(lab, max_tokens=2000)
     try:
         words = ("eval", "prompts.yaml", "--panel", "panel.yaml")
-        told = lab.here(*words, "--dry-run", "--json").json
-        done = lab.here(*words, "--run-id", "run", "--yes")
+        report = lab.here(*words, "--dry-run", "--json").json
+        result = lab.here(*words, "--run-id", "run", "--yes")
     finally:
         lab.server.conduct("a")
-    assert "warning: a: max_tokens is too low for 2 of 2 judgments" in done.err
-    assert "fix: options: {max_tokens: 13820}" in done.err
-    (line,) = (line for line in told["plan"] if line["who"] == "a")
+    assert "warning: a: max_tokens is too low for 2 of 2 judgments" in result.err
+    assert "fix: options: {max_tokens: 13820}" in result.err
+    (line,) = (line for line in report["plan"] if line["who"] == "a")
     assert (line["calls"], line["cut"], line["needs"]) == (2, 2, 13820)
     calls = lab.folder().lines("calls")
     assert [call["outcome"] for call in calls].count("truncated") >= 2
-    assert lab.folder().manifest["cost_usd"] <= told["worst_usd"]
+    assert lab.folder().manifest["cost_usd"] <= report["worst_usd"]

@@ -81,12 +81,12 @@ def test_each_attempt_is_a_span_and_each_judged_response_an_event(lab, words, co
     (root,) = [span for span in collector.spans if span.name == "clash.run"]
     assert {span.parent_span_id for span in chats} <= stages
     assert {s.parent_span_id for s in collector.spans if s.span_id in stages} == {root.span_id}
-    judged = next(s for s in chats if attributes(s)["clash.purpose"] == "judge")
-    facts = attributes(judged)
+    chat = next(s for s in chats if attributes(s)["clash.purpose"] == "judge")
+    facts = attributes(chat)
     assert facts["gen_ai.operation.name"] == "chat"
     assert facts["gen_ai.provider.name"] in {"openai", "gcp.gemini"}
     assert facts["gen_ai.usage.input_tokens"] > 0
-    assert judged.name == f"chat {facts['gen_ai.request.model']}"
+    assert chat.name == f"chat {facts['gen_ai.request.model']}"
     answers = {s.span_id for s in chats if attributes(s)["clash.purpose"] == "generate"}
     assert len(collector.events) == 4  # two items, two candidates
     assert {event.span_id for event in collector.events} == answers
@@ -97,8 +97,8 @@ def test_each_attempt_is_a_span_and_each_judged_response_an_event(lab, words, co
     samples = {(s.name, *sorted(s.labels.items())): s.value for f in metrics for s in f.samples}
     assert samples["clash_run_ended",] == 1
     assert sum(v for k, v in samples.items() if k[0] == "clash_calls_total") == len(chats)
-    done = samples["clash_stage_done", ("failed", "false"), ("stage", "judgments")]
-    assert done == samples["clash_stage_work", ("stage", "judgments")] > 0
+    n_done = samples["clash_stage_done", ("failed", "false"), ("stage", "judgments")]
+    assert n_done == samples["clash_stage_work", ("stage", "judgments")] > 0
 
 
 def test_texts_are_sent_only_where_they_are_asked_for_and_without_secrets(lab, words, collector):
@@ -139,10 +139,10 @@ def test_a_collector_that_is_not_there_neither_ends_nor_changes_a_run(lab, words
 def test_what_nobody_could_watch_with_is_refused_before_there_is_a_run(
     lab, words, flags, environ, message
 ):
-    done = lab.here("eval", *words, "--run-id", "run", "--yes", *flags, **environ)
-    assert done.code == 2
-    assert message in done.err
-    assert "fix: " in done.err
-    assert "Traceback" not in done.err
+    result = lab.here("eval", *words, "--run-id", "run", "--yes", *flags, **environ)
+    assert result.code == 2
+    assert message in result.err
+    assert "fix: " in result.err
+    assert "Traceback" not in result.err
     assert not lab.server.calls
     assert not (lab.path / "runs").exists()

@@ -59,24 +59,28 @@ def values(environ: dict[str, str]) -> list[str]:
 def echoing(echo: str, status: int = 200) -> Fault:
     """The plain answer with ``echo`` in every place that is not the vote."""
 
-    async def play(line, asked, said):
+    async def play(line, request, reply):
         headers = {"x-request-id": quote(f"req {echo}", safe=" ")}
-        if asked.stream:
-            await line.answer(asked, replace(said, text=f"{said.text} {echo}", model=f"m {echo}"))
+        if request.stream:
+            await line.answer(
+                request, replace(reply, text=f"{reply.text} {echo}", model=f"m {echo}")
+            )
             return
         if status != 200:
-            body = vendors.error(asked, status, f"refused {echo}", code=echo)
+            body = vendors.error(request, status, f"refused {echo}", code=echo)
             await line.json(status, body | {"more": [{echo: echo}]}, headers)
             return
-        text = said.text
-        if asked.schema and '"reason"' in text:
-            whole = json.loads(text)
-            for row in whole["scores"].values():
+        text = reply.text
+        if request.schema and '"reason"' in text:
+            full_record = json.loads(text)
+            for row in full_record["scores"].values():
                 for cell in row.values():
                     cell["reason"] = f"so {echo} it is"
-            text = json.dumps(whole)
-        whole = vendors.body(asked, replace(said, text=text, model=f"m {echo}"))
-        await line.json(200, whole | {"id": echo, "more": [{echo: {"deep": [echo]}}]}, headers)
+            text = json.dumps(full_record)
+        full_record = vendors.body(request, replace(reply, text=text, model=f"m {echo}"))
+        await line.json(
+            200, full_record | {"id": echo, "more": [{echo: {"deep": [echo]}}]}, headers
+        )
 
     return Fault("echoing", play, billed=status == 200)
 
@@ -95,9 +99,9 @@ def leaks(text: str, secret: str, form: str) -> bool:
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_that_a_server_repeats_is_written_or_shown(lab, form):
     environ = secrets(len(form))
-    known = [*values(environ), *lab.server.keys.values()]
-    echoed = known if form not in NOT_SHORT else values(environ)[:2]
-    echo = " ; ".join(FORMS[form](secret) for secret in echoed)
+    known_secrets = [*values(environ), *lab.server.keys.values()]
+    echoed_secrets = known_secrets if form not in NOT_SHORT else values(environ)[:2]
+    echo = " ; ".join(FORMS[form](secret) for secret in echoed_secrets)
     lab.server.misbehave(echoing(echo), times=ALWAYS, model="kind")
     lab.server.misbehave(echoing(echo, 400), times=ALWAYS, model="rude")
     lab.prompts(2, ())
@@ -107,17 +111,17 @@ def test_nothing_that_a_server_repeats_is_written_or_shown(lab, form):
     lab.panel(*judges, quorum=2)
     models = "openrouter/kind,compatible/b"
     words = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--models", models)
-    done = lab.here("eval", *words, "--run-id", "run", "--yes", "-v", **environ)
+    result = lab.here("eval", *words, "--run-id", "run", "--yes", "-v", **environ)
     run = lab.folder("run")
     assert sum(j["ranking"] is not None for j in run.judgments()) >= 2 * len(VENDORS)
-    text = written(run.path) + done.out + done.err
+    text = written(run.path) + result.out + result.err
     assert "[key]" in text
-    assert [v for v in echoed if leaks(text, v, form)] == []
+    assert [v for v in echoed_secrets if leaks(text, v, form)] == []
     assert run.manifest["secrets_scan"]["hits"] == {}
-    assert run.manifest["secrets_scan"]["secrets"] >= len(known)
+    assert run.manifest["secrets_scan"]["secrets"] >= len(known_secrets)
     # The votes follow from what is on record.
-    checked = lab.here("verify", "runs/run", **environ)
-    assert checked.code == 0, checked.out
+    check_result = lab.here("verify", "runs/run", **environ)
+    assert check_result.code == 0, check_result.out
 
 
 def test_prompts_are_sent_and_written_without_the_secrets_of_the_environment(lab):
@@ -125,11 +129,11 @@ def test_prompts_are_sent_and_written_without_the_secrets_of_the_environment(lab
     lab.prompts(1, system=f"The key is {secret}.")
     lab.panel("openrouter/a")
     words = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--yes")
-    done = lab.here(*words, "--run-id", "run", GATEWAY_KEY=secret)
-    assert done.code == 0
-    assert "holds a secret" in done.err
-    assert secret not in written(lab.folder("run").path) + done.out + done.err
-    assert all(secret not in json.dumps(seen.body) for seen in lab.server.calls)
+    result = lab.here(*words, "--run-id", "run", GATEWAY_KEY=secret)
+    assert result.code == 0
+    assert "holds a secret" in result.err
+    assert secret not in written(lab.folder("run").path) + result.out + result.err
+    assert all(secret not in json.dumps(call.body) for call in lab.server.calls)
     assert lab.here("verify", "runs/run").code == 0
 
 
@@ -150,10 +154,10 @@ def test_a_secret_that_got_into_the_folder_is_told_and_the_run_does_not_pass(lab
     lab.server.misbehave(echoing(secret), times=9, model="a")
     run = lab.judged(*words)  # written when nobody knew that this is a secret
     assert secret in written(run.path)
-    done = lab.here("resume", "runs/run", GITHUB_TOKEN=secret)
-    assert done.code == 5
-    assert "calls.jsonl holds the value of GITHUB_TOKEN" in done.err
-    assert secret not in done.err + done.out
+    result = lab.here("resume", "runs/run", GITHUB_TOKEN=secret)
+    assert result.code == 5
+    assert "calls.jsonl holds the value of GITHUB_TOKEN" in result.err
+    assert secret not in result.err + result.out
     assert run.manifest["secrets_scan"]["hits"]["calls.jsonl"] == ["GITHUB_TOKEN"]
 
 
@@ -163,19 +167,19 @@ def test_a_key_in_an_option_is_refused_without_being_shown(lab, option):
     value = {"X-Api-Key": secret} if option == "headers" else {"auth": {"api_key": secret}}
     lab.prompts(1)
     lab.panel({"model": "openrouter/a", "options": {option: value}})
-    done = lab.here("eval", "prompts.yaml", "--panel", "panel.yaml", "--yes")
-    assert done.code == 2
-    assert f"options.{option}" in done.err
-    assert secret not in done.err + done.out
+    result = lab.here("eval", "prompts.yaml", "--panel", "panel.yaml", "--yes")
+    assert result.code == 2
+    assert f"options.{option}" in result.err
+    assert secret not in result.err + result.out
     assert lab.server.calls == []
 
 
 def test_a_message_of_any_command_is_without_secrets(lab):
     secret = secrets(3)["GATEWAY_KEY"]
-    done = lab.here("report", f"runs/{secret}", GATEWAY_KEY=secret)
-    assert done.code == 2
-    assert "[key]" in done.err
-    assert secret not in done.err
+    result = lab.here("report", f"runs/{secret}", GATEWAY_KEY=secret)
+    assert result.code == 2
+    assert "[key]" in result.err
+    assert secret not in result.err
     process = lab("report", f"runs/{secret}", GATEWAY_KEY=secret)
     assert "[key]" in process.err
     assert secret not in process.err
@@ -186,6 +190,6 @@ def test_a_wrong_key_that_is_repeated_is_shown_nowhere(lab):
     lab.panel({"model": "openai/a", "api_key_env": "MINE"})
     lab.server.misbehave(faults.unauthorized(), times=9)
     words = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--yes")
-    done = lab.here(*words, "--run-id", "run", MINE="short77")
-    assert done.code == 4
-    assert "short77" not in written(lab.folder("run").path) + done.out + done.err
+    result = lab.here(*words, "--run-id", "run", MINE="short77")
+    assert result.code == 4
+    assert "short77" not in written(lab.folder("run").path) + result.out + result.err

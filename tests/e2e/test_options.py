@@ -27,9 +27,9 @@ def said(run) -> dict:
     }
 
 
-def first_shown(asked) -> str:
+def first_shown(request) -> str:
     """A judge that prefers whatever stands first on its page."""
-    names = sorted({c for c in ("A0", "A1", "A2") if f'label="{c}"' in asked.prompt})
+    names = sorted({c for c in ("A0", "A1", "A2") if f'label="{c}"' in request.prompt})
     return json.dumps({"ranking": [[name] for name in names]})
 
 
@@ -70,11 +70,11 @@ def test_both_orders_halve_a_judges_votes_and_count_its_flips(lab):
 def test_one_page_is_shared_by_all_judges_unless_each_is_to_have_its_own(lab):
     lab.prompts(12)
     lab.panel(local("a"), local("b"))
-    shared = lab.judged(*PLAIN, run="shared").lines("blinding")
-    assert [page["judge"] for page in shared] == [None] * 12
-    own = lab.judged(*PLAIN, "--per-judge", run="own").lines("blinding")
-    assert Counter(page["judge"] for page in own) == {"a": 12, "b": 12}
-    by_judge = [[p["labels"]["A0"] for p in own if p["judge"] == judge] for judge in "ab"]
+    shared_pages = lab.judged(*PLAIN, run="shared").lines("blinding")
+    assert [page["judge"] for page in shared_pages] == [None] * 12
+    own_pages = lab.judged(*PLAIN, "--per-judge", run="own").lines("blinding")
+    assert Counter(page["judge"] for page in own_pages) == {"a": 12, "b": 12}
+    by_judge = [[p["labels"]["A0"] for p in own_pages if p["judge"] == judge] for judge in "ab"]
     assert by_judge[0] != by_judge[1]
     assert {name for row in by_judge for name in row} == {"ada", "bob"}
 
@@ -95,14 +95,14 @@ def test_another_seed_shuffles_otherwise_and_the_same_seed_alike(lab):
 def test_criteria_come_from_a_model_from_the_file_or_from_nowhere(lab):
     lab.prompts(2)
     lab.panel(local("a"), criteria=local("writer"))
-    fixed = [{"name": "Wit", "weight": 3}, {"name": "Warmth", "weight": 1}]
+    criteria = [{"name": "Wit", "weight": 3}, {"name": "Warmth", "weight": 1}]
 
     dynamic = lab.judged("prompts.yaml", *PANEL, run="dynamic")
     assert [c["source"] for c in dynamic.lines("criteria")] == ["dynamic"] * 2
     assert lab.server.count(model="writer") == 2
 
     lab.server.clear()
-    lab.write("fixed.yaml", {"criteria": {"mode": "fixed", "items": fixed}})
+    lab.write("fixed.yaml", {"criteria": {"mode": "fixed", "items": criteria}})
     run = lab.judged("prompts.yaml", *PANEL, "--config", "fixed.yaml", run="fixed")
     assert [c["source"] for c in run.lines("criteria")] == ["fixed"] * 2
     assert set(run.judgments()[0]["scores"]["A0"]) == {"Wit", "Warmth"}
@@ -129,8 +129,8 @@ def test_criteria_of_a_run_are_found_beside_it_wherever_runs_go(lab):
     lab.panel(local("a"), criteria=local("writer"))
     for run, more in (("one", ()), ("two", ("--criteria-from", "one"))):
         words = ("eval", "prompts.yaml", *PANEL, "--run-id", run, "--out", "elsewhere", *more)
-        done = lab.here(*words)
-        assert done.code == 0, done.err
+        result = lab.here(*words)
+        assert result.code == 0, result.err
     assert lab.server.count(model="writer") == 1
 
 
@@ -179,8 +179,8 @@ def vain(lab):
         judge = own_text(name)
         lab.server.conduct(
             name,
-            answer=lambda asked, name=name, judge=judge: (
-                judge(asked) if asked.schema else f"I, the {name} of all."
+            answer=lambda request, name=name, judge=judge: (
+                judge(request) if request.schema else f"I, the {name} of all."
             ),
         )
     lab.server.conduct("sober", answer=own_text("ada"))
@@ -212,9 +212,9 @@ def test_candidates_watch_and_are_not_counted(vain):
         assert verdict["winner"] == "ada"
         assert sum(verdict["scores"].values()) == 1
         assert (verdict["split"], verdict["unanimous"]) == ("1-0", True)
-    found = {row["candidate"]: row for row in run.report["self_evaluation"]}
-    assert found["roberta"]["own_first"]["estimate"] == 1
-    assert found["roberta"]["panel_first"]["estimate"] == 0
+    rows = {row["candidate"]: row for row in run.report["self_evaluation"]}
+    assert rows["roberta"]["own_first"]["estimate"] == 1
+    assert rows["roberta"]["panel_first"]["estimate"] == 0
 
 
 def test_without_observers_nobody_watches(vain):
@@ -243,7 +243,9 @@ def test_a_quorum_of_judges_stays_one_of_judges_where_their_weight_is_doubled(va
     assert run.manifest["panel"]["quorum"] == 4
     # The judge's 2 and the candidates' 1 and 1 are enough; the judge alone would not be.
     assert all(v["ranking"] for v in run.lines("verdicts"))
-    vain.server.conduct("roberta", answer=lambda asked: "no comment" if asked.schema else "roberta")
+    vain.server.conduct(
+        "roberta", answer=lambda request: "no comment" if request.schema else "roberta"
+    )
     run = vain.judged(*PLAIN, *MODELS, code=3, run="short")
     assert all(v["ranking"] is None for v in run.lines("verdicts"))
 
@@ -291,8 +293,8 @@ def test_a_tie_may_be_broken_by_scores_and_by_nothing_else(lab):
         )
     lab.prompts(2)
     lab.panel(local("x"), local("y"))
-    fixed = {"mode": "fixed", "items": [{"name": "Wit", "weight": 1}]}
-    lab.write("clash.yaml", {"aggregate": {"tie_break": "scores"}, "criteria": fixed})
+    fixed_criteria = {"mode": "fixed", "items": [{"name": "Wit", "weight": 1}]}
+    lab.write("clash.yaml", {"aggregate": {"tie_break": "scores"}, "criteria": fixed_criteria})
     run = lab.judged("prompts.yaml", *PANEL, run="scores")
     assert set(run.winners.values()) == {"ada"}
     assert all(v["ranking"] == [["ada"], ["bob"]] for v in run.lines("verdicts"))
@@ -318,22 +320,24 @@ def test_a_judge_may_tie_only_where_the_panel_allows_it(lab):
     assert "ties are not allowed" in run.judgments()[0]["error"]
 
 
-@pytest.mark.parametrize("renamed", [("zoe", "bob"), ("bob", "ada"), ("b", "a")])
-def test_names_and_the_order_of_responses_change_no_verdict(lab, renamed):
+@pytest.mark.parametrize("renaming", [("zoe", "bob"), ("bob", "ada"), ("b", "a")])
+def test_names_and_the_order_of_responses_change_no_verdict(lab, renaming):
     def entries(names, *, reverse):
-        both = [list(zip(names, (f"One {i}.", f"Two {i}."), strict=True)) for i in range(10)]
+        response_pairs = [
+            list(zip(names, (f"One {i}.", f"Two {i}."), strict=True)) for i in range(10)
+        ]
         return [
             {
                 "id": f"q{i}",
                 "prompt": f"Question {i}?",
                 "responses": dict(b[::-1] if reverse else b),
             }
-            for i, b in enumerate(both)
+            for i, b in enumerate(response_pairs)
         ]
 
     lab.panel(local("a"), local("b"))
     winners = []
-    for names, reverse in ((("ada", "bob"), False), (renamed, True)):
+    for names, reverse in ((("ada", "bob"), False), (renaming, True)):
         lab.write("prompts.yaml", entries(names, reverse=reverse))
         run = lab.judged(*PLAIN, run="-".join(names))
         winners.append([names.index(w) if w else None for w in run.winners.values()])
@@ -347,10 +351,10 @@ def test_names_and_the_order_of_responses_change_no_verdict(lab, renamed):
 def test_a_method_that_eval_does_not_have_is_refused_not_relabelled(lab):
     lab.prompts(1)
     lab.panel(local("a"))
-    done = lab.here("eval", *PLAIN, "--method", "schulze")
-    assert done.code == 2
-    assert "aggregate.method" in done.err
-    assert "dawid-skene" in done.err
+    result = lab.here("eval", *PLAIN, "--method", "schulze")
+    assert result.code == 2
+    assert "aggregate.method" in result.err
+    assert "dawid-skene" in result.err
     assert lab.server.count() == 0
 
 
@@ -364,8 +368,10 @@ def test_a_replay_comes_to_the_same_verdicts_with_no_server_and_no_key(lab):
     again = lab.judged(*words, "--replay", "first", run="again")
     assert lab.server.count() == 0
     for name in ("verdicts", "blinding", "criteria"):
-        mine, theirs = again.lines(name), first.lines(name)
-        assert [m | {"call_id": 0} for m in mine] == [t | {"call_id": 0} for t in theirs], name
+        lines_again, first_lines = again.lines(name), first.lines(name)
+        assert [m | {"call_id": 0} for m in lines_again] == [
+            t | {"call_id": 0} for t in first_lines
+        ], name
     assert said(again) == said(first)
     assert again.manifest["cost_usd"] == 0
     assert again.manifest["cost_is_lower_bound"] is False
@@ -383,8 +389,8 @@ def test_a_replay_comes_to_the_same_verdicts_with_no_server_and_no_key(lab):
     # A replay can be replayed; what the run does not hold is a failed call, never a paid one.
     third = lab.judged(*words, "--replay", "again", run="third")
     assert third.lines("verdicts") == again.lines("verdicts")
-    other = lab.here("eval", *words[:-1], 8, "--replay", "first", "--run-id", "other")
-    assert other.code == 3
+    other_result = lab.here("eval", *words[:-1], 8, "--replay", "first", "--run-id", "other")
+    assert other_result.code == 3
     causes = lab.folder("other").report["coverage"]["failed"]
     assert set(causes) == {"replay_miss"}
 
@@ -398,5 +404,5 @@ def test_options_of_every_candidate_hold_for_whoever_reads_them_in_the_manifest(
     assert lab.here("verify", "runs/run").code == 0
     assert lab.here("rerun", "runs/run", "--regenerate", "--yes").code == 0
     for folder in (run, lab.folder("run-r1")):
-        asked = [c["request"]["body"] for c in folder.lines("calls") if c["purpose"] == "generate"]
-        assert [body["max_tokens"] for body in asked] == [77] * 4
+        bodies = [c["request"]["body"] for c in folder.lines("calls") if c["purpose"] == "generate"]
+        assert [body["max_tokens"] for body in bodies] == [77] * 4

@@ -22,20 +22,20 @@ def test_json_is_one_object_on_stdout_and_nothing_else(lab):
     lab.prompts(2)
     lab.panel({"model": "compatible/a", "price": PRICE})
     words = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--run-id", "run", "--json")
-    done = lab(*words)
-    assert done.code == 0
-    found = done.json
-    assert set(found) >= EVAL
-    assert found["run"] == "runs/run"
+    result = lab(*words)
+    assert result.code == 0
+    actual_report = result.json
+    assert set(actual_report) >= EVAL
+    assert actual_report["run"] == "runs/run"
     report = lab.folder().report
-    assert found["leaderboard"] == report["leaderboard"]
-    assert found["coverage"] == report["coverage"]
-    assert found["winner"] == report["decision"]["winner"]
-    assert found["cost_usd"] == lab.folder().manifest["cost_usd"]
+    assert actual_report["leaderboard"] == report["leaderboard"]
+    assert actual_report["coverage"] == report["coverage"]
+    assert actual_report["winner"] == report["decision"]["winner"]
+    assert actual_report["cost_usd"] == lab.folder().manifest["cost_usd"]
     for more in (("resume",), ("report",), ("verify",)):
-        told = lab.here(*more, "runs/run", "--json")
-        assert told.code == 0
-        assert {"clash", "run"} <= set(told.json)
+        printed_result = lab.here(*more, "runs/run", "--json")
+        assert printed_result.code == 0
+        assert {"clash", "run"} <= set(printed_result.json)
     assert lab.here("report", "runs/run", "--item", "q0", "--json").json["item"]["labels"]
     assert lab.here("runs", "--json").json["runs"][0]["run"] == "run"
 
@@ -47,10 +47,10 @@ def test_json_tells_of_a_run_that_went_wrong_as_well(lab):
     lab.server.misbehave(faults.unauthorized())
     lab.panel({"model": "compatible/a", "price": PRICE})
     words = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--run-id", "run")
-    done = lab.here("eval", *words, "--json")
-    assert done.code == done.json["exit_code"] == 4
-    assert set(done.json["stopped"]) == {"compatible/a"}
-    assert done.json["winner"] is None
+    result = lab.here("eval", *words, "--json")
+    assert result.code == result.json["exit_code"] == 4
+    assert set(result.json["stopped"]) == {"compatible/a"}
+    assert result.json["winner"] is None
     broken = lab.path / "runs" / "run" / "calls.jsonl"
     broken.write_bytes(broken.read_bytes() + b"\n")
     audit = lab.here("verify", "runs/run", "--json")
@@ -64,11 +64,11 @@ def test_in_a_pipe_there_is_no_colour_no_bar_and_no_broken_path(lab):
     lab.panel({"model": "compatible/a", "price": PRICE})
     deep = "a-folder-with-a-long-name/" * 4 + "runs"
     words = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--out", deep, "--run-id", "run")
-    done = lab(*words, COLUMNS="60")
-    assert not CONTROL.search(done.out + done.err)
-    assert f"Report  {deep}/run/report.html" in done.out.splitlines()
-    assert f"clash report {deep}/run --open" in done.out
-    assert "judging 2/2" in done.err
+    result = lab(*words, COLUMNS="60")
+    assert not CONTROL.search(result.out + result.err)
+    assert f"Report  {deep}/run/report.html" in result.out.splitlines()
+    assert f"clash report {deep}/run --open" in result.out
+    assert "judging 2/2" in result.err
     quiet = lab(*words[:-1], "other", "--quiet")
     assert quiet.err == ""
     assert quiet.out.startswith("No clear winner: ")
@@ -81,7 +81,7 @@ def test_in_a_pipe_there_is_no_colour_no_bar_and_no_broken_path(lab):
 def test_on_a_terminal_no_color_is_obeyed(lab, words, colour):
     import pty
 
-    ours, theirs = pty.openpty()
+    our_end, their_end = pty.openpty()
     environ = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
     environ.pop("NO_COLOR", None)
     if not colour:
@@ -90,21 +90,23 @@ def test_on_a_terminal_no_color_is_obeyed(lab, words, colour):
         [sys.executable, "-m", "clash", *words],
         cwd=lab.path,
         env=environ,
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
+        stdin=their_end,
+        stdout=their_end,
+        stderr=their_end,
     ) as process:
-        os.close(theirs)
-        said = b""
+        os.close(their_end)
+        output = b""
         try:
-            while piece := os.read(ours, 65536):
-                said += piece
+            while piece := os.read(our_end, 65536):
+                output += piece
         except OSError:  # Linux says so when the other end is closed
             pass
         finally:
-            os.close(ours)
+            os.close(our_end)
     assert process.returncode == (0 if words == ("demo",) else 2)
-    styles = {style for style in COLOUR.findall(said.decode()) if re.search(r"[34]\d|38|48", style)}
+    styles = {
+        style for style in COLOUR.findall(output.decode()) if re.search(r"[34]\d|38|48", style)
+    }
     assert bool(styles) == colour
 
 
@@ -116,12 +118,12 @@ def test_what_a_model_says_cannot_steer_the_terminal_or_the_report(lab):
     lab.panel({"model": "compatible/a", "price": PRICE})
     lab.server.misbehave(faults.text(evil), model="ada")
     words = ("prompts.yaml", "--models", "compatible/ada", "--panel", "panel.yaml")
-    done = lab.here("eval", *words, "--observers", "none", "--run-id", "run")
-    assert done.code == 0, done.err
-    shown = lab.here("report", "runs/run", "--item", "q0")
-    assert shown.code == 0
-    assert not CONTROL.search(done.out + done.err + shown.out + shown.err)
-    assert "[bold]loud[/bold]" in shown.out
+    result = lab.here("eval", *words, "--observers", "none", "--run-id", "run")
+    assert result.code == 0, result.err
+    visible_result = lab.here("report", "runs/run", "--item", "q0")
+    assert visible_result.code == 0
+    assert not CONTROL.search(result.out + result.err + visible_result.out + visible_result.err)
+    assert "[bold]loud[/bold]" in visible_result.out
 
 
 def test_help_starts_without_what_only_a_run_needs(tmp_path):
@@ -137,10 +139,10 @@ def test_help_starts_without_what_only_a_run_needs(tmp_path):
         "print(code, loaded, file=sys.stderr)\n"
     )
     for words in (["--help"], ["--version"]):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", code, *words], cwd=tmp_path, capture_output=True, text=True
         )
-        assert done.stderr == "0 []\n", (words, done.stderr)
+        assert result.stderr == "0 []\n", (words, result.stderr)
 
 
 def test_a_reader_that_leaves_is_no_error(lab):
@@ -158,9 +160,9 @@ def test_a_reader_that_leaves_is_no_error(lab):
     assert json.loads(lab.here("report", "runs/b", "--json").out)["run"] == "runs/b"
 
 
-@pytest.mark.parametrize("gone", [("stdout",), ("stderr",), ("stdout", "stderr")])
+@pytest.mark.parametrize("n_bytes", [("stdout",), ("stderr",), ("stdout", "stderr")])
 @pytest.mark.parametrize("words", [(), ("--json",)])
-def test_a_reader_that_leaves_changes_neither_the_run_nor_its_exit_code(lab, gone, words):
+def test_a_reader_that_leaves_changes_neither_the_run_nor_its_exit_code(lab, n_bytes, words):
     """`clash eval … | head`: exit code 1 would say that a gate failed."""
     from wire import faults
 
@@ -169,10 +171,10 @@ def test_a_reader_that_leaves_changes_neither_the_run_nor_its_exit_code(lab, gon
     lab.panel({"model": "compatible/a", "price": PRICE})
     eval_ = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
     process = lab.start(*eval_, "--run-id", "run", *words)
-    for name in gone:
+    for name in n_bytes:
         getattr(process, name).close()
     assert process.wait(60) == 4
-    for name in {"stdout", "stderr"} - set(gone):
+    for name in {"stdout", "stderr"} - set(n_bytes):
         with getattr(process, name) as stream:
             assert "Traceback" not in stream.read()
     assert lab.here("verify", "runs/run").code == 0
@@ -181,5 +183,5 @@ def test_a_reader_that_leaves_changes_neither_the_run_nor_its_exit_code(lab, gon
 def test_a_closed_stdout_is_no_error(lab):
     lab.prompts(1)
     line = f"{sys.executable} -m clash runs >&-"
-    done = subprocess.run(line, shell=True, cwd=lab.path, stderr=subprocess.PIPE, check=False)
-    assert (done.returncode, done.stderr) == (0, b"")
+    result = subprocess.run(line, shell=True, cwd=lab.path, stderr=subprocess.PIPE, check=False)
+    assert (result.returncode, result.stderr) == (0, b"")

@@ -24,8 +24,8 @@ def twins(tmp_path_factory, server) -> tuple[Folder, Folder]:
     folders = []
     for name in ("one", "two"):
         lab = Lab(tmp_path_factory.mktemp(name), server)
-        done = lab("demo")
-        assert done.code == 0, done.err
+        result = lab("demo")
+        assert result.code == 0, result.err
         (path,) = (lab.path / "runs").iterdir()
         folders.append(Folder(path))
     return folders[0], folders[1]
@@ -40,8 +40,8 @@ def still(value):
 
 def unpacked(block: re.Match[str]) -> str:
     """A block of data in the page, in words: JSON, or a line of it for each call."""
-    held = zlib.decompress(base64.b64decode(block[1])).decode()
-    return "\n".join(json.dumps(still(json.loads(line))) for line in held.splitlines())
+    decoded_answer = zlib.decompress(base64.b64decode(block[1])).decode()
+    return "\n".join(json.dumps(still(json.loads(line))) for line in decoded_answer.splitlines())
 
 
 def text(folder: Folder, name: str) -> str:
@@ -73,28 +73,28 @@ def test_two_runs_have_the_same_files(twins):
 
 
 def test_every_file_is_the_same_but_for_times_and_ids(twins):
-    one, two = twins
-    for path in sorted(one.path.iterdir()):
-        assert text(one, path.name) == text(two, path.name), path.name
+    first_run, two = twins
+    for path in sorted(first_run.path.iterdir()):
+        assert text(first_run, path.name) == text(two, path.name), path.name
 
 
 def test_the_quickstart_needs_no_key_says_what_its_judges_are_and_ends_with_a_decision(tmp_path):
     lab = Lab(tmp_path, server=None)
-    done = lab("demo")
-    assert done.code == 0
-    assert len(done.out.splitlines()) <= 20
-    assert done.out.startswith("No clear winner: people would prefer aspen")
-    assert "The panel puts birch first" in done.out
-    story = " ".join(done.out.split())
+    result = lab("demo")
+    assert result.code == 0
+    assert len(result.out.splitlines()) <= 20
+    assert result.out.startswith("No clear winner: people would prefer aspen")
+    assert "The panel puts birch first" in result.out
+    story = " ".join(result.out.split())
     assert "on all 11 prompts where people put another answer first" in story
     assert "check a panel against people" in story
     (path,) = (tmp_path / "runs").iterdir()
     run = Folder(path)
     assert run.manifest["status"] == "complete"
     assert run.manifest["cost_usd"] == 0
-    shown = lab("report", "latest", "-v").out
-    assert "non-LLM baselines" in shown
-    assert run.report["decision"]["sentence"] in " ".join(shown.split())
+    output = lab("report", "latest", "-v").out
+    assert "non-LLM baselines" in output
+    assert run.report["decision"]["sentence"] in " ".join(output.split())
     assert {call["cost_usd"] for call in run.lines("calls")} == {0.0}
     assert lab("verify", "latest").code == 0
 
@@ -102,9 +102,9 @@ def test_the_quickstart_needs_no_key_says_what_its_judges_are_and_ends_with_a_de
 def test_eval_with_no_key_and_no_panel_says_so_in_one_line_and_seats_the_baseline(tmp_path):
     lab = Lab(tmp_path, server=None)
     lab.prompts(2)
-    done = lab("eval", "prompts.yaml", "--run-id", "run")
-    assert done.code == 0
-    notes = [line for line in done.err.splitlines() if "no API key is set" in line]
+    result = lab("eval", "prompts.yaml", "--run-id", "run")
+    assert result.code == 0
+    notes = [line for line in result.err.splitlines() if "no API key is set" in line]
     assert len(notes) == 1
     assert "non-LLM baselines" in notes[0]
     assert lab.folder().manifest["panel"]["name"] == "baseline"

@@ -90,7 +90,7 @@ def test_killed_nodes_lose_nothing_and_pay_for_nothing_twice(lab, alone, cluster
     assert verdicts(run) == verdicts(alone)
     assert len(run.answered()) == len(set(run.answered())) == CALLS
     # At each kill, no more is lost than was in flight.
-    assert lab.server.count(paid=True) <= CALLS + 2 * 6
+    assert lab.server.count(is_paid=True) <= CALLS + 2 * 6
     assert lab.here("verify", "runs/run").code == 0
 
 
@@ -98,10 +98,10 @@ def test_the_budget_holds_for_all_nodes_and_a_killed_broker_is_resumed(lab, alon
     words = (*WORDS, "--allow-unknown-price", "--concurrency", 6, "--ray", cluster.address)
     dearest = max(line["usd"] for line in alone.lines("reservations"))
     cap = round(dearest + alone.manifest["cost_usd"] / 3, 6)
-    done = lab("eval", *words, "--run-id", "run", "--yes", "--max-cost", cap)
-    assert done.code == 3, done.err
+    result = lab("eval", *words, "--run-id", "run", "--yes", "--max-cost", cap)
+    assert result.code == 3, result.err
     assert 0 < lab.folder().manifest["cost_usd"] <= cap
-    n_paid = lab.server.count(paid=True)
+    n_paid = lab.server.count(is_paid=True)
     lab.server.latency_s = 0.3
     process = lab.start("resume", "runs/run", "--max-cost", 1, "--ray", cluster.address)
     lab.wait_for(lambda: len(lab.server.calls) > n_paid + 6, process)
@@ -111,7 +111,7 @@ def test_the_budget_holds_for_all_nodes_and_a_killed_broker_is_resumed(lab, alon
     run = lab.resume("--max-cost", 1, "--ray", cluster.address)
     assert verdicts(run) == verdicts(alone)
     assert len(run.answered()) == len(set(run.answered())) == CALLS
-    assert lab.server.count(paid=True) <= CALLS + 6
+    assert lab.server.count(is_paid=True) <= CALLS + 6
 
 
 def test_a_key_goes_to_the_cluster_only_where_it_is_told_to(lab, cluster):
@@ -120,13 +120,13 @@ def test_a_key_goes_to_the_cluster_only_where_it_is_told_to(lab, cluster):
     lab.panel({"model": "compatible/a", "api_key_env": "OWN_KEY", "price": PRICE})
     lab.prompts(2)
     words = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--yes")
-    done = lab(*words, "--ray", cluster.address, OWN_KEY=key)
-    assert done.code == 2
-    assert "a node of the cluster lacks OWN_KEY, or has another value of it" in done.err
-    assert "--ray-send-keys" in done.err
+    result = lab(*words, "--ray", cluster.address, OWN_KEY=key)
+    assert result.code == 2
+    assert "a node of the cluster lacks OWN_KEY, or has another value of it" in result.err
+    assert "--ray-send-keys" in result.err
     assert lab.server.count() == 0
-    done = lab(*words, "--ray", cluster.address, "--ray-send-keys", OWN_KEY=key)
-    assert done.code == 0, done.err
+    result = lab(*words, "--ray", cluster.address, "--ray-send-keys", OWN_KEY=key)
+    assert result.code == 0, result.err
     assert {call.headers["authorization"] for call in lab.server.calls} == {f"Bearer {key}"}
     logs = [*Path("/tmp/ray/session_latest/logs/").rglob("*.*"), *lab.path.rglob("*.json*")]
     assert not [file for file in logs if file.is_file() and key.encode() in file.read_bytes()]
@@ -141,7 +141,7 @@ def test_ctrl_c_finishes_what_is_in_flight(lab, alone, cluster):
     process.communicate(timeout=240)
     assert process.returncode == 130
     run = lab.folder()
-    assert len(run.answered()) == len(run.lines("calls")) == lab.server.count(paid=True)
+    assert len(run.answered()) == len(run.lines("calls")) == lab.server.count(is_paid=True)
     lab.server.latency_s = 0.0
     assert verdicts(lab.resumed("--workers", 1)) == verdicts(alone)
 
@@ -157,10 +157,10 @@ def test_ctrl_c_finishes_what_is_in_flight(lab, alone, cluster):
 )
 def test_computations_give_the_same_numbers_on_a_cluster(lab, cluster, words):
     write_votes(lab.path / "votes.jsonl")
-    here = lab.here(*words)
-    there = lab(*words, "--ray", cluster.address)
-    assert here.code == there.code == 0, there.err
-    assert there.out == here.out
+    result = lab.here(*words)
+    ray_result = lab(*words, "--ray", cluster.address)
+    assert result.code == ray_result.code == 0, ray_result.err
+    assert ray_result.out == result.out
 
 
 def write_votes(path: Path) -> None:
@@ -183,9 +183,9 @@ def write_votes(path: Path) -> None:
     ],
 )
 def test_an_address_without_a_cluster_is_an_error_in_two_lines(lab, address, message):
-    done = lab("eval", *WORDS, "--yes", "--ray", address)
-    assert done.code == 2
-    lines = [line for line in done.err.splitlines() if "--ray" in line or "fix" in line]
+    result = lab("eval", *WORDS, "--yes", "--ray", address)
+    assert result.code == 2
+    lines = [line for line in result.err.splitlines() if "--ray" in line or "fix" in line]
     assert message in lines[0]
     assert "fix:" in lines[1]
     assert not (lab.path / "runs").exists()
@@ -193,6 +193,6 @@ def test_an_address_without_a_cluster_is_an_error_in_two_lines(lab, address, mes
 
 def test_no_file_names_a_cluster(lab):
     lab.write("clash.yaml", {"limits": {"ray": "local"}})
-    done = lab.here("eval", *WORDS, "--yes")
-    assert done.code == 2
-    assert "clash.yaml:2: limits.ray: a Ray cluster is named on the command line only" in done.err
+    result = lab.here("eval", *WORDS, "--yes")
+    assert result.code == 2
+    assert "clash.yaml:2: limits.ray: a Ray cluster is named on the command line only" in result.err

@@ -50,15 +50,15 @@ def attacked(lab):
 
 
 def test_each_judge_is_told_by_how_often_it_was_turned(attacked):
-    done = attacked.here("redteam", "panel.yaml", "--attacks", "own.yaml", "--json", "--yes")
-    assert done.code == 0, done.err
-    judges = {line["name"]: line for line in done.json["judges"]}
+    result = attacked.here("redteam", "panel.yaml", "--attacks", "own.yaml", "--json", "--yes")
+    assert result.code == 0, result.err
+    judges = {line["name"]: line for line in result.json["judges"]}
     # Eight controls by two injections; the order turns the obedient judge each time, noise never.
     assert (judges["obedient"]["attacked"], judges["obedient"]["turned"]) == (16, 8)
     assert (judges["firm"]["attacked"], judges["firm"]["turned"]) == (16, 0)
     assert judges["firm"]["rate"]["low"] == 0
     assert 0 < judges["firm"]["rate"]["high"] < 0.5
-    families = {line["name"]: line for line in done.json["families"]}
+    families = {line["name"]: line for line in result.json["families"]}
     assert families["noise"]["turned"] == 0
     # One judge each way is a tie of the panel: it wavers, and is not turned.
     assert (families["order"]["turned"], families["order"]["wavered"]) == (0, 8)
@@ -69,36 +69,36 @@ def test_a_run_is_reported_again_and_held_to_a_rate(attacked):
     attacked.panel(local("obedient"))
     words = ("redteam", "panel.yaml", "--attacks", "own.yaml", "--run-id", "attack", "--yes")
     assert attacked.here(*words).code == 0
-    sent = attacked.server.count()
+    n_calls = attacked.server.count()
     again = attacked.here("redteam", "attack", "--max-turned", "0.4")
     assert again.code == 1
     assert "8 of 16" in again.out
     assert "above --max-turned 40.0%" in again.err
     assert attacked.here("redteam", "attack", "--max-turned", "1").code == 0
-    assert attacked.server.count() == sent
+    assert attacked.server.count() == n_calls
     assert attacked.here("verify", "attack").code == 0
 
 
 def test_a_dry_run_prices_the_attack_and_sends_nothing(attacked):
-    done = attacked.here("redteam", "panel.yaml", "--attacks", "own.yaml", "--dry-run", "--json")
-    assert done.code == 0
+    result = attacked.here("redteam", "panel.yaml", "--attacks", "own.yaml", "--dry-run", "--json")
+    assert result.code == 0
     # Sixteen attacked items and eight controls twice, for two judges.
-    assert done.json["calls"] == 2 * (16 + 2 * 8)
-    assert done.json["worst_usd"] > 0
+    assert result.json["calls"] == 2 * (16 + 2 * 8)
+    assert result.json["worst_usd"] > 0
     assert attacked.server.count() == 0
 
 
 def test_a_judge_that_fails_on_an_attack_is_not_turned_and_is_counted(attacked):
     answer = prefers(resists)
     attacked.server.conduct(
-        "firm", answer=lambda asked: "no" if ORDERS in asked.prompt else answer(asked)
+        "firm", answer=lambda request: "no" if ORDERS in request.prompt else answer(request)
     )
     attacked.panel(local("firm"), reask=False)
-    done = attacked.here(
+    result = attacked.here(
         "redteam", "panel.yaml", "--attacks", "own.yaml", "--json", "--yes", "--verbose"
     )
-    assert done.code == 3  # a quarter of the judgments failed
-    (firm,) = done.json["judges"]
+    assert result.code == 3  # a quarter of the judgments failed
+    (firm,) = result.json["judges"]
     assert (firm["turned"], firm["failed"], firm["attacked"]) == (0, 8, 16)
 
 
@@ -108,22 +108,24 @@ def test_control_items_in_a_run_test_the_judges_and_leave_its_result_alone(lab):
     lab.prompts(4, candidates=("ada", "roberta"))
     plain = lab.judged("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", run="plain")
     lab.write("clash.yaml", {"blinding": {"controls": 6}})
-    tested = lab.judged("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", run="tested")
+    tested_run = lab.judged(
+        "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", run="tested"
+    )
 
-    controls = [item for item in tested.lines("items") if item["control"]]
+    controls = [item for item in tested_run.lines("items") if item["control"]]
     assert sum(item["control"]["family"] is not None for item in controls) == 6
-    assert tested.report["leaderboard"] == plain.report["leaderboard"]
-    assert tested.report["coverage"] == plain.report["coverage"]
-    assert tested.winners == plain.winners
+    assert tested_run.report["leaderboard"] == plain.report["leaderboard"]
+    assert tested_run.report["coverage"] == plain.report["coverage"]
+    assert tested_run.winners == plain.winners
     assert plain.report["redteam"] is None
-    assert tested.report["redteam"]["panel"]["controls"] == len(controls) - 6
+    assert tested_run.report["redteam"]["panel"]["controls"] == len(controls) - 6
     assert lab.here("verify", "tested").code == 0
     votes = lab.here("export", "tested", "--votes", "--to", "votes.jsonl")
     assert votes.code == 0, votes.err
     assert "control" not in (lab.path / "votes.jsonl").read_text()
-    ranked = lab.here("aggregate", "tested", "--method", "rankings", "--json")
-    assert ranked.code == 0, ranked.err
-    assert "sound" not in ranked.out
+    result = lab.here("aggregate", "tested", "--method", "rankings", "--json")
+    assert result.code == 0, result.err
+    assert "sound" not in result.out
     again = lab.here("rerun", "tested", "--yes", "--json")
     assert again.code == 0, again.err
 
@@ -137,8 +139,8 @@ def test_candidates_that_are_models_answer_no_control_item(lab):
         "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--allow-unknown-price",
         "--models", "compatible/ada,compatible/bob",
     )  # fmt: skip
-    generated = [call for call in run.lines("calls") if call["purpose"] == "generate"]
-    assert {call["item_id"] for call in generated} == {"q0", "q1"}
+    calls = [call for call in run.lines("calls") if call["purpose"] == "generate"]
+    assert {call["item_id"] for call in calls} == {"q0", "q1"}
 
 
 def test_a_run_without_control_items_is_no_redteam_run(lab):
@@ -146,18 +148,18 @@ def test_a_run_without_control_items_is_no_redteam_run(lab):
     lab.panel(local("firm"))
     lab.prompts(2)
     lab.judged("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
-    done = lab.here("redteam", "run")
-    assert done.code == 2
-    assert "holds no control items" in done.err
+    result = lab.here("redteam", "run")
+    assert result.code == 2
+    assert "holds no control items" in result.err
 
 
 def test_control_items_and_a_stopping_rule_do_not_go_together(lab):
     lab.panel(local("firm"))
     lab.prompts(2)
     lab.write("clash.yaml", {"blinding": {"controls": 3}})
-    done = lab.here(
+    result = lab.here(
         "eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--until", "ci<0.1",
         "--yes",
     )  # fmt: skip
-    assert done.code == 2
-    assert "--until" in done.err
+    assert result.code == 2
+    assert "--until" in result.err

@@ -28,11 +28,11 @@ def test_a_wrong_key_stops_its_judge_alone_and_the_right_one_completes_the_run(l
     run = lab.judged(*words, code=4, MINE="sk-or-v1-wrong0wrong0wrong0")
 
     assert all(j["ranking"] for j in run.judgments("a") + run.judgments("b"))
-    failed = run.judgments("c")
-    assert [j["ranking"] for j in failed] == [None] * 3
-    assert all(j["error"].startswith("auth: the key in MINE is not accepted") for j in failed)
-    (refused,) = run.attempts("c")
-    assert [j["call_id"] for j in failed] == [refused["call_id"]] * 3
+    records = run.judgments("c")
+    assert [j["ranking"] for j in records] == [None] * 3
+    assert all(j["error"].startswith("auth: the key in MINE is not accepted") for j in records)
+    (refused_call,) = run.attempts("c")
+    assert [j["call_id"] for j in records] == [refused_call["call_id"]] * 3
     assert lab.here("verify", "runs/run").code == 0
     # Two of three are a quorum.
     assert all(verdict["ranking"] for verdict in run.lines("verdicts"))
@@ -42,7 +42,7 @@ def test_a_wrong_key_stops_its_judge_alone_and_the_right_one_completes_the_run(l
 
     lab.server.clear()
     run = lab.resumed(MINE=lab.server.keys["openrouter"])
-    assert Counter(seen.model for seen in lab.server.calls) == {"vendor/c": 3}
+    assert Counter(call.model for call in lab.server.calls) == {"vendor/c": 3}
     assert all(j["ranking"] for j in run.judgments())
     assert run.manifest["stopped"] == {}
     assert run.manifest["status"] == "complete"
@@ -55,15 +55,15 @@ def test_below_the_quorum_there_is_no_verdict_and_the_reason_is_told(lab):
     lab.server.misbehave(faults.refusal(), model="b", nth=1)
     lab.panel(*judges("a", "b", "c"))
     run = lab.judged("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", code=3)
-    failed = Counter(j["item_id"] for j in run.judgments() if j["ranking"] is None)
+    counts = Counter(j["item_id"] for j in run.judgments() if j["ranking"] is None)
     for verdict in run.lines("verdicts"):
-        if failed[verdict["item_id"]] == 1:
+        if counts[verdict["item_id"]] == 1:
             assert verdict["ranking"] is not None
             assert not verdict["unanimous"]
         else:
             assert verdict["ranking"] is verdict["winner"] is verdict["confidence"] is None
             assert verdict["abstained"] == "below the quorum: no usable judgment by a, b"
-    assert Counter(failed.values()) == {1: 2, 2: 1}
+    assert Counter(counts.values()) == {1: 2, 2: 1}
     board = {row["candidate"]: row for row in run.report["leaderboard"]}
     # The item without a verdict is in the denominator of the win rate.
     assert {row["items"] for row in board.values()} == {3}
@@ -71,12 +71,12 @@ def test_below_the_quorum_there_is_no_verdict_and_the_reason_is_told(lab):
     assert sum(row["win_rate"]["estimate"] for row in board.values()) <= 2 / 3 + 1e-9
 
 
-@pytest.mark.parametrize(("allowed", "code"), [(0.34, 0), (0.33, 3)])
-def test_more_failures_than_max_failed_make_a_run_incomplete(lab, allowed, code):
+@pytest.mark.parametrize(("limit", "code"), [(0.34, 0), (0.33, 3)])
+def test_more_failures_than_max_failed_make_a_run_incomplete(lab, limit, code):
     lab.prompts(1)
     lab.server.misbehave(faults.refusal(), model="a", times=ALWAYS)
     lab.panel(*judges("a", "b", "c"))
-    lab.write("clash.yaml", {"limits": {"max_failed": allowed}, "criteria": {"mode": "none"}})
+    lab.write("clash.yaml", {"limits": {"max_failed": limit}, "criteria": {"mode": "none"}})
     run = lab.judged("prompts.yaml", "--panel", "panel.yaml", code=code)
     assert run.manifest["status"] == ("complete" if code == 0 else "partial")
 
@@ -111,16 +111,20 @@ def test_what_a_candidate_says_is_its_response_even_a_refusal_and_silence_is_non
         *("--criteria", "none"),
         code=3,
     )
-    made = {r["item_id"]: r for r in run.lines("responses") if r["source"] == "generated"}
-    assert made["q0"]["text"] == "No."
-    assert made["q0"]["error"] is None
-    assert made["q1"]["finish_reason"] == "length"
-    assert made["q1"]["text"]
+    generated_by_item = {
+        r["item_id"]: r for r in run.lines("responses") if r["source"] == "generated"
+    }
+    assert generated_by_item["q0"]["text"] == "No."
+    assert generated_by_item["q0"]["error"] is None
+    assert generated_by_item["q1"]["finish_reason"] == "length"
+    assert generated_by_item["q1"]["text"]
     for item, reason in (("q2", "blocked"), ("q3", "empty"), ("q4", "too_long")):
-        assert made[item]["text"] is None
-        assert reason in made[item]["error"]
-    shown = {page["item_id"]: set(page["labels"].values()) for page in run.lines("blinding")}
-    assert shown == {item: {"ready", "ada"} for item in ("q0", "q1")}
+        assert generated_by_item[item]["text"] is None
+        assert reason in generated_by_item[item]["error"]
+    shown_by_item = {
+        page["item_id"]: set(page["labels"].values()) for page in run.lines("blinding")
+    }
+    assert shown_by_item == {item: {"ready", "ada"} for item in ("q0", "q1")}
     reasons = {v["item_id"]: v["abstained"] for v in run.lines("verdicts") if v["abstained"]}
     assert set(reasons) == {"q2", "q3", "q4"}
     assert all(why.startswith("fewer than two responses: ada") for why in reasons.values())
@@ -149,8 +153,8 @@ def test_a_candidate_with_a_wrong_key_is_completed_once_it_has_the_right_one(lab
     model = {"id": "ada", "model": "openrouter/vendor/ada", "api_key_env": "MINE", "price": PRICE}
     lab.write("clash.yaml", {"candidates": [model], "observers": [], "criteria": {"mode": "none"}})
     words = ("prompts.yaml", "--panel", "panel.yaml")
-    trusted = ("--trust-host", f"http://127.0.0.1:{lab.server.port}")
-    run = lab.judged(*words, *trusted, code=4, MINE="sk-or-v1-wrong0wrong0wrong0")
+    trust_options = ("--trust-host", f"http://127.0.0.1:{lab.server.port}")
+    run = lab.judged(*words, *trust_options, code=4, MINE="sk-or-v1-wrong0wrong0wrong0")
     assert run.manifest["status"] == "failed"
     assert {r["error"].partition(":")[0] for r in run.lines("responses") if r["error"]} == {"auth"}
     assert run.lines("blinding") == run.lines("judgments") == []
@@ -202,9 +206,9 @@ def test_a_criteria_model_that_fails_leaves_the_generic_four_and_the_reason(lab)
         lab.server.misbehave(fault, model="writer")
     lab.panel(*judges("a"), criteria={"model": "compatible/writer", "concurrency": 1})
     run = lab.judged("prompts.yaml", "--panel", "panel.yaml")
-    found = run.lines("criteria")
-    assert [record["source"] for record in found] == ["fallback"] * n + ["dynamic"]
-    for record, (_, reason) in zip(found, NO_CRITERIA, strict=False):
+    criteria_records = run.lines("criteria")
+    assert [record["source"] for record in criteria_records] == ["fallback"] * n + ["dynamic"]
+    for record, (_, reason) in zip(criteria_records, NO_CRITERIA, strict=False):
         assert [c["name"] for c in record["criteria"]] == GENERIC
         assert reason in record["error"]
     assert all(list(j["scores"]["A0"]) == GENERIC for j in run.judgments() if j["item_id"] != "q7")
@@ -250,16 +254,16 @@ def test_the_sdks_failures_come_to_the_same_causes(lab):
     run = lab.judged(
         *("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none"), code=4, WRONG="k" * 20
     )
-    found = {
+    parts = {
         j["judge"]: (j["error"] or "answered").partition(":")[0]
         for j in run.judgments()
         if "-" in j["judge"]
     }
-    expected = {f"{fate}-{v}": end for fate, (_, _, end) in FATES.items() for v in NATIVE}
+    expected_ends = {f"{fate}-{v}": end for fate, (_, _, end) in FATES.items() for v in NATIVE}
     # Anthropic has one word for what it will not say.
-    expected["filtered-anthropic"] = "refusal"
+    expected_ends["filtered-anthropic"] = "refusal"
     # Google's word for a refusal is a prohibited content.
-    expected["refuses-google"] = "blocked"
-    expected |= {f"keyless-{v}": "auth" for v in NATIVE}
-    assert found == expected
+    expected_ends["refuses-google"] = "blocked"
+    expected_ends |= {f"keyless-{v}": "auth" for v in NATIVE}
+    assert parts == expected_ends
     assert "k" * 20 not in "".join(f.read_text(encoding="utf-8") for f in run.path.iterdir())

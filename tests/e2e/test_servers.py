@@ -16,10 +16,10 @@ def second():
 
 
 def urls(lab, second):
-    one, two = (
+    first_server, two = (
         server.environ("compatible")["COMPATIBLE_BASE_URL"] for server in (lab.server, second)
     )
-    return [one, two]
+    return [first_server, two]
 
 
 def entry(lab, addresses):
@@ -37,14 +37,14 @@ def test_two_servers_share_the_calls_and_records_name_them(lab, second):
     assert set(counts) == {url.split("/")[2] for url in urls(lab, second)}
     assert min(counts.values()) >= 10
     assert lab.here("verify", "runs/run").code == 0
-    replayed = lab.here("eval", "--replay", "runs/run", "--run-id", "again", "--yes")
-    assert replayed.code == 0, replayed.err
+    replayed_result = lab.here("eval", "--replay", "runs/run", "--run-id", "again", "--yes")
+    assert replayed_result.code == 0, replayed_result.err
 
 
 def test_a_server_that_is_down_costs_no_judgment(lab, second):
     lab.prompts(30)
-    one, two = urls(lab, second)
-    lab.panel(entry(lab, ["http://127.0.0.1:9/v1", one, two]))
+    first_url, two = urls(lab, second)
+    lab.panel(entry(lab, ["http://127.0.0.1:9/v1", first_url, two]))
     run = lab.judged(*WORDS)
     assert run.manifest["status"] == "complete"
     assert len(run.judgments("j")) == 30
@@ -53,9 +53,9 @@ def test_a_server_that_is_down_costs_no_judgment(lab, second):
 def test_where_every_server_is_down_the_run_says_so(lab):
     lab.prompts(3)
     lab.panel(entry(lab, ["http://127.0.0.1:9/v1", "http://127.0.0.1:19/v1"]))
-    done = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
-    assert done.code == 4
-    assert "connection" in done.err or "connection" in done.out
+    result = lab.here("eval", *WORDS, "--run-id", "run", "--yes")
+    assert result.code == 4
+    assert "connection" in result.err or "connection" in result.out
 
 
 def test_the_dry_run_names_every_address(lab, second):

@@ -59,8 +59,8 @@ def _bounded(lab: Lab) -> Any:
 
 
 def merged(lab: Lab, *names: str, code: int = 0) -> Folder:
-    done = lab.here("merge", *names, "--run-id", "merged", "-q")
-    assert done.code == code, (done.out, done.err)
+    result = lab.here("merge", *names, "--run-id", "merged", "-q")
+    assert result.code == code, (result.out, result.err)
     return lab.folder("merged")
 
 
@@ -71,11 +71,11 @@ def bare(path: Path, run: str) -> bytes:
 
 
 def test_merged_shards_are_the_folder_of_one_process(lab):
-    run, one = merged(lab, "s2", "s3", "s1"), lab.folder("one")
-    names = {path.name for path in one.path.iterdir()}
+    run, whole_run = merged(lab, "s2", "s3", "s1"), lab.folder("one")
+    names = {path.name for path in whole_run.path.iterdir()}
     assert {path.name for path in run.path.iterdir()} == names
     for name in sorted(names - {"report.html", "report.md"}):  # these show times among words
-        assert bare(run.path / name, "merged") == bare(one.path / name, "one"), name
+        assert bare(run.path / name, "merged") == bare(whole_run.path / name, "one"), name
     assert lab.here("verify", "merged").code == 0
     # "zed" writes for no item of this shard, and is masked in it as in the whole run.
     scrubs = [s["text"] for page in lab.folder("s1").lines("blinding") for s in page["scrubbed"]]
@@ -104,12 +104,14 @@ def test_several_runs_are_read_as_one(lab, command):
     }[command]
     shards = [f"s{number}" for number in range(1, SHARDS + 1)]
     several = lab.here(command, *shards, *words)
-    one = lab.here(command, "one", *words)
-    assert several.code == one.code == 0, several.err
+    result = lab.here(command, "one", *words)
+    assert several.code == result.code == 0, several.err
     if command == "export":
-        assert several.out == one.out
+        assert several.out == result.out
         return
-    outputs = [TIMES.sub(rb"\1null", done.out.encode()) for done in (several, one)]
+    outputs = [
+        TIMES.sub(rb"\1null", check_result.out.encode()) for check_result in (several, result)
+    ]
     left, right = map(json.loads, outputs)
     for output in (left, right):
         for name in ("run", "runs", "source", "sources"):
@@ -129,9 +131,9 @@ def test_a_report_of_several_runs_suggests_only_what_works(lab, runs, step):
     for name in {"whole1", "whole2"} & set(runs):
         lab.write(f"{name}.yaml", [{"id": name, "prompt": f"Question {name}?"}])
         lab.judged(f"{name}.yaml", *WORDS[1:], run=name)
-    done = lab.here("report", *runs)
-    assert done.code == 0, done.err
-    steps = [line for line in done.out.splitlines() if line.startswith("Next ")]
+    result = lab.here("report", *runs)
+    assert result.code == 0, result.err
+    steps = [line for line in result.out.splitlines() if line.startswith("Next ")]
     assert [step in line for line in steps] == [True] * bool(step)
 
 
@@ -159,12 +161,12 @@ def other_seed(lab: Lab) -> None:
 
 
 def other_prompts(lab: Lab) -> None:
-    changed = (lab.path / "prompts.yaml").read_text().replace("Question 7", "Question 8")
-    (lab.path / "prompts.yaml").write_text(changed)
+    changed_prompts = (lab.path / "prompts.yaml").read_text().replace("Question 7", "Question 8")
+    (lab.path / "prompts.yaml").write_text(changed_prompts)
     try:
         lab.judged(*WORDS, "--shard", "3/3", run="copy")
     finally:
-        (lab.path / "prompts.yaml").write_text(changed.replace("Question 8", "Question 7"))
+        (lab.path / "prompts.yaml").write_text(changed_prompts.replace("Question 8", "Question 7"))
 
 
 def judgment(lab: Lab) -> None:
@@ -231,9 +233,9 @@ def test_a_shard_that_does_not_belong_is_refused_by_name(lab, change, code, mess
     elif change is not None:
         change(lab)
         names.append("copy")
-    done = lab.here("merge", *names, "--run-id", "merged")
-    assert done.code == code
-    assert re.search(message, done.err), done.err
+    result = lab.here("merge", *names, "--run-id", "merged")
+    assert result.code == code
+    assert re.search(message, result.err), result.err
     assert not (lab.path / "runs" / "merged").exists()
 
 
@@ -247,9 +249,9 @@ def test_a_shard_spends_its_share_and_is_resumed_with_more(lab):
         run = lab.judged(*words, run=f"poor{number}", code=3)
         assert 0 < run.manifest["cost_usd"] <= cap / 2
         assert run.manifest["config"]["limits"]["max_cost"] == cap
-    done = lab.here("merge", "poor1", "poor2")
-    assert done.code == 2
-    assert re.search(r"poor1: \d+ answers missing\nfix: clash resume runs/poor1", done.err)
+    result = lab.here("merge", "poor1", "poor2")
+    assert result.code == 2
+    assert re.search(r"poor1: \d+ answers missing\nfix: clash resume runs/poor1", result.err)
     for number in (1, 2):
         assert lab.here("resume", f"poor{number}", "--max-cost", 1).code == 0
     run = merged(lab, "poor1", "poor2")
@@ -268,18 +270,18 @@ def test_a_shard_spends_its_share_and_is_resumed_with_more(lab):
     ],
 )
 def test_a_shard_that_cannot_be_is_refused(lab, words, message):
-    done = lab.here("eval", *WORDS, *words, "--yes")
-    assert done.code == 2
-    assert message in done.err
+    result = lab.here("eval", *WORDS, *words, "--yes")
+    assert result.code == 2
+    assert message in result.err
 
 
 def test_a_dry_run_prices_the_shard_alone(lab):
-    whole = lab.here("eval", *WORDS, "--dry-run", "--json").json
+    full_report = lab.here("eval", *WORDS, "--dry-run", "--json").json
     parts = [
         lab.here("eval", *WORDS, "--shard", f"{n}/3", "--dry-run", "--json").json for n in (1, 2, 3)
     ]
-    assert sum(part["items"] for part in parts) == whole["items"] == 8
-    assert sum(part["calls"] for part in parts) == whole["calls"]
+    assert sum(part["items"] for part in parts) == full_report["items"] == 8
+    assert sum(part["calls"] for part in parts) == full_report["calls"]
     assert [part["shard"] for part in parts] == [f"{n}/3" for n in (1, 2, 3)]
 
 
@@ -297,11 +299,11 @@ def test_shards_of_a_validation_are_merged_with_their_labels(lab):
         assert lab.here(*words, f"v{number}", "--shard", f"{number}/3").code == 0
     refusal = lab.here("merge", "v1", "v3")
     assert (refusal.code, "make it: clash validate … --shard 2/3" in refusal.err) == (2, True)
-    run, whole = merged(lab, "v3", "v1", "v2"), lab.folder("whole")
+    run, whole_run = merged(lab, "v3", "v1", "v2"), lab.folder("whole")
     for name in ("items.jsonl", "labels.jsonl", "verdicts.jsonl"):
-        if (whole.path / name).exists():
-            assert bare(run.path / name, "merged") == bare(whole.path / name, "whole"), name
-    rate = whole.report["concordance"]["headline"]["rate"]
+        if (whole_run.path / name).exists():
+            assert bare(run.path / name, "merged") == bare(whole_run.path / name, "whole"), name
+    rate = whole_run.report["concordance"]["headline"]["rate"]
     assert run.report["concordance"]["headline"]["rate"] == rate
     assert rate["n"] == 7
     assert lab.here("verify", "merged").code == 0

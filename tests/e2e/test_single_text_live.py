@@ -21,14 +21,14 @@ TEXTS = [
 ]
 
 
-def honest(asked: Asked) -> str:
+def honest(request: Asked) -> str:
     """Reads the text, quotes what stands in it, and answers with the code of the page."""
-    label = "irrelevant" if "Bananas" in asked.prompt else "relevant"
-    answer = {"ballot": code_of(asked), "reason": "it names the place", "label": label}
+    label = "irrelevant" if "Bananas" in request.prompt else "relevant"
+    answer = {"ballot": code_of(request), "reason": "it names the place", "label": label}
     return f"A response says\n```json\n{FORGED}\n```\nMy own:\n{json.dumps(answer)}"
 
 
-def quotes(asked: Asked) -> str:
+def quotes(request: Asked) -> str:
     """Only quotes the label that the text holds."""
     return FORGED
 

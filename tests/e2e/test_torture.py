@@ -14,13 +14,13 @@ from wire import faults
 SEA = "The sea is a large body of salt water, and its tides follow the moon. " * 20
 
 
-def obliging(asked) -> str:
+def obliging(request) -> str:
     """A model that does what it is told, as far as the probes tell it."""
-    if asked.schema is not None:
+    if request.schema is not None:
         return json.dumps({"colour": "red", "count": 1})
-    if "exactly this JSON object" in asked.prompt:
-        return asked.prompt.rpartition("nothing else: ")[2]
-    return SEA if "Count from" in asked.prompt else "here"
+    if "exactly this JSON object" in request.prompt:
+        return request.prompt.rpartition("nothing else: ")[2]
+    return SEA if "Count from" in request.prompt else "here"
 
 
 @pytest.fixture
@@ -31,26 +31,26 @@ def torture(lab):
         lab.server.conduct(model, **{"answer": obliging, **conduct})
         lab.server.misbehave(faults.not_found(), model=f"{model}-no-such-model", times=9)
         url = lab.environ["COMPATIBLE_BASE_URL"]
-        done = lab.here("doctor", "--torture", url, "--models", f"compatible/{model}", "--json")
-        assert done.code == code, (done.out, done.err)
-        rows = done.json["findings"]
+        result = lab.here("doctor", "--torture", url, "--models", f"compatible/{model}", "--json")
+        assert result.code == code, (result.out, result.err)
+        rows = result.json["findings"]
         return {row["subject"].rpartition(": ")[2]: row for row in rows}
 
     return run
 
 
 def test_a_gateway_that_keeps_to_the_rules_passes(torture):
-    found = torture()
-    assert {row["level"] for row in found.values()} == {"ok"}, found
-    assert len(found) == 11
+    outcomes = torture()
+    assert {row["level"] for row in outcomes.values()} == {"ok"}, outcomes
+    assert len(outcomes) == 11
 
 
 @pytest.mark.parametrize(
     ("probe", "level", "conduct"),
     [
-        ("JSON Schema", "warn", {"answer": lambda asked: "The sea is blue."}),
+        ("JSON Schema", "warn", {"answer": lambda request: "The sea is blue."}),
         ("JSON Schema", "note", {"refuses": ("json_schema",)}),
-        ("code in words", "warn", {"answer": lambda asked: '{"colour": "red", "count": 1}'}),
+        ("code in words", "warn", {"answer": lambda request: '{"colour": "red", "count": 1}'}),
         ("usage", "warn", {"usage": False}),
         ("usage", "bad", {"reports": {"prompt_tokens": 10**9, "completion_tokens": 5}}),
         ("usage", "bad", {"reports": {"prompt_tokens": 12, "completion_tokens": 5}}),
@@ -61,26 +61,30 @@ def test_a_gateway_that_keeps_to_the_rules_passes(torture):
         (
             "cap on tokens",
             "warn",
-            {"answer": lambda asked: "one, two" if "Count" in asked.prompt else obliging(asked)},
+            {
+                "answer": lambda request: (
+                    "one, two" if "Count" in request.prompt else obliging(request)
+                )
+            },
         ),
         (
             "refusals",
             "bad",
-            {"answer": lambda asked: "" if "Refuse" in asked.prompt else obliging(asked)},
+            {"answer": lambda request: "" if "Refuse" in request.prompt else obliging(request)},
         ),
     ],
 )
 def test_each_way_of_cheating_is_seen(torture, probe, level, conduct):
-    found = torture("cheat", code=1 if level == "bad" else 0, **conduct)
-    assert found[probe]["level"] == level, found[probe]
-    assert found[probe]["says"]
+    outcomes = torture("cheat", code=1 if level == "bad" else 0, **conduct)
+    assert outcomes[probe]["level"] == level, outcomes[probe]
+    assert outcomes[probe]["says"]
 
 
 def test_a_gateway_that_answers_for_any_name_is_seen(lab):
     lab.server.conduct("any", answer=obliging)
     url = lab.environ["COMPATIBLE_BASE_URL"]
-    done = lab.here("doctor", "--torture", url, "--models", "compatible/any", "--json")
-    (row,) = [r for r in done.json["findings"] if r["subject"].endswith("unknown model")]
+    result = lab.here("doctor", "--torture", url, "--models", "compatible/any", "--json")
+    (row,) = [r for r in result.json["findings"] if r["subject"].endswith("unknown model")]
     assert row["level"] == "bad"
     assert "does not exist" in row["says"]
 
@@ -91,18 +95,18 @@ def test_a_dated_form_of_a_name_is_the_same_model(torture):
 
 def test_a_gateway_that_does_not_answer_is_asked_no_more(lab, torture):
     lab.server.misbehave(faults.unauthorized(), model="down", times=99)
-    found = torture("down", code=1)
-    assert list(found) == ["answers"]
-    assert "auth" in found["answers"]["says"]
+    outcomes = torture("down", code=1)
+    assert list(outcomes) == ["answers"]
+    assert "auth" in outcomes["answers"]["says"]
 
 
 def test_a_key_is_not_printed(lab, torture):
     lab.server.conduct("honest", answer=obliging)
-    done = lab.here(
+    result = lab.here(
         "doctor", "--torture", lab.environ["COMPATIBLE_BASE_URL"], "--models", "compatible/honest"
     )
     key = lab.environ["COMPATIBLE_API_KEY"]
-    assert key not in done.out + done.err
+    assert key not in result.out + result.err
 
 
 class _Listing(http.server.BaseHTTPRequestHandler):
@@ -135,17 +139,17 @@ def listing():
 
 def test_without_a_name_the_first_listed_model_is_tried(lab):
     with listing() as address:
-        done = lab.here("doctor", "--torture", f"{address}/v1", "--json")
-        assert done.code == 1
-        assert [row["subject"] for row in done.json["findings"]] == ["compatible/alpha: answers"]
-        refused = lab.here("doctor", "--torture", f"{address}/v2", "--json")
-    assert refused.code == 2
-    assert "lists no models" in refused.json["error"]["message"]
+        result = lab.here("doctor", "--torture", f"{address}/v1", "--json")
+        assert result.code == 1
+        assert [row["subject"] for row in result.json["findings"]] == ["compatible/alpha: answers"]
+        refused_result = lab.here("doctor", "--torture", f"{address}/v2", "--json")
+    assert refused_result.code == 2
+    assert "lists no models" in refused_result.json["error"]["message"]
 
 
 def test_a_panel_is_tried_model_by_model_and_baselines_are_not(lab):
     lab.server.conduct("one", answer=obliging)
     lab.panel("compatible/one", "baseline/longest", "openai/two")
-    done = lab.here("doctor", "--torture", "panel.yaml", "--json")
-    models = {row["subject"].rpartition(": ")[0] for row in done.json["findings"]}
+    result = lab.here("doctor", "--torture", "panel.yaml", "--json")
+    models = {row["subject"].rpartition(": ")[0] for row in result.json["findings"]}
     assert models == {"compatible/one", "openai/two"}

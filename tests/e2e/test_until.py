@@ -15,8 +15,10 @@ RULE = ("--until", "ci<0.3", "--looks", 4)
 def lay(lab: Lab) -> None:
     lab.prompts(24)
     # A cap on tokens, so that what is set aside for a call in flight is near what it costs.
-    capped = {"max_tokens": 120}
-    lab.panel(*({"model": f"compatible/{j}", "price": PRICE, "options": capped} for j in "ab"))
+    capped_options = {"max_tokens": 120}
+    lab.panel(
+        *({"model": f"compatible/{j}", "price": PRICE, "options": capped_options} for j in "ab")
+    )
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +34,9 @@ def test_what_a_cap_cut_off_is_judged_later_and_nothing_twice(lab, undisturbed):
     lay(lab)
     cap = undisturbed.manifest["cost_usd"] * 0.7
     run = lab.judged(*WORDS, *RULE, "--max-cost", cap, "--concurrency", 4, code=3)
-    told = run.manifest["stopping"]
-    assert not told["met"]
-    assert len(told["looks"]) < len(undisturbed.manifest["stopping"]["looks"])
+    stopping = run.manifest["stopping"]
+    assert not stopping["met"]
+    assert len(stopping["looks"]) < len(undisturbed.manifest["stopping"]["looks"])
     assert "not met yet: the run was interrupted" in " ".join(run.manifest["notes"])
     run = lab.resumed("--max-cost", 10)
     assert run.manifest["stopping"] == undisturbed.manifest["stopping"]
@@ -48,8 +50,8 @@ def test_killed_in_its_second_batch_it_comes_to_the_same_looks(lab, undisturbed)
     lay(lab)
     lab.server.latency_s = 0.05
     process = lab.start("eval", *WORDS, *RULE, "--run-id", "run", "--yes", "--concurrency", 3)
-    seen = lab.server.calls
-    lab.wait_for(lambda: len(seen) > 16, process)
+    calls = lab.server.calls
+    lab.wait_for(lambda: len(calls) > 16, process)
     process.kill()
     process.communicate()
     assert process.returncode == -signal.SIGKILL

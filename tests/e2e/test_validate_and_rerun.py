@@ -71,11 +71,11 @@ def _text(stream: Any) -> str:
 def here(lab: Lab, server: WireServer) -> Iterator[Here]:
     """Judges who prefer the longer response."""
     before, server.answer = server.answer, prefers(len)
-    made = Here(lab.path, server, lab.environ)
+    commands = Here(lab.path, server, lab.environ)
     prices = {"price": {"input": 1.0, "output": 10.0}}
     for name, models in (("native", NATIVE), ("others", OTHERS)):
-        made.panel(*({"model": model, **prices} for model in models), name=name)
-    yield made
+        commands.panel(*({"model": model, **prices} for model in models), name=name)
+    yield commands
     server.answer = before
 
 
@@ -102,23 +102,30 @@ def pairs(lab: Lab, n: int = 12) -> Path:
     return path
 
 
-def validated(here: Here, *words: object, panel: str = "others") -> dict[str, Any]:
-    fixed: Sequence[object] = ("-p", f"{panel}.yaml", "--criteria", "none", "--run-id", "run")
-    done = here("validate", pairs(here), *fixed, "--yes", "--json", *words)
-    assert done.code == 0, done.err
-    return done.json
+def validated(folder: Here, *words: object, panel: str = "others") -> dict[str, Any]:
+    constant_words: Sequence[object] = (
+        "-p",
+        f"{panel}.yaml",
+        "--criteria",
+        "none",
+        "--run-id",
+        "run",
+    )
+    result = folder("validate", pairs(folder), *constant_words, "--yes", "--json", *words)
+    assert result.code == 0, result.err
+    return result.json
 
 
 def test_validate_and_rerun_are_whole_with_native_judges(here: Here, server: WireServer) -> None:
     """Three vendors' own wires, injected responses; figures that can be counted by hand."""
-    found = validated(here, panel="native")
+    report = validated(here, panel="native")
     parts = {"clash", "run", "winner", "leaderboard", "coverage", "cost_usd", "decision"}
-    assert parts <= set(found)
-    assert (found["concordance"], found["n"]) == (0.75, 12)
-    assert found["kappa"] == pytest.approx(0.5)
-    low, high = found["ci"]
+    assert parts <= set(report)
+    assert (report["concordance"], report["n"]) == (0.75, 12)
+    assert report["kappa"] == pytest.approx(0.5)
+    low, high = report["ci"]
     assert low < 0.75 < high
-    alone = {judge["judge"]: judge["concordance"] for judge in found["judges"]}
+    alone = {judge["judge"]: judge["concordance"] for judge in report["judges"]}
     assert alone == dict.fromkeys(("gpt-x", "claude-x", "gemini-x"), 0.75)
     assert {call.vendor for call in server.calls} == {"openai", "anthropic", "google"}
     assert here("verify", "run").code == 0
@@ -133,9 +140,9 @@ def test_validate_and_rerun_are_whole_with_native_judges(here: Here, server: Wir
 def test_judges_never_see_label_or_model(here: Here, server: WireServer) -> None:
     validated(here)
     for call in server.calls:
-        sent = json.dumps(call.body)
-        assert "gpt-4" not in sent
-        assert "alpaca" not in sent
+        request_text = json.dumps(call.body)
+        assert "gpt-4" not in request_text
+        assert "alpaca" not in request_text
 
 
 def test_the_report_of_the_run_has_the_concordance(here: Here) -> None:
@@ -147,42 +154,42 @@ def test_the_report_of_the_run_has_the_concordance(here: Here) -> None:
         "Every sub-panel",
     ):
         assert f"## {title}" in text
-    found = json.loads((here.path / "runs/run/report.json").read_text(encoding="utf-8"))
-    rows = {line["name"]: line for line in found["concordance"]["methods"]}
+    record = json.loads((here.path / "runs/run/report.json").read_text(encoding="utf-8"))
+    rows = {line["name"]: line for line in record["concordance"]["methods"]}
     assert rows["baseline: longest"]["estimate"] == 0.75
     assert rows["random guess"]["estimate"] == 0.5
-    tiers = {row["name"] for row in found["concordance"]["by_tier"]}
+    tiers = {row["name"] for row in record["concordance"]["by_tier"]}
     assert tiers == {"strong", "weak"}  # known of the models of the first paper
 
 
 def test_tiers_may_be_told(here: Here) -> None:
     file = here.write("tiers.yaml", {"gpt-4": {"tier": "new", "elo": 1300}, "alpaca-13b": "old"})
     validated(here, "--tiers", file)
-    found = json.loads((here.path / "runs/run/report.json").read_text(encoding="utf-8"))
-    assert {row["name"] for row in found["concordance"]["by_tier"]} == {"new", "old"}
+    record = json.loads((here.path / "runs/run/report.json").read_text(encoding="utf-8"))
+    assert {row["name"] for row in record["concordance"]["by_tier"]} == {"new", "old"}
     wrong = here.write("wrong.yaml", {"gpt-4": {"rank": 1}})
-    done = here("validate", pairs(here), "-p", "others.yaml", "--tiers", wrong, "--yes")
-    assert done.code == 2
-    assert "gpt-4" in done.err
+    result = here("validate", pairs(here), "-p", "others.yaml", "--tiers", wrong, "--yes")
+    assert result.code == 2
+    assert "gpt-4" in result.err
 
 
 def test_a_data_set_is_validated_by_its_name_with_published_figures_beside_it(here: Here) -> None:
     """From the cache of `clash datasets pull`, by the paper's rules; two people on each pair."""
     pulled(here)
     words = ("--cache", "cache", "-p", "baseline", "--run-id", "run", "--yes", "--json")
-    done = here("validate", "mt-bench", *words)
-    assert done.code == 0, done.err
-    assert done.json["n"] == 3  # the tie and the second turn are left out
-    found = json.loads((here.path / "runs/run/report.json").read_text())["concordance"]
-    shown = {line["name"]: line["estimate"] for line in found["methods"]}
-    assert shown["GPT-4 as a single judge"] == 0.85
-    assert shown["human and human"] == 0.81
-    assert shown["longest answer"] == 0.7
-    assert shown["two people, any vote"] == pytest.approx((1 + 1 + 1 / 3) / 3)
+    result = here("validate", "mt-bench", *words)
+    assert result.code == 0, result.err
+    assert result.json["n"] == 3  # the tie and the second turn are left out
+    concordance = json.loads((here.path / "runs/run/report.json").read_text())["concordance"]
+    estimates = {line["name"]: line["estimate"] for line in concordance["methods"]}
+    assert estimates["GPT-4 as a single judge"] == 0.85
+    assert estimates["human and human"] == 0.81
+    assert estimates["longest answer"] == 0.7
+    assert estimates["two people, any vote"] == pytest.approx((1 + 1 + 1 / 3) / 3)
     assert "left out: 1 (no clear winner)" in " ".join(here.manifest("run")["notes"])
 
 
-def pulled(here: Here) -> None:
+def pulled(commands: Here) -> None:
     """A data set of the hub's schema, as a pull leaves it."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -211,73 +218,76 @@ def pulled(here: Here) -> None:
         }
         for question, turn, judge, winner in votes
     ]
-    folder = here.path / "cache/mt-bench"
+    folder = commands.path / "cache/mt-bench"
     file = folder / "data/human-0.parquet"
     file.parent.mkdir(parents=True)
     parquet.write_table(pa.Table.from_pylist(rows), file)
-    about = {
+    subject = {
         "path": "data/human-0.parquet",
         "size": file.stat().st_size,
         "sha256": "",
         "address": "",
     }
-    (folder / "pulled.json").write_text(json.dumps(_record(about)))
+    (folder / "pulled.json").write_text(json.dumps(_record(subject)))
 
 
-def _record(about: dict[str, Any]) -> dict[str, Any]:
+def _record(subject: dict[str, Any]) -> dict[str, Any]:
     """What a pull writes beside the files, with values for whatever else it says."""
     from dataclasses import fields
 
     from clash.datasets.pull import PulledDataset, PulledFile
 
-    file = {f.name: about.get(f.name, "") for f in fields(PulledFile)}
-    named = {f.name: "" for f in fields(PulledDataset) if f.name not in ("folder", "files")}
-    return {**named, "name": "mt-bench", "files": [file]}
+    file = {f.name: subject.get(f.name, "") for f in fields(PulledFile)}
+    empty_fields = {f.name: "" for f in fields(PulledDataset) if f.name not in ("folder", "files")}
+    return {**empty_fields, "name": "mt-bench", "files": [file]}
 
 
 def test_a_sample_is_drawn_by_its_seed(here: Here) -> None:
     validated(here, "--n", 5, "--sample-seed", 7)
     assert len(here.records("run", "items.jsonl")) == 5
-    told = here.manifest("run")["dataset"]
-    assert (told["rules"]["seed"], told["counts"]["drawn"]) == (7, 5)
+    dataset = here.manifest("run")["dataset"]
+    assert (dataset["rules"]["seed"], dataset["counts"]["drawn"]) == (7, 5)
 
 
 def test_a_file_without_labels_is_refused_before_anything_is_spent(
     here: Here, server: WireServer
 ) -> None:
-    done = here("validate", here.prompts(), "-p", "others.yaml", "--yes")
-    assert done.code == 2
-    assert "no label" in done.err
+    result = here("validate", here.prompts(), "-p", "others.yaml", "--yes")
+    assert result.code == 2
+    assert "no label" in result.err
     assert not server.calls
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_prompts_with_labels_are_a_data_set_too(here: Here, packed: bool) -> None:
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_prompts_with_labels_are_a_data_set_too(here: Here, is_packed: bool) -> None:
     file = here.prompts(label="ada")
-    if packed:
+    if is_packed:
         plain, file = file, file.with_name("prompts.yaml.gz")
         file.write_bytes(gzip.compress(plain.read_bytes()))
-    done = here("validate", file, "-p", "baseline", "--run-id", "run", "--yes", "--json")
-    assert done.code == 0, done.err
-    assert done.json["n"] == 3
+    result = here("validate", file, "-p", "baseline", "--run-id", "run", "--yes", "--json")
+    assert result.code == 0, result.err
+    assert result.json["n"] == 3
 
 
 def test_a_rerun_judges_the_same_responses_with_other_seeds(here: Here, server: WireServer) -> None:
     validated(here)
     before = len(server.calls)
-    done = here("rerun", "run", "--times", 2, "--yes", "--json")
-    assert done.code == 0, done.err
+    result = here("rerun", "run", "--times", 2, "--yes", "--json")
+    assert result.code == 0, result.err
     assert len(server.calls) == before + 2 * 36
-    made = [here.manifest(name) for name in ("run", "run-r1", "run-r2")]
-    seeds = [manifest["seeds"]["seed"] for manifest in made]
+    manifest_fields = [here.manifest(name) for name in ("run", "run-r1", "run-r2")]
+    seeds = [manifest["seeds"]["seed"] for manifest in manifest_fields]
     assert seeds[1:] == [derived_seed(seeds[0], number) for number in (1, 2)]
     assert len(set(seeds)) == 3
-    assert made[2]["seeds"] == {"seed": seeds[2], "parent_seed": seeds[0], "number": 2}
-    assert [m["kind"] for m in made] == ["validate", "rerun", "rerun"]
-    assert {m["parent"] for m in made[1:]} == {"run"}
-    shuffles = [[page["labels"] for page in here.records(m["run"], "blinding.jsonl")] for m in made]
+    assert manifest_fields[2]["seeds"] == {"seed": seeds[2], "parent_seed": seeds[0], "number": 2}
+    assert [m["kind"] for m in manifest_fields] == ["validate", "rerun", "rerun"]
+    assert {m["parent"] for m in manifest_fields[1:]} == {"run"}
+    shuffles = [
+        [page["labels"] for page in here.records(m["run"], "blinding.jsonl")]
+        for m in manifest_fields
+    ]
     assert shuffles[0] != shuffles[1] != shuffles[2]
-    assert {c["name"]: c["n"] for c in done.json["categories"]} == {
+    assert {c["name"]: c["n"] for c in result.json["categories"]} == {
         "stably correct": 9,
         "stably incorrect": 3,
     }
@@ -292,16 +302,16 @@ def test_a_judge_that_takes_the_first_place_flips_with_the_order(
     server.conduct("one", answer=_first_shown)
     try:
         validated(here, "--both-orders")
-        done = here("rerun", "run", "--yes", "--json")
+        result = here("rerun", "run", "--yes", "--json")
     finally:
         server.conduct("one", answer=by_length)
-    flips = {line["judge"]: line["flips"] for line in done.json["flips"]}
+    flips = {line["judge"]: line["flips"] for line in result.json["flips"]}
     assert flips["one"]["rate"]["estimate"] == 1.0
     assert (flips["one"]["to_first"], flips["one"]["to_second"]) == (24, 0)
     assert flips["two"]["rate"]["estimate"] == 0.0
 
 
-def _first_shown(asked: Any) -> str:
+def _first_shown(request: Any) -> str:
     return json.dumps({"ranking": [["A0"], ["A1"]]})
 
 
@@ -310,10 +320,10 @@ def test_a_targeted_rerun_takes_the_wrong_and_the_unsure(here: Here, server: Wir
     assert here("rerun", "run", "--targeted", "--yes").code == 2  # one run tells no instability
     assert here("rerun", "run", "--yes").code == 0
     before = len(server.calls)
-    done = here("rerun", "run", "--targeted", "--stable", 2, "--yes", "--json")
-    assert done.code == 0, done.err
+    result = here("rerun", "run", "--targeted", "--stable", 2, "--yes", "--json")
+    assert result.code == 0, result.err
     assert len(server.calls) == before + 3 * 5
-    part = done.json["targeted"][0]
+    part = result.json["targeted"][0]
     assert {group["name"]: group["n"] for group in part["groups"]} == {
         "stably incorrect": 3,
         "stably correct": 2,
@@ -326,24 +336,26 @@ def test_regenerating_needs_candidates_and_gets_fresh_responses(
     here: Here, server: WireServer
 ) -> None:
     validated(here)
-    refused = here("rerun", "run", "--regenerate", "--yes")
-    assert refused.code == 2
-    assert "--regenerate" in refused.err
+    refused_result = here("rerun", "run", "--regenerate", "--yes")
+    assert refused_result.code == 2
+    assert "--regenerate" in refused_result.err
     server.answer = _generator_or_judge()
     words = ("-p", "others.yaml", "--criteria", "none", "--run-id", "made", "--yes")
     models = "compatible/ada,compatible/bob"
-    made = here("eval", here.prompts(candidates=()), "-m", models, *words, "--allow-unknown-price")
-    assert made.code == 0, made.err
+    result = here(
+        "eval", here.prompts(candidates=()), "-m", models, *words, "--allow-unknown-price"
+    )
+    assert result.code == 0, result.err
     assert here("rerun", "made", "--yes").code == 0
-    done = here("rerun", "made", "--regenerate", "--yes", "--json")
-    assert done.code == 0, done.err
-    assert [line["fresh_responses"] for line in done.json["runs"]] == [False, False, True]
+    final_result = here("rerun", "made", "--regenerate", "--yes", "--json")
+    assert final_result.code == 0, final_result.err
+    assert [line["fresh_responses"] for line in final_result.json["runs"]] == [False, False, True]
     names = ("made", "made-r1", "made-r2")
     texts = [sorted(r["text"] for r in here.records(name, "responses.jsonl")) for name in names]
     assert texts[0] == texts[1] != texts[2]
-    assert done.json["variance"] is not None
+    assert final_result.json["variance"] is not None
     # The candidates observe in a rerun as they did in the run.
-    judges = {judge["judge"] for judge in done.json["judges"]}
+    judges = {judge["judge"] for judge in final_result.json["judges"]}
     assert {"self:ada", "self:bob"} <= judges
 
 
@@ -352,10 +364,10 @@ def _generator_or_judge() -> Any:
 
     judge, count = prefers(len), iter(range(10_000))
 
-    def answer(asked: Any) -> str:
-        if schema_of(asked) is not None:
-            return str(judge(asked))
-        return f"{asked.model} writes {'more ' * (next(count) % 7)}every time"
+    def answer(request: Any) -> str:
+        if schema_of(request) is not None:
+            return str(judge(request))
+        return f"{request.model} writes {'more ' * (next(count) % 7)}every time"
 
     return answer
 
@@ -363,25 +375,25 @@ def _generator_or_judge() -> Any:
 def test_compare_and_gate_read_what_validate_and_rerun_wrote(here: Here) -> None:
     validated(here)
     assert here("rerun", "run", "--yes").code == 0
-    done = here("compare", "run", "run-r1", "--json", "--to", "c.md", "--html", "c.html")
-    assert done.code == 0, done.err
-    assert done.json["written"] == ["c.md", "c.html"]
+    result = here("compare", "run", "run-r1", "--json", "--to", "c.md", "--html", "c.html")
+    assert result.code == 0, result.err
+    assert result.json["written"] == ["c.md", "c.html"]
     page = (here.path / "c.html").read_text()
     assert "run and run-r1 agree on each of the 12 items" in page
     assert "http" not in page.partition("<body>")[2]  # it loads nothing and links nowhere
     assert 'href="/"' not in page
-    shared = done.json["pairs"][0]["shared"]
-    assert (shared["n"], shared["only_first"], shared["only_second"]) == (12, 0, 0)
+    n_shared = result.json["pairs"][0]["shared"]
+    assert (n_shared["n"], n_shared["only_first"], n_shared["only_second"]) == (12, 0, 0)
     assert "On the items that both have" in (here.path / "c.md").read_text()
     summary = here.path / "summary.md"
     words = ("--min", "concordance=0.8", "--junit", "gate.xml", "--github")
-    failed = here("gate", "run", *words, GITHUB_STEP_SUMMARY=str(summary))
-    assert failed.code == 1
-    assert "::error title=clash gate%3A concordance::" in failed.out
+    failed_gate = here("gate", "run", *words, GITHUB_STEP_SUMMARY=str(summary))
+    assert failed_gate.code == 1
+    assert "::error title=clash gate%3A concordance::" in failed_gate.out
     assert "| FAIL | concordance |" in summary.read_text()
     assert (here.path / "gate.xml").read_text().count("<failure") == 1
-    held = here("gate", "run", "--min", "concordance=0.7", "--on", "point", "--json")
-    assert (held.code, held.json["passed"]) == (0, True)
+    held_gate = here("gate", "run", "--min", "concordance=0.7", "--on", "point", "--json")
+    assert (held_gate.code, held_gate.json["passed"]) == (0, True)
     assert here("gate", "run-r1", "--baseline", "run", "--max-drop", "concordance=0").code == 0
     assert here("gate", "run").code == 2  # no rule, nothing could fail
     assert here("gate", "run", "--min", "concordance").code == 2
@@ -393,24 +405,24 @@ def test_the_published_runs_are_reported_and_judged_again_by_a_panel_of_ones_own
     here: Here,
 ) -> None:
     assert here("datasets", "convert", RESULTS, "--out", "runs").code == 0
-    refused = here("rerun", "mt-bench", "--yes")
-    assert refused.code == 2
-    assert "--panel" in refused.err
-    done = here("rerun", "mt-bench", "--panel", "baseline", "--yes", "--json", "--quiet")
-    assert done.code == 0, done.err
-    again = next(line for line in done.json["runs"] if line["run"] == "mt-bench-r1")
+    refused_result = here("rerun", "mt-bench", "--yes")
+    assert refused_result.code == 2
+    assert "--panel" in refused_result.err
+    result = here("rerun", "mt-bench", "--panel", "baseline", "--yes", "--json", "--quiet")
+    assert result.code == 0, result.err
+    again = next(line for line in result.json["runs"] if line["run"] == "mt-bench-r1")
     assert again["concordance"]["n"] == 100
     silent = here("rerun", "arena-1", "--panel", "baseline", "--yes")
     assert silent.code == 2
     assert "no response text" in silent.err
-    shown = here("rerun", "--compare", "arena-1", "arena-2", "arena-3", "-v")
-    assert "Published figures (30 of 40 the same)" in shown.out
+    visible_result = here("rerun", "--compare", "arena-1", "arena-2", "arena-3", "-v")
+    assert "Published figures (30 of 40 the same)" in visible_result.out
     report = here("report", "mt-bench", "-v")
     assert "Published figures (67 of 74 the same)" in report.out
     assert here("verify", "mt-bench").code == 5  # published without its calls
     assert here("verify", "mt-bench", "--allow-unchecked").code == 0
-    both = here("compare", "mt-bench", "arena-1-log", "-v")
-    assert "Unanimous and split, pooled (N = 192)" in both.out
+    both_result = here("compare", "mt-bench", "arena-1-log", "-v")
+    assert "Unanimous and split, pooled (N = 192)" in both_result.out
 
 
 def steps(file: str) -> list[str]:
@@ -447,8 +459,8 @@ def test_the_users_gate_replays_a_recorded_run_and_fails_where_a_prompt_was_chan
     """Recorded over the wire, replayed without a call; a changed prompt is not in the record."""
     here.prompts()
     here.write("clash.yaml", {"panel": "others.yaml", "criteria": {"mode": "none"}})
-    recorded = here("eval", "prompts.yaml", "--out", "ci", "--run-id", "recorded", "--yes")
-    assert recorded.code == 0, recorded.err
+    result = here("eval", "prompts.yaml", "--out", "ci", "--run-id", "recorded", "--yes")
+    assert result.code == 0, result.err
     server.clear()
     scripts = steps("configs/ci/gate.yaml")
     assert [shell(here, script) for script in scripts] == [0, 0, 0]
@@ -456,15 +468,15 @@ def test_the_users_gate_replays_a_recorded_run_and_fails_where_a_prompt_was_chan
     assert "Gate on gate: passed" in (here.path / "summary.md").read_text()
     file = here.path / "prompts.yaml"
     file.write_text(file.read_text().replace("Question 1?", "Another question?"))
-    changed = [script.replace("--run-id gate", "--run-id other") for script in scripts]
-    changed = [script.replace("gate gate ", "gate other ") for script in changed]
-    assert [shell(here, script) for script in changed] == [0, 3, 1]
+    changed_scripts = [script.replace("--run-id gate", "--run-id other") for script in scripts]
+    changed_scripts = [script.replace("gate gate ", "gate other ") for script in changed_scripts]
+    assert [shell(here, script) for script in changed_scripts] == [0, 3, 1]
     assert not server.calls
 
 
 def test_the_nightly_workflow_is_of_commands_that_exist() -> None:
-    known = set(get_command(app).commands)  # type: ignore[attr-defined]
+    commands = set(get_command(app).commands)  # type: ignore[attr-defined]
     for script in steps("configs/ci/nightly.yaml"):
         words = shlex.split(script)
         assert words[0] == "clash"
-        assert words[1] in known
+        assert words[1] in commands

@@ -15,19 +15,19 @@ OWN, OTHER = ("Depth", "Detail", "Range"), ("Brevity", "Focus", "Plainness")
 N = 8
 
 
-def rubric(asked, names):
+def rubric(request, names):
     rows = [{"name": name, "weight": 1, "description": ""} for name in names]
     return json.dumps({"criteria": rows})
 
 
-def judge(asked):
+def judge(request):
     """The longer response, unless the rubric asks for brevity."""
-    sign = -1 if "Brevity" in asked.prompt else 1
-    return prefers(lambda text: sign * len(text))(asked)
+    sign = -1 if "Brevity" in request.prompt else 1
+    return prefers(lambda text: sign * len(text))(request)
 
 
 def author(names):
-    return lambda asked: rubric(asked, names)
+    return lambda request: rubric(request, names)
 
 
 @pytest.fixture
@@ -66,14 +66,14 @@ def test_another_author_of_criteria_is_a_number_with_an_interval(study):
     assert [arm["complete"] for arm in plan["arms"]] == [True, *[False] * 5]
     assert plan["calls"] == 5 * N + 2 * N
     before = study.server.count()
-    done = study.here(*words)
-    assert done.code == 0, done.err
+    result = study.here(*words)
+    assert result.code == 0, result.err
     assert study.server.count() - before == plan["calls"]
     assert study.server.count(model="other") == N
-    (effect,) = done.json["authors"]
+    (effect,) = result.json["authors"]
     assert (effect["author"], effect["candidate"]) == ("compatible/other", "ada")
     assert effect["difference"]["difference"]["estimate"] == -1
-    parts = sources(done.json["panel"][0])
+    parts = sources(result.json["panel"][0])
     assert parts["author"]["change"]["estimate"] == 1
     assert parts["shuffle"]["change"]["estimate"] == 0
     assert parts["author"]["variance"]["estimate"] == pytest.approx(0.5, abs=0.26)
@@ -84,7 +84,7 @@ def test_another_author_of_criteria_is_a_number_with_an_interval(study):
     assert study.here("verify", arm).code == 0
     assert study.here("verify", study.path / arm).code == 0  # wherever it is verified from
     again = study.here(*words)
-    assert again.json["panel"] == done.json["panel"]
+    assert again.json["panel"] == result.json["panel"]
     assert study.server.count() - before == plan["calls"]
 
 
@@ -96,8 +96,10 @@ def test_one_budget_holds_for_all_arms_and_the_same_command_goes_on(study):
     assert short.code == 3
     assert short.json["missing"]
     assert 0 < short.json["cost_usd"] <= price * 0.3
-    rest = study.here(*words, "--max-cost", f"{price * 3:.6f}", "--json")
-    assert (rest.code, rest.json["missing"]) == (0, []), rest.err
+    remaining_result = study.here(*words, "--max-cost", f"{price * 3:.6f}", "--json")
+    assert (remaining_result.code, remaining_result.json["missing"]) == (0, []), (
+        remaining_result.err
+    )
     assert study.server.count() - before == plan["calls"]
     screen = study.here("variance", "runs/run-variance", "--report", "-v")
     assert "of the variance" in screen.out or "Nothing but the prompts" in screen.out
@@ -118,14 +120,16 @@ def test_ctrl_c_ends_an_arm_and_the_same_command_goes_on(study):
     assert process.returncode == 130, err
     assert re.search(r"\d arms? missing \(interrupted\): the same command goes on", err)
     study.server.latency_s = 0.0
-    rest = study.here(*words, "--json")
-    assert (rest.code, rest.json["missing"]) == (0, []), rest.err
+    remaining_result = study.here(*words, "--json")
+    assert (remaining_result.code, remaining_result.json["missing"]) == (0, []), (
+        remaining_result.err
+    )
     assert study.server.count() - before == plan["calls"]
 
 
 def test_generations_draw_responses_anew_for_all_arms_of_a_level(lab):
-    def writes(asked):
-        mark = hashlib.sha256(f"{asked.prompt}{lab.server.count()}".encode()).hexdigest()
+    def writes(request):
+        mark = hashlib.sha256(f"{request.prompt}{lab.server.count()}".encode()).hexdigest()
         return "word " * (1 + int(mark[:2], 16))
 
     for name in ("ann", "ben"):
@@ -144,25 +148,25 @@ def test_generations_draw_responses_anew_for_all_arms_of_a_level(lab):
     lab.prompts(n=N, candidates=())
     lab.judged("prompts.yaml", "--max-cost", "9")
     words = ("variance", "run", "--generations", "2", "--samples", "1", "--max-cost", "9", "--json")
-    done = lab.here(*words, "--yes")
-    assert done.code == 0, done.err
+    result = lab.here(*words, "--yes")
+    assert result.code == 0, result.err
     assert lab.server.count(model="ann") == 2 * N
-    parts = sources(done.json["panel"][0])
+    parts = sources(result.json["panel"][0])
     assert parts["responses"]["change"]["estimate"] > 0
     assert parts["shuffle"]["change"]["estimate"] == 0
 
 
 def test_a_study_of_one_prompt_is_refused_before_it_is_paid_for(study):
-    sent = study.server.count()
-    done = study.here("variance", "run", "--items", "1", "--max-cost", "5", "--yes")
-    assert done.code == 2
-    assert "--items" in done.err
-    assert study.server.count() == sent
+    n_calls = study.server.count()
+    result = study.here("variance", "run", "--items", "1", "--max-cost", "5", "--yes")
+    assert result.code == 2
+    assert "--items" in result.err
+    assert study.server.count() == n_calls
 
 
 def test_a_response_that_failed_is_nothing_to_compare(lab):
     lab.server.conduct("ann", answer=lambda _: "Fine.")
-    lab.server.conduct("ben", answer=lambda asked: "Fine." if "Q 0?" in asked.prompt else "")
+    lab.server.conduct("ben", answer=lambda request: "Fine." if "Q 0?" in request.prompt else "")
     lab.server.conduct("judge", answer=prefers(len))
     lab.panel(local("judge"))
     settings = {"candidates": [local("ann"), local("ben")], "criteria": {"mode": "none"}}
@@ -171,11 +175,11 @@ def test_a_response_that_failed_is_nothing_to_compare(lab):
     words = ("--run-id", "run", "--yes", "--max-cost", "5")
     assert lab.here("eval", "prompts.yaml", *words).code == 3
     assert len(lab.folder().lines("blinding")) == 1
-    sent = lab.server.count()
-    done = lab.here("variance", "run", "--samples", "1", "--max-cost", "5", "--yes")
-    assert done.code == 2
-    assert "name a run of more prompts" in done.err
-    assert lab.server.count() == sent
+    n_calls = lab.server.count()
+    result = lab.here("variance", "run", "--samples", "1", "--max-cost", "5", "--yes")
+    assert result.code == 2
+    assert "name a run of more prompts" in result.err
+    assert lab.server.count() == n_calls
 
 
 def test_a_rerun_keeps_what_it_is_told_to(study):
@@ -206,10 +210,10 @@ def test_a_study_file_that_is_wrong_is_named(study, text, problem):
     folder = study.path / "runs" / "run-variance"
     folder.mkdir()
     (folder / "variance.json").write_text(text, encoding="utf-8")
-    done = study.here("variance", "runs/run-variance", "--report")
-    assert done.code == 2
-    assert re.search(problem, done.err), done.err
-    assert "variance.json" in done.err
+    result = study.here("variance", "runs/run-variance", "--report")
+    assert result.code == 2
+    assert re.search(problem, result.err), result.err
+    assert "variance.json" in result.err
 
 
 def test_candidates_of_few_prompts_are_left_out_and_a_study_without_another_is_not_paid_for(study):
@@ -224,9 +228,9 @@ def test_candidates_of_few_prompts_are_left_out_and_a_study_without_another_is_n
             entries = [*entries, {"id": "x", "prompt": "X?", "responses": {"y": "Y", "z": "Z"}}]
         study.write("prompts.yaml", entries)
         study.judged("prompts.yaml", "--max-cost", "5", run=name)
-        sent = study.server.count()
-        done = study.here("variance", name, *words)
-        assert done.code == code, done.err
-        assert (study.server.count() > sent) == (code == 0)
+        n_calls = study.server.count()
+        result = study.here("variance", name, *words)
+        assert result.code == code, result.err
+        assert (study.server.count() > n_calls) == (code == 0)
         if code == 0:
-            assert [split["candidate"] for split in done.json["panel"]] == ["bob"]
+            assert [split["candidate"] for split in result.json["panel"]] == ["bob"]

@@ -35,7 +35,7 @@ def test_workers_change_nothing_in_the_run(lab, alone):
     assert verdicts(run) == verdicts(alone)
     assert run.manifest["config"].keys() == alone.manifest["config"].keys()
     assert "workers" not in run.manifest["config"]["limits"]
-    assert lab.server.count(paid=True) == CALLS + 6 == len(run.answered())
+    assert lab.server.count(is_paid=True) == CALLS + 6 == len(run.answered())
     assert set(run.answered()) > set(alone.answered())
     assert lab.server.count(vendor="openai") == 6
     assert lab.here("verify", "runs/run").code == 0
@@ -62,7 +62,7 @@ def test_killed_workers_and_brokers_lose_nothing_and_pay_for_nothing_twice(lab, 
     assert verdicts(run) == verdicts(alone)
     assert len(run.answered()) == len(set(run.answered())) == CALLS
     # At each kill, no more is lost than was in flight.
-    assert lab.server.count(paid=True) <= CALLS + 3 * 6
+    assert lab.server.count(is_paid=True) <= CALLS + 3 * 6
     assert run.manifest["status"] == "complete"
     assert lab.here("verify", "runs/run").code == 0
     lab.wait_for(lambda: not any(map(is_worker, orphans)), process)
@@ -83,7 +83,7 @@ def test_a_signal_to_every_process_loses_no_answer_in_flight(lab):
     process.communicate()
     assert process.returncode == 130
     run = lab.folder()
-    assert len(run.answered()) == len(run.lines("calls")) == lab.server.count(paid=True) > 8
+    assert len(run.answered()) == len(run.lines("calls")) == lab.server.count(is_paid=True) > 8
 
 
 def test_no_attempt_goes_to_a_worker_that_ended_while_another_started(monkeypatch):
@@ -161,12 +161,12 @@ def test_a_worker_that_hangs_hands_its_attempts_over(server, monkeypatch, late):
 
 def test_an_answer_that_no_worker_can_send_on_is_a_failed_attempt(monkeypatch):
     """A server nests its answer as deeply as a parser reads, and pickling reads less deeply."""
-    nested: list[object] = []
+    nested_value: list[object] = []
     for _ in range(100_000):
-        nested = [nested]
+        nested_value = [nested_value]
 
     async def complete(_):
-        return Reply(text="x", outcome="ok", request={}, response=nested)
+        return Reply(text="x", outcome="ok", request={}, response=nested_value)
 
     provider = SimpleNamespace(complete=complete)
     monkeypatch.setattr("clash.providers.open_provider", lambda *_, **__: provider)
@@ -211,10 +211,12 @@ def test_what_a_server_refuses_and_limits_reaches_the_broker(lab, alone):
 
 def test_workers_that_cannot_work_end_the_run_with_a_fix(lab, monkeypatch, tmp_path):
     lay(lab)
-    done = lab("eval", *WORDS, "--workers", 2, "--yes", CLASH_TEST="", PYTHONPATH=broken(tmp_path))
-    assert done.code == 2
-    assert "worker processes ended before their first answer" in done.err
-    assert "fix: leave out --workers" in done.err
+    result = lab(
+        "eval", *WORDS, "--workers", 2, "--yes", CLASH_TEST="", PYTHONPATH=broken(tmp_path)
+    )
+    assert result.code == 2
+    assert "worker processes ended before their first answer" in result.err
+    assert "fix: leave out --workers" in result.err
 
 
 def broken(folder: Path) -> str:

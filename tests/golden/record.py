@@ -187,9 +187,9 @@ def write_inputs(folder: Path) -> None:
     _write_lines(folder / "pairs.jsonl", pairs)
     votes = []
     for i in range(160):
-        label, shared = rng.random() < 0.55, rng.random()
+        label, shared_noise = rng.random() < 0.55, rng.random()
         for j, accuracy in enumerate((0.85, 0.75, 0.7, 0.65, 0.6)):
-            chance = shared if j in {1, 2} else rng.random()
+            chance = shared_noise if j in {1, 2} else rng.random()
             vote = label if chance < accuracy else not label
             missing = rng.random() < 0.02
             votes.append(
@@ -201,7 +201,7 @@ def write_inputs(folder: Path) -> None:
                 }
             )
     _write_lines(folder / "votes.jsonl", votes)
-    own = [
+    own_noise = [
         {
             "id": f"o{i}",
             "prompt": f"Say {i}.",
@@ -210,7 +210,7 @@ def write_inputs(folder: Path) -> None:
         }
         for i in range(8)
     ]
-    _write_lines(folder / "own.jsonl", own)
+    _write_lines(folder / "own.jsonl", own_noise)
     (folder / "wrong.yaml").write_text("- id: q1\n  promt: a misspelt key\n")
 
 
@@ -223,8 +223,10 @@ def record() -> dict[str, Any]:
     from clash.cli.app import run
 
     outputs: dict[str, Any] = {}
-    fixed = mock.patch.object(secrets, "token_hex", lambda n=16: ("0123456789abcdef" * n)[: 2 * n])
-    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name), fixed:
+    constant_tokens = mock.patch.object(
+        secrets, "token_hex", lambda n=16: ("0123456789abcdef" * n)[: 2 * n]
+    )
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name), constant_tokens:
         folder = Path(name).resolve()
         write_inputs(folder)
         for title, words in COMMANDS.items():
@@ -281,8 +283,8 @@ def differences(old: Any, new: Any, where: str = "") -> list[str]:
     A key that only the new one has is no difference: outputs are extended by adding.
     """
     if isinstance(old, dict) and isinstance(new, dict):
-        lost = [f"{where}.{key}: is gone" for key in old if key not in new]
-        return lost + [
+        missing_keys = [f"{where}.{key}: is gone" for key in old if key not in new]
+        return missing_keys + [
             line
             for key, part in old.items()
             if key in new

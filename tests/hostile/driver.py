@@ -43,9 +43,9 @@ def main() -> None:
                 code: object = run(words)
             except BaseException as error:  # noqa: BLE001 - whatever it is, it is told
                 code = f"{type(error).__name__}: {error}"
-        spent = time.process_time() - began
+        cpu_s = time.process_time() - began
         signal.setitimer(signal.ITIMER_PROF, 0)
-        said = {"words": words, "code": code, "events": list(events), "seconds": spent}
+        said = {"words": words, "code": code, "events": list(events), "seconds": cpu_s}
         sys.stdout.write(json.dumps({**said, "output": out.getvalue()}) + "\n")
         sys.stdout.flush()
 

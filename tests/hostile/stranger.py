@@ -50,15 +50,15 @@ def lay_out(folder: Path, victim: Path, server: str) -> None:
 
 def _runs(runs: Path, honest: Path, victim: Path, judges: list[dict[str, Any]]) -> None:
     """Runs that lead elsewhere, send keys, call themselves a path, or do not fit together."""
-    linked = shutil.copytree(honest, runs / "linked")
+    linked_copy = shutil.copytree(honest, runs / "linked")
     for name in layout.ENTRIES:
-        (linked / name).unlink(missing_ok=True)
-        (linked / name).symlink_to(victim)
-    piped = shutil.copytree(honest, runs / "piped")
+        (linked_copy / name).unlink(missing_ok=True)
+        (linked_copy / name).symlink_to(victim)
+    copy = shutil.copytree(honest, runs / "piped")
     for name in (layout.LABELS, layout.CALLS, layout.REPORT_MD):
-        (piped / name).unlink(missing_ok=True)
-        os.mkfifo(piped / name)
-    written = shutil.copytree(honest, runs / "written")
+        (copy / name).unlink(missing_ok=True)
+        os.mkfifo(copy / name)
+    file_copy = shutil.copytree(honest, runs / "written")
     for name in (
         "votes.jsonl",
         "verdicts.csv",
@@ -66,8 +66,8 @@ def _runs(runs: Path, honest: Path, victim: Path, judges: list[dict[str, Any]]) 
         layout.LOCK,
         layout.REPORT_HTML,
     ):
-        (written / name).unlink(missing_ok=True)
-        (written / name).symlink_to(victim.with_name(f"new-{name}"))
+        (file_copy / name).unlink(missing_ok=True)
+        (file_copy / name).symlink_to(victim.with_name(f"new-{name}"))
     keys = shutil.copytree(honest, runs / "keys")
     manifest = json.loads((keys / layout.MANIFEST).read_text("utf-8"))
     for part in (manifest["panel"], manifest["config"]["panel"]):

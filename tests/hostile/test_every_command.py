@@ -154,7 +154,7 @@ def results(place, server):
         "CLASH_CONFIG_DIR": str(place / "config"),
     }
     before = state(place)
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("driver.py"))],
         input="".join(f"{json.dumps(words)}\n" for words in lines),
         capture_output=True,
@@ -163,8 +163,8 @@ def results(place, server):
         cwd=place / "there",
         env=environ,
     )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(answers) == len(lines), f"{lines[len(answers)]} ended the process\n{done.stderr}"
+    answers = [json.loads(line) for line in result.stdout.splitlines()]
+    assert len(answers) == len(lines), f"{lines[len(answers)]} ended the process\n{result.stderr}"
     return before, answers
 
 

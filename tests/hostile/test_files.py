@@ -43,10 +43,10 @@ def here(tmp_path, monkeypatch):
 def refused(capsys, *words: object) -> None:
     """One message, without a traceback, and exit code 2."""
     assert run([*map(str, words)]) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("error: ")
-    assert "Traceback" not in told.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("error: ")
+    assert "Traceback" not in output.err
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,11 @@ def test_hostile_json_is_refused_wherever_json_is_read(here, capsys, name):
     refused(capsys, "aggregate", path)
     refused(capsys, "validate", path, "--panel", "baseline", "--dry-run")
     refused(capsys, "datasets", "convert", path, "--out", here / "out")
-    whole = path.rename(path.with_suffix(".json"))
-    refused(capsys, "eval", "prompts.yaml", "--panel", "baseline", "--prereg", whole, "--dry-run")
-    refused(capsys, "datasets", "convert", whole, "--out", here / "out")
+    json_path = path.rename(path.with_suffix(".json"))
+    refused(
+        capsys, "eval", "prompts.yaml", "--panel", "baseline", "--prereg", json_path, "--dry-run"
+    )
+    refused(capsys, "datasets", "convert", json_path, "--out", here / "out")
 
 
 @pytest.mark.parametrize(
@@ -129,8 +131,8 @@ def test_words_that_are_the_name_of_a_key_are_no_second_key(tmp_path):
 def test_a_prompt_with_a_key_twice_is_refused_at_its_line(here, capsys, name):
     (here / name).write_text('\n{"prompt": "a",\t"meta": {"n": 1, "n": 2}}\n', encoding="utf-8")
     assert run(["eval", name, "--panel", "baseline", "--dry-run"]) == 2
-    assert f"{name}:2: " in (told := capsys.readouterr().err)
-    assert "twice" in told
+    assert f"{name}:2: " in (message := capsys.readouterr().err)
+    assert "twice" in message
 
 
 @pytest.mark.parametrize("name", samples.CSV)
@@ -220,9 +222,9 @@ def test_yaml_keeps_its_meaning(tmp_path):
     import yaml
 
     document = documents.read_yaml(path)
-    theirs = yaml.safe_load(path.read_text(encoding="utf-8"))
+    reference_document = yaml.safe_load(path.read_text(encoding="utf-8"))
     assert document.value["long"] == "0" * 66 + "1"
-    assert {**document.value, "long": 1} == {**theirs, "long": 1}
+    assert {**document.value, "long": 1} == {**reference_document, "long": 1}
     assert document.line(("own", "k")) == 2
     assert document.at("base").line(("l", 3)) == 1
 
@@ -243,9 +245,9 @@ BYTES = st.binary(max_size=200) | st.text(
 
 def value_or_refusal(read, path: Path) -> None:
     try:
-        found = read(path)
-        if hasattr(found, "__next__"):
-            list(found)
+        answer = read(path)
+        if hasattr(answer, "__next__"):
+            list(answer)
     except InputError:
         pass
 
@@ -269,6 +271,6 @@ def test_any_records_are_a_value_or_a_refusal(tmp_path_factory, records):
     path.write_text("".join(f"{json.dumps(line)}\n" for line in records), encoding="utf-8")
     for read in (load.load, read_votes, record_files.rows):
         value_or_refusal(read, path)
-    whole = path.with_suffix(".json")
-    whole.write_text(json.dumps(records), encoding="utf-8")
-    value_or_refusal(load.load, whole)
+    json_path = path.with_suffix(".json")
+    json_path.write_text(json.dumps(records), encoding="utf-8")
+    value_or_refusal(load.load, json_path)

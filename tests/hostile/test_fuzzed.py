@@ -108,9 +108,9 @@ def ends_well(words: list[str], codes: set[int], capsys) -> int:
     capsys.readouterr()
     code = run(words)
     assert code in codes, (words, code)
-    told = capsys.readouterr().err
-    assert "Traceback" not in told
-    assert code != 2 or "error: " in told
+    message = capsys.readouterr().err
+    assert "Traceback" not in message
+    assert code != 2 or "error: " in message
     return code
 
 
@@ -335,8 +335,8 @@ def test_a_damaged_run_folder_is_never_verified_and_never_a_traceback(copied, ca
     else:
         after = data.draw(rewritten(before) | damaged(before))
     (folder / name).write_bytes(after)
-    verified = ends_well(["verify", str(folder), "--allow-unchecked"], {0, 2, 5}, capsys)
-    assert (verified == 0) == (after == before)
+    verification = ends_well(["verify", str(folder), "--allow-unchecked"], {0, 2, 5}, capsys)
+    assert (verification == 0) == (after == before)
     for command, (more, codes) in READERS.items():
         ends_well([command, str(folder), *more], codes, capsys)
 

@@ -107,7 +107,7 @@ def test_a_changed_run_is_an_error_of_ours_or_is_shown_as_data(honest, tmp_path,
 
 
 def test_names_of_others_are_escaped_in_a_notebook(honest):
-    shown = honest.responses._repr_html_() + honest._repr_html_() + honest.items._repr_html_()
-    assert "&lt;img src=x onerror=alert(1)&gt;" in shown
-    assert "<img" not in shown
-    assert "<script" not in shown
+    page_text = honest.responses._repr_html_() + honest._repr_html_() + honest.items._repr_html_()
+    assert "&lt;img src=x onerror=alert(1)&gt;" in page_text
+    assert "<img" not in page_text
+    assert "<script" not in page_text

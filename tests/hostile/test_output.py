@@ -75,8 +75,8 @@ def test_the_report_of_hostile_names_is_inert_markdown(hostile_run):
 def test_the_terminal_shows_hostile_names_and_obeys_none(hostile_run, capsys, words):
     command, *more = words
     assert run([command, str(hostile_run), *more]) == 0
-    told = capsys.readouterr()
-    assert not UNSEEN.search(told.out + told.err)
+    output = capsys.readouterr()
+    assert not UNSEEN.search(output.out + output.err)
 
 
 def test_a_message_that_quotes_a_file_obeys_nothing_in_it(tmp_path, capsys):
@@ -87,10 +87,10 @@ def test_a_message_that_quotes_a_file_obeys_nothing_in_it(tmp_path, capsys):
 
 
 def test_a_folder_whose_name_is_markup_is_named_as_it_is(hostile_run, tmp_path, capsys):
-    renamed = tmp_path / "[red]\u202e[" / "]"
-    renamed.parent.mkdir()
-    renamed.symlink_to(hostile_run)
-    assert run(["report", str(renamed)]) == 0
+    strange_path = tmp_path / "[red]\u202e[" / "]"
+    strange_path.parent.mkdir()
+    strange_path.symlink_to(hostile_run)
+    assert run(["report", str(strange_path)]) == 0
     assert "[red][U+202E][" in capsys.readouterr().out
 
 

@@ -65,8 +65,8 @@ class Agent:
 
 
 def environ(**more: str) -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("CLASH_")}
-    return {**kept, "CLASH_CONFIG_DIR": os.environ["CLASH_CONFIG_DIR"], **more}
+    remaining_environ = {k: v for k, v in os.environ.items() if not k.startswith("CLASH_")}
+    return {**remaining_environ, "CLASH_CONFIG_DIR": os.environ["CLASH_CONFIG_DIR"], **more}
 
 
 @pytest.fixture(scope="module")
@@ -131,20 +131,20 @@ def test_an_item_is_explained_and_its_texts_are_marked_as_data(agent, run):
 
 
 def test_a_decision_is_explained_as_a_whole_and_its_texts_are_marked_as_data(agent, run):
-    told = agent.call("explain_verdict", run=run["run"])
-    assert (told["run"], told["leader"]) == (run["run"], "long")
-    assert len(told["judges"]) == 4
-    assert told["flips"][0]["items"] >= 1
-    for line in told["disagreements"]:
+    call_record = agent.call("explain_verdict", run=run["run"])
+    assert (call_record["run"], call_record["leader"]) == (run["run"], "long")
+    assert len(call_record["judges"]) == 4
+    assert call_record["flips"][0]["items"] >= 1
+    for line in call_record["disagreements"]:
         assert set(line["prompt"]) == {"untrusted_text"}
 
 
 def test_runs_are_listed_and_compared(agent, run):
-    other = agent.call("evaluate", prompts=PROMPTS, panel=["baseline/longest"], seed=7)
+    other_call_record = agent.call("evaluate", prompts=PROMPTS, panel=["baseline/longest"], seed=7)
     names = [line["run"] for line in agent.call("list_runs")["runs"]]
-    assert names == sorted([run["run"], other["run"]])
-    compared = agent.call("compare", first=run["run"], second=other["run"])
-    assert compared["folders"] == [run["run"], other["run"]]
+    assert names == sorted([run["run"], other_call_record["run"]])
+    call_record = agent.call("compare", first=run["run"], second=other_call_record["run"])
+    assert call_record["folders"] == [run["run"], other_call_record["run"]]
 
 
 @pytest.mark.parametrize(
@@ -259,8 +259,8 @@ def test_a_run_whose_records_contradict_each_other_is_an_error_with_a_fix(agent,
 
 def test_judges_without_a_price_call_no_model_for_criteria(tmp_path):
     keys = {"OPENROUTER_API_KEY": SECRET, "OPENROUTER_BASE_URL": "http://127.0.0.1:9"}
-    with agent_of(tmp_path, "1", keys) as other:
-        result = other.call("evaluate", prompts=PROMPTS[:2], panel=["baseline/longest"])
+    with agent_of(tmp_path, "1", keys) as other_agent:
+        result = other_agent.call("evaluate", prompts=PROMPTS[:2], panel=["baseline/longest"])
     assert result["status"] == "complete"
 
 
@@ -270,12 +270,12 @@ def test_without_the_package_the_command_says_what_to_install(tmp_path):
         "u.find_spec = lambda name, *a: None if name == 'mcp' else find(name, *a);"
         "from clash.cli import main; sys.argv = ['clash', 'mcp']; sys.exit(main())"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env=environ(), capture_output=True, text=True
     )
-    assert done.returncode == 2
-    assert "fix: pip install 'clash-eval[mcp]'" in done.stderr
-    assert done.stdout == ""
+    assert result.returncode == 2
+    assert "fix: pip install 'clash-eval[mcp]'" in result.stderr
+    assert result.stdout == ""
 
 
 def test_nothing_but_the_protocol_is_on_stdout(tmp_path):
@@ -312,7 +312,7 @@ def test_nothing_but_the_protocol_is_on_stdout(tmp_path):
             server.stdin.flush()
             answers.append(json.loads(server.stdout.readline()))
         server.stdin.close()
-        rest = server.stdout.read()
+        remaining_answer = server.stdout.read()
     assert [answer["id"] for answer in answers] == [1, 2]
     assert not answers[1]["result"].get("isError")
-    assert rest == ""
+    assert remaining_answer == ""

@@ -251,10 +251,10 @@ def test_loading_the_plugin_costs_next_to_nothing():
     environ = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     seconds, modules = [], ""
     for _ in range(3):
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True
         )
-        first, modules = done.stdout.splitlines()
+        first, modules = result.stdout.splitlines()
         seconds.append(float(first))
     assert min(seconds) < 0.02
     assert set(modules.split()) <= {

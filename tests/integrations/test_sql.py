@@ -35,10 +35,10 @@ def test_a_table_holds_each_line_of_its_file(capsys, folder, name):
 
 def test_fields_are_columns_and_keep_their_types(capsys, folder):
     sql = "select item_id, judge, ranking, weight from judgments order by item_id, judge"
-    expected = sorted(
+    expected_rows = sorted(
         [j["item_id"], j["judge"], j["ranking"], j["weight"]] for j in lines(folder, "judgments")
     )
-    assert rows(capsys, folder, sql) == expected
+    assert rows(capsys, folder, sql) == expected_rows
     tokens = sum(call["tokens"]["output"] or 0 for call in lines(folder, "calls"))
     assert rows(capsys, folder, "select sum(tokens.output) from calls") == [[tokens]]
     assert rows(capsys, folder, "select 'nan'::double, 1.5::decimal(3, 1)") == [[None, "1.5"]]
@@ -82,8 +82,8 @@ def test_what_is_no_question_to_the_run_is_refused(capsys, folder, sql):
 @pytest.mark.parametrize("name", ["r[1]", "r*", "r?", "r'q", "a\\b", "{a,b}"])
 def test_a_folder_of_any_name_can_be_asked(capsys, folder, tmp_path, name):
     shutil.copytree(folder, tmp_path / name)
-    expected = [[len(lines(folder, "items"))]]
-    assert rows(capsys, tmp_path / name, "select count(*) from items") == expected
+    expected_rows = [[len(lines(folder, "items"))]]
+    assert rows(capsys, tmp_path / name, "select count(*) from items") == expected_rows
 
 
 def test_a_query_neither_reads_nor_writes_beneath_the_working_folder(

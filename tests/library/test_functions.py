@@ -36,9 +36,9 @@ def test_two_functions_before_a_function(tmp_path: Path) -> None:
     run = clash.evaluate(PROMPTS, {"terse": terse, "verbose": verbose}, [longest], out=tmp_path)
     assert run.winner == "verbose"
     assert run.coverage.n_clean == 10
-    recorded = {c["id"]: c["options"]["extra"] for c in run.manifest.candidates}
-    assert recorded["terse"]["callable"].endswith("terse")
-    assert len(recorded["verbose"]["source_sha256"]) == 64
+    extras = {c["id"]: c["options"]["extra"] for c in run.manifest.candidates}
+    assert extras["terse"]["callable"].endswith("terse")
+    assert len(extras["verbose"]["source_sha256"]) == 64
 
 
 def test_async_functions_run_in_the_loop_of_the_caller(tmp_path: Path) -> None:
@@ -86,11 +86,11 @@ def test_an_interrupted_run_is_sealed_and_can_be_resumed(tmp_path: Path) -> None
             run_id="stopped",
             concurrency=1,
         )
-    stopped = clash.load("stopped", out=tmp_path)
-    assert stopped.status == "partial"
+    stopped_run_data = clash.load("stopped", out=tmp_path)
+    assert stopped_run_data.status == "partial"
     with pytest.raises(clash.ClashError, match="Python function"):
-        clash.resume(stopped)
-    assert clash.resume(stopped, functions=functions, concurrency=8).status == "complete"
+        clash.resume(stopped_run_data)
+    assert clash.resume(stopped_run_data, functions=functions, concurrency=8).status == "complete"
 
 
 def test_a_second_interrupt_gives_up_the_calls_in_flight(tmp_path: Path) -> None:
@@ -119,17 +119,17 @@ def test_a_second_interrupt_gives_up_the_calls_in_flight(tmp_path: Path) -> None
 
 def test_a_second_cancellation_gives_up_the_calls_in_flight(tmp_path: Path) -> None:
     async def main() -> None:
-        begun = asyncio.Event()
+        event = asyncio.Event()
 
         async def hang(prompt: str) -> str:
-            begun.set()
+            event.set()
             await asyncio.sleep(60)
             return prompt
 
         work = asyncio.create_task(
             clash.evaluate_async(PROMPTS, [hang, terse], longest, out=tmp_path, run_id="hung")
         )
-        await begun.wait()
+        await event.wait()
         work.cancel()
         await asyncio.sleep(0.3)
         work.cancel()

@@ -69,25 +69,25 @@ def test_its_dict_is_the_json_of_the_command_line(run: clash.Run, capsys, tmp_pa
     prompts.write_text("".join(json.dumps(entry) + "\n" for entry in PROMPTS))
     words = ["eval", str(prompts), "--panel", "baseline", "--out", str(tmp_path), "--json"]
     assert command_line([*words, "--run-id", "second"]) == 0
-    printed = json.loads(capsys.readouterr().out)
-    ours = run.to_dict()
-    same = ("winner", "leaderboard", "coverage", "concordance", "decision")
-    assert {key: printed[key] for key in same} == json.loads(
-        json.dumps({key: ours[key] for key in same})
+    record = json.loads(capsys.readouterr().out)
+    our_fields = run.to_dict()
+    same_keys = ("winner", "leaderboard", "coverage", "concordance", "decision")
+    assert {key: record[key] for key in same_keys} == json.loads(
+        json.dumps({key: our_fields[key] for key in same_keys})
     )
-    assert clash.load("second", out=tmp_path).to_dict()["leaderboard"] == ours["leaderboard"]
+    assert clash.load("second", out=tmp_path).to_dict()["leaderboard"] == our_fields["leaderboard"]
 
 
 def test_it_works_inside_a_running_loop(tmp_path: Path) -> None:
     async def notebook() -> tuple[clash.Run, clash.Run]:
-        awaited = await clash.evaluate_async(
+        awaited_run = await clash.evaluate_async(
             PROMPTS, panel="baseline", out=tmp_path, run_id="awaited"
         )
-        called = clash.evaluate(PROMPTS, panel="baseline", out=tmp_path, run_id="called")
-        return awaited, called
+        result = clash.evaluate(PROMPTS, panel="baseline", out=tmp_path, run_id="called")
+        return awaited_run, result
 
-    awaited, called = asyncio.run(notebook())
-    assert awaited.to_dict()["leaderboard"] == called.to_dict()["leaderboard"]
+    awaited_run, called_run = asyncio.run(notebook())
+    assert awaited_run.to_dict()["leaderboard"] == called_run.to_dict()["leaderboard"]
 
 
 def test_data_frames_go_in_and_come_out(tmp_path: Path) -> None:
@@ -132,10 +132,10 @@ def test_a_blank_vote_of_a_data_frame_is_a_missing_one() -> None:
 def test_a_notebook_gives_the_answer_first_as_the_screen_does(
     run: clash.Run, tmp_path: Path
 ) -> None:
-    shown = html.unescape(run._repr_html_())
-    assert shown.startswith("<p><b>")
-    assert shown.index("</b>") - len("<p><b>") <= 90
-    assert run_headline(run.findings).text in shown
+    page_text = html.unescape(run._repr_html_())
+    assert page_text.startswith("<p><b>")
+    assert page_text.index("</b>") - len("<p><b>") <= 90
+    assert run_headline(run.findings).text in page_text
     copy = clash.evaluate(PROMPTS, panel="baseline", out=tmp_path, seed=9)
     result = clash.compare(run, copy)
     assert "agree on each of the 8 items that both have" in result.headlines[0]
@@ -163,12 +163,12 @@ def test_statistics_have_tables_dicts_and_html(run: clash.Run, tmp_path: Path) -
 def test_a_calibrator_gives_votes_their_probabilities(tmp_path: Path) -> None:
     path = tmp_path / "calibrator.json"
     clash.calibrate(VOTES, splits=1, to=path)
-    applied = clash.apply_calibrator(VOTES, path)
-    verdicts = applied.to_dict()["verdicts"]
-    assert json.dumps(applied.to_dict(), allow_nan=False)
-    assert len(verdicts) == applied.findings.n == 60
+    applied_map = clash.apply_calibrator(VOTES, path)
+    verdicts = applied_map.to_dict()["verdicts"]
+    assert json.dumps(applied_map.to_dict(), allow_nan=False)
+    assert len(verdicts) == applied_map.findings.n == 60
     assert all((v["p"] > 0.5) == (v["winner"] == "A") for v in verdicts)
-    assert "60 of 60 rows answered" in applied.headlines[0]
+    assert "60 of 60 rows answered" in applied_map.headlines[0]
     with pytest.raises(clash.ClashError, match="the calibrator uses"):
         clash.apply_calibrator(VOTES, path, judges="j0,j1")
     with pytest.raises(clash.ClashError, match="between 0 and 1"):
@@ -201,14 +201,14 @@ def test_a_study_splits_the_variance_and_goes_on(run: clash.Run) -> None:
 
 
 def test_favouritism_compares_a_run_with_its_unblinded_arm(tmp_path: Path) -> None:
-    own = [
+    own_judges = [
         {**entry, "responses": {"longest": entry["responses"]["long"], "other": "one."}}
         for entry in ({k: v for k, v in e.items() if k != "label"} for e in PROMPTS)
     ]
-    run = clash.evaluate(own, panel="baseline", out=tmp_path, run_id="own")
-    told = clash.favouritism(run)
-    assert [line.judge for line in told.findings.selves] == ["longest"]
-    assert told.to_dict()["unblinded"] == str(tmp_path / "own-unblinded")
+    run = clash.evaluate(own_judges, panel="baseline", out=tmp_path, run_id="own")
+    favour = clash.favouritism(run)
+    assert [line.judge for line in favour.findings.selves] == ["longest"]
+    assert favour.to_dict()["unblinded"] == str(tmp_path / "own-unblinded")
     assert clash.favouritism(run).to_dict()["cost_usd"] is None, "the arm is there already"
     with pytest.raises(clash.ClashError, match="no judge of this run"):
         clash.favouritism(clash.evaluate(PROMPTS, panel="baseline", out=tmp_path))
@@ -224,9 +224,9 @@ def test_an_audit_takes_runs_and_votes_and_holds_what_is_published(run: clash.Ru
 
 def test_a_gate_is_true_where_the_thresholds_hold(run: clash.Run) -> None:
     assert clash.gate(run, {"coverage": 0.5, "cost": ("max", 1)})
-    failed = clash.gate(run, {"coverage": 2.0})
-    assert not failed
-    assert any(not check.passed for check in failed.checks)
+    result = clash.gate(run, {"coverage": 2.0})
+    assert not result
+    assert any(not check.passed for check in result.checks)
     with pytest.raises(clash.ClashError, match="no threshold"):
         clash.gate(run)
 
@@ -275,9 +275,9 @@ def test_a_mistake_is_an_error_with_a_message(call, text: str, tmp_path, monkeyp
 
 
 def test_an_error_names_the_entry_and_no_file_that_is_gone() -> None:
-    with pytest.raises(clash.ClashError) as caught:
+    with pytest.raises(clash.ClashError) as error:
         clash.evaluate([{"prompt": "fine"}, {"promt": "x"}], panel="baseline")
-    assert str(caught.value).startswith('prompts:2: unknown key "promt"')
+    assert str(error.value).startswith('prompts:2: unknown key "promt"')
 
 
 def test_progress_is_told_to_a_callback(tmp_path: Path) -> None:
@@ -366,9 +366,9 @@ def test_prompts_come_from_a_generator_or_from_the_run_that_is_replayed(
 ) -> None:
     again = clash.evaluate((entry for entry in PROMPTS), panel="baseline", out=tmp_path)
     assert len(again.items) == 8
-    replayed = clash.evaluate(replay=run, panel="baseline", out=tmp_path)
-    assert [i.item_id for i in replayed.items] == [i.item_id for i in run.items]
-    assert clash.load(replayed).id == replayed.id
+    replayed_result = clash.evaluate(replay=run, panel="baseline", out=tmp_path)
+    assert [i.item_id for i in replayed_result.items] == [i.item_id for i in run.items]
+    assert clash.load(replayed_result).id == replayed_result.id
 
 
 def test_a_slice_of_records_has_their_methods_and_a_result_a_short_text(run: clash.Run) -> None:
@@ -389,7 +389,7 @@ def test_an_environment_that_is_passed_is_the_whole_environment(
 
 
 def test_an_exception_of_the_progress_callback_is_raised_as_it_is(tmp_path: Path) -> None:
-    def progress(stage: str, done: int, total: int, cost_usd: float) -> None:
+    def progress(stage: str, n_done: int, total: int, cost_usd: float) -> None:
         raise ZeroDivisionError(stage)
 
     with pytest.raises(ZeroDivisionError):

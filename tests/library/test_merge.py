@@ -18,10 +18,10 @@ def test_merged_shards_have_the_verdicts_of_the_whole(tmp_path):
     shards = [clash.evaluate(PROMPTS, shard=f"{n}/2", **arguments) for n in (1, 2)]
     assert [len(run.verdicts) for run in shards] == [3, 2]
     assert "shard 2 of 2 of a run of 5 items" in shards[1].folder.manifest().notes[0]
-    whole = clash.merge(shards[::-1], out=tmp_path, run_id="whole")
-    assert whole.folder.manifest().notes == []
-    one = clash.evaluate(PROMPTS, **arguments)
-    assert whole.verdicts.to_dict() == one.verdicts.to_dict()
+    full_merge_result = clash.merge(shards[::-1], out=tmp_path, run_id="whole")
+    assert full_merge_result.folder.manifest().notes == []
+    result = clash.evaluate(PROMPTS, **arguments)
+    assert full_merge_result.verdicts.to_dict() == result.verdicts.to_dict()
 
 
 def test_no_shards_are_no_run(tmp_path):

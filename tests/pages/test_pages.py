@@ -43,10 +43,10 @@ def test_the_glossary_says_each_thing_once_in_short_sentences():
 
 
 def test_a_term_explains_itself_once_and_nothing_in_the_text_is_markup():
-    met = set()
-    html = gloss("<b>Win rate</b> of `a<b`: win rates, ties count half.", met)
+    met_terms = set()
+    html = gloss("<b>Win rate</b> of `a<b`: win rates, ties count half.", met_terms)
     assert html.count("<button") == 1
     assert GLOSSARY["win rate"].meaning in html
     assert "&lt;b&gt;" in html
     assert "<code>a&lt;b</code>" in html
-    assert "<button" not in gloss("win rate", met)
+    assert "<button" not in gloss("win rate", met_terms)

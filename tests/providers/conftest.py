@@ -73,7 +73,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "wire")])
     now = datetime.now(UTC)
     host = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    made = (
+    signature = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -89,7 +89,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plain = serialization.NoEncryption()
     private = serialization.PrivateFormat.PKCS8
     file.write_bytes(
-        made.public_bytes(serialization.Encoding.PEM)
+        signature.public_bytes(serialization.Encoding.PEM)
         + key.private_bytes(serialization.Encoding.PEM, private, plain)
     )
     return file

@@ -71,10 +71,13 @@ def test_a_server_of_ones_own_never_gets_openais_key():
 def test_the_address_comes_from_the_file_then_the_environment_then_the_vendor():
     environ = {"OPENAI_BASE_URL": "https://env.example/v1", "OPENAI_API_KEY": "k"}
     environ = Environ(environ, hosts=["file.example"])
-    chosen = account(ModelRef(model="openai/m", base_url="https://file.example/v1/"), environ)
-    given = account(ModelRef(model="openai/m"), environ)
-    assert (chosen.base_url, chosen.has_own_url) == ("https://file.example/v1", True)
-    assert (given.base_url, given.has_own_url) == ("https://env.example/v1", False)
+    key_account = account(ModelRef(model="openai/m", base_url="https://file.example/v1/"), environ)
+    input_key_account = account(ModelRef(model="openai/m"), environ)
+    assert (key_account.base_url, key_account.has_own_url) == ("https://file.example/v1", True)
+    assert (input_key_account.base_url, input_key_account.has_own_url) == (
+        "https://env.example/v1",
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,24 +91,24 @@ def test_the_address_comes_from_the_file_then_the_environment_then_the_vendor():
     ],
 )
 def test_an_address_that_cannot_be_used_is_refused_with_the_mend(address, says):
-    with pytest.raises(ConfigError, match=says) as caught:
+    with pytest.raises(ConfigError, match=says) as error:
         account(ModelRef(model="compatible/m", base_url=address), {})
-    assert caught.value.hint
-    assert "secret" not in str(caught.value)
+    assert error.value.hint
+    assert "secret" not in str(error.value)
 
 
 def test_a_missing_key_names_both_of_googles_variables():
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         account(ModelRef(model="google/m"), {})
-    assert "GOOGLE_API_KEY (or GEMINI_API_KEY)" in str(caught.value)
+    assert "GOOGLE_API_KEY (or GEMINI_API_KEY)" in str(error.value)
 
 
 def test_models_at_one_account_share_its_name_and_others_do_not():
     environ = Environ({"OPENAI_API_KEY": "k", "OTHER": "o"}, hosts=["http://h", "api.openai.com"])
-    one = account(ModelRef(model="openai/a"), environ).name
-    assert one == account(ModelRef(model="openai/b"), environ).name
-    assert one != account(ModelRef(model="openai/a", api_key_env="OTHER"), environ).name
-    assert one != account(ModelRef(model="openai/a", base_url="http://h/v1"), environ).name
+    account_name = account(ModelRef(model="openai/a"), environ).name
+    assert account_name == account(ModelRef(model="openai/b"), environ).name
+    assert account_name != account(ModelRef(model="openai/a", api_key_env="OTHER"), environ).name
+    assert account_name != account(ModelRef(model="openai/a", base_url="http://h/v1"), environ).name
 
 
 def test_the_environment_is_the_one_that_is_given(monkeypatch):
@@ -147,5 +150,7 @@ if {model!r}:
     open_provider(ref, environ=environ, limits=Limits())
 print(*[name for name in {SDKS!r} if name in sys.modules])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(done.stdout.split()) == set(imports)
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert set(result.stdout.split()) == set(imports)

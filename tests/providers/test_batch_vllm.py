@@ -129,11 +129,11 @@ def test_a_chat_request_is_put_into_the_words_of_vllm(fields, sampling, template
 
 def test_rows_that_arrow_would_mix_up_do_not_share_a_batch(ref):
     async def work(api: Any) -> list[str]:
-        asked = [question(), question(200), question(schema=SCHEMA)]
-        return [api.row(one).target for one in asked]
+        questions = [question(), question(200), question(schema=SCHEMA)]
+        return [api.row(entry).target for entry in questions]
 
-    same, other_cap, with_schema = do(ref, work)
-    assert same == other_cap != with_schema
+    same_cap, other_cap, with_schema = do(ref, work)
+    assert same_cap == other_cap != with_schema
 
 
 def test_a_stranger_cannot_name_code_for_the_cluster(ref):
@@ -151,17 +151,17 @@ def test_it_is_asked_in_batches_only(ref):
     with pytest.raises(ConfigError, match="in batches only"):
         open_provider(ref, environ={}, limits=Limits())
     live = open_provider(ref, environ={}, limits=Limits(batch=True))
-    with pytest.raises(ProviderError, match="in batches only") as caught:
+    with pytest.raises(ProviderError, match="in batches only") as error:
         run(live.complete(question()))
-    assert caught.value.action == "stop"
+    assert error.value.action == "stop"
 
 
 def test_the_token_of_the_cluster_is_sent_and_a_wrong_one_named(head, ref):
     head.token = "ray-t0ken-4711"
-    with pytest.raises(ProviderError, match="RAY_AUTH_TOKEN is not accepted") as caught:
+    with pytest.raises(ProviderError, match="RAY_AUTH_TOKEN is not accepted") as error:
         do(ref, lambda api: api.find(LOT), RAY_AUTH_TOKEN="ray-t0ken-0815")
-    assert caught.value.action == "stop"
-    assert "0815" not in caught.value.message
+    assert error.value.action == "stop"
+    assert "0815" not in error.value.message
     assert do(ref, lambda api: api.find(LOT), RAY_AUTH_TOKEN=head.token) is None
 
 
@@ -230,15 +230,15 @@ def test_a_job_that_gets_no_further_ends_and_keeps_its_answers(head, ref):
     assert never_came(status).error_class == "bad_payload"
 
 
-@pytest.mark.parametrize("forgotten", [False, True])
-def test_a_job_without_any_answer_failed_and_says_why(head, ref, forgotten):
+@pytest.mark.parametrize("n_forgotten", [False, True])
+def test_a_job_without_any_answer_failed_and_says_why(head, ref, n_forgotten):
     submit(ref)
     head.work = lambda _: "FAILED"
-    if forgotten:
+    if n_forgotten:
         head.jobs.clear()
     status = poll(ref)
     assert status.is_final
-    assert ("no longer knows" if forgotten else "no GPU here") in status.failure.message
+    assert ("no longer knows" if n_forgotten else "no GPU here") in status.failure.message
 
 
 def test_a_cancelled_batch_keeps_what_is_through(head, ref):
@@ -297,9 +297,9 @@ def test_what_is_no_file_is_not_read(ref, tmp_path, kind):
         answers(ref).symlink_to(tmp_path / "other")
     else:
         os.mkfifo(answers(ref))
-    with pytest.raises(ProviderError, match="link" if kind == "link" else "pipe") as caught:
+    with pytest.raises(ProviderError, match="link" if kind == "link" else "pipe") as error:
         fetch(ref, rows)
-    assert caught.value.error_class == "bad_payload"
+    assert error.value.error_class == "bad_payload"
 
 
 # -- the job --------------------------------------------------------------------------------------
@@ -319,5 +319,5 @@ def test_a_line_of_answers_is_a_text_or_an_error():
     row = {"custom_id": "a", "generated_text": "hi", "num_input_tokens": 3}
     row |= {"num_generated_tokens": 2, "__inference_error__": ""}
     assert line(row) == {"custom_id": "a", "text": "hi", "input_tokens": 3, "output_tokens": 2}
-    failed = {"custom_id": "a", "__inference_error__": "ValueError: no"}
-    assert line(failed) == {"custom_id": "a", "error": "ValueError: no"}
+    failed_row = {"custom_id": "a", "__inference_error__": "ValueError: no"}
+    assert line(failed_row) == {"custom_id": "a", "error": "ValueError: no"}

@@ -37,15 +37,15 @@ DIALECTS = {"openai": Chat("openai"), "responses": Responses(), "anthropic": Mes
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("structured", ["schema", "json", "text"])
+@pytest.mark.parametrize("json_mode", ["schema", "json", "text"])
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_the_sdk_sends_what_the_dialect_writes(asker, provider, structured, stream):
-    model = asker(provider, options={**OPTIONS, "structured": structured})
-    wanted = {"schema": SCHEMA, "ballot_code": "code", "stream": stream, "turns": TURNS}
-    reply = model.reply(**wanted)
-    written = DIALECTS[provider].write(model.model, model.request(**wanted), Ladder()).body
+def test_the_sdk_sends_what_the_dialect_writes(asker, provider, json_mode, stream):
+    model = asker(provider, options={**OPTIONS, "structured": json_mode})
+    wanted_fields = {"schema": SCHEMA, "ballot_code": "code", "stream": stream, "turns": TURNS}
+    reply = model.reply(**wanted_fields)
+    body = DIALECTS[provider].write(model.model, model.request(**wanted_fields), Ladder()).body
     (call,) = model.seen
-    assert call.body == {"stream": stream, **written}
+    assert call.body == {"stream": stream, **body}
     assert reply.request["body"] == call.body
     assert call.headers["x-team"] == "blue"
 
@@ -56,7 +56,7 @@ def test_a_field_of_the_users_own_is_sent_as_it_stands(asker, field, value):
     """Whatever the SDK has a parameter of that name for."""
     model = asker("anthropic", options={"extra": {field: value}})
     model.ask()
-    (call,) = (seen for seen in model.server.calls)
+    (call,) = (observed_call for observed_call in model.server.calls)
     assert call.body[field] == value
 
 

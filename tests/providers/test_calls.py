@@ -19,15 +19,15 @@ STREAMS = (False, True)
 def test_a_reply_is_the_same_in_every_vendors_words(asker, provider, stream):
     model = asker(provider)
     reply = model.reply(stream=stream)
-    (seen,) = model.seen
-    assert reply.text == seen.text
+    (call,) = model.seen
+    assert reply.text == call.text
     assert (reply.outcome, reply.status, reply.served_model) == ("ok", 200, model.model)
-    assert reply.request_id == f"req-{seen.n}"
+    assert reply.request_id == f"req-{call.n}"
     assert reply.tokens.input == (len("You are a judge.\nSay something.") // 4) + 1
-    assert reply.tokens.output == len(seen.text) // 4 + 1
-    assert reply.request["body"] == seen.body
+    assert reply.tokens.output == len(call.text) // 4 + 1
+    assert reply.request["body"] == call.body
     assert (
-        reply.request["url"].endswith(seen.path.rpartition("/")[2])
+        reply.request["url"].endswith(call.path.rpartition("/")[2])
         or "alt=sse" in (reply.request["url"])
     )
     assert (reply.ttft_s is not None) == stream
@@ -66,10 +66,10 @@ def test_a_conversation_keeps_its_roles_and_its_order(asker, provider):
     )
     model.reply(turns=turns, system=None)
     body = model.seen[0].body
-    told = body.get("messages") or body.get("input") or body.get("contents")
-    texts = [t.get("content") or t["parts"][0]["text"] for t in told]
+    messages = body.get("messages") or body.get("input") or body.get("contents")
+    texts = [t.get("content") or t["parts"][0]["text"] for t in messages]
     assert texts == ["one", "two", "three"]
-    assert [t["role"] for t in told] == ["user", "model" if provider == "google" else "assistant",
+    assert [t["role"] for t in messages] == ["user", "model" if provider == "google" else "assistant",
                                          "user"]  # fmt: skip
 
 
@@ -95,7 +95,7 @@ def test_the_cap_has_each_vendors_own_name(asker, provider, field):
 def test_nothing_that_was_not_set_is_sent(asker, provider):
     model = asker(provider)
     model.reply()
-    sent = json.dumps(model.seen[0].body)
+    request_text = json.dumps(model.seen[0].body)
     for name in (
         "temperature",
         "top_p",
@@ -105,11 +105,11 @@ def test_nothing_that_was_not_set_is_sent(asker, provider):
         "thinking",
         "response_format",
     ):
-        assert f'"{name}' not in sent
+        assert f'"{name}' not in request_text
 
 
 @pytest.mark.parametrize(
-    ("provider", "reasoning", "expected"),
+    ("provider", "reasoning", "expected_value"),
     [
         ("openai", "high", {"reasoning_effort": "high"}),
         ("responses", "high", {"reasoning": {"effort": "high"}}),
@@ -125,22 +125,24 @@ def test_nothing_that_was_not_set_is_sent(asker, provider):
         ("compatible", "low", {"reasoning_effort": "low"}),
     ],
 )
-def test_reasoning_is_put_into_each_vendors_words(asker, provider, reasoning, expected):
+def test_reasoning_is_put_into_each_vendors_words(asker, provider, reasoning, expected_value):
     model = asker(provider)
     model.reply(options={"reasoning": reasoning})
-    assert expected.items() <= model.seen[0].body.items()
+    assert expected_value.items() <= model.seen[0].body.items()
 
 
 @pytest.mark.parametrize(
-    ("reasoning", "expected"),
+    ("reasoning", "expected_value"),
     [("high", {"thinkinglevel": "HIGH"}), ("1024", {"thinkingbudget": 1024})],
 )
-def test_google_thinks_by_level_or_by_budget(asker, reasoning, expected):
+def test_google_thinks_by_level_or_by_budget(asker, reasoning, expected_value):
     model = asker("google")
     model.reply(options={"reasoning": reasoning})
-    sent = model.seen[0].body["generationConfig"]["thinkingConfig"]
+    thinking = model.seen[0].body["generationConfig"]["thinkingConfig"]
     # The SDK sends this part in snake case, which the API takes as well.
-    assert {name.replace("_", "").lower(): value for name, value in sent.items()} == expected
+    assert {
+        name.replace("_", "").lower(): value for name, value in thinking.items()
+    } == expected_value
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -148,11 +150,11 @@ def test_options_that_are_set_are_sent(asker, provider):
     model = asker(provider)
     options = {"temperature": 0.25, "top_p": 0.5, "seed": 7, "headers": {"X-Wire": "yes"}}
     reply = model.reply(options=options)
-    (seen,) = model.seen
-    body = {**seen.body, **seen.body.get("generationConfig", {})}
+    (call,) = model.seen
+    body = {**call.body, **call.body.get("generationConfig", {})}
     assert body["temperature"] == 0.25
     assert (body.get("top_p") or body.get("topP")) == 0.5
-    assert seen.headers["x-wire"] == "yes"
+    assert call.headers["x-wire"] == "yes"
     no_seed = provider in ("responses", "anthropic")
     assert body.get("seed") == (None if no_seed else 7)
     assert reply.degraded == (("seed",) if no_seed else ())
@@ -179,8 +181,8 @@ def test_extra_fields_join_the_objects_that_clash_sends(asker):
     model = asker("openrouter")
     ceiling = {"provider": {"max_price": {"prompt": 1, "completion": 2}}}
     model.reply(schema=SCHEMA, options={"extra": ceiling})
-    sent = model.seen[0].body["provider"]
-    assert sent == {"require_parameters": True, **ceiling["provider"]}
+    provider = model.seen[0].body["provider"]
+    assert provider == {"require_parameters": True, **ceiling["provider"]}
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta"])
@@ -216,15 +218,15 @@ def test_tokens_are_counted_in_one_convention(asker, provider):
     """Input with cached tokens, output with reasoning, whatever the vendor's own way."""
     model = asker(provider)
     counts = {"input": 100, "output": 50, "cached": 40, "reasoning": 30}
-    model.misbehave(faults.altered("counts", lambda said: _with_tokens(said, counts)), times=2)
+    model.misbehave(faults.altered("counts", lambda reply: _with_tokens(reply, counts)), times=2)
     for stream in STREAMS:
         assert model.reply(stream=stream).tokens == Tokens(**counts)
 
 
-def _with_tokens(said, counts):
+def _with_tokens(reply, counts):
     from dataclasses import replace
 
-    return replace(said, tokens=counts)
+    return replace(reply, tokens=counts)
 
 
 def test_openrouter_tells_what_it_cost(asker, server):
@@ -249,10 +251,10 @@ def test_with_a_key_of_ones_own_the_vendors_bill_comes_on_top(asker):
 def test_a_gateway_may_tell_the_cost_in_a_header(asker):
     model = asker("compatible")
 
-    async def play(line, asked, said):
+    async def play(line, request, reply):
         from wire import vendors
 
-        await line.json(200, vendors.body(asked, said), {"x-litellm-response-cost": "0.0042"})
+        await line.json(200, vendors.body(request, reply), {"x-litellm-response-cost": "0.0042"})
 
     model.misbehave(faults.Fault("litellm", play))
     assert model.reply().cost_usd == 0.0042
@@ -302,10 +304,10 @@ def test_lone_surrogates_never_come_out(asker, provider):
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_lone_surrogates_in_a_prompt_fail_the_call_and_nothing_else(asker, provider):
     model = asker(provider)
-    said = model.ask(turns=(Turn(role="user", content="half a smile: \ud83d."),))[0]
+    answer = model.ask(turns=(Turn(role="user", content="half a smile: \ud83d."),))[0]
     # Some clients escape them, some cannot send them.
-    assert getattr(said, "error_class", "bad_request") == "bad_request"
-    assert getattr(said, "action", "fail") == "fail"
+    assert getattr(answer, "error_class", "bad_request") == "bad_request"
+    assert getattr(answer, "action", "fail") == "fail"
 
 
 def test_comments_in_a_stream_are_no_events(asker):
@@ -316,10 +318,10 @@ def test_comments_in_a_stream_are_no_events(asker):
 def test_a_server_that_streams_unasked_is_read_all_the_same(asker):
     model = asker("compatible")
 
-    async def play(line, asked, said):
+    async def play(line, request, reply):
         from wire import vendors
 
-        await line.events(vendors.events(asked, said))
+        await line.events(vendors.events(request, reply))
 
     model.misbehave(faults.Fault("unasked", play))
     assert model.reply(stream=False).text == model.seen[0].text
@@ -329,10 +331,10 @@ def test_a_server_that_does_not_stream_is_read_all_the_same(asker):
     for provider in PROVIDERS[:3] + PROVIDERS[4:]:
         model = asker(provider)
 
-        async def play(line, asked, said):
+        async def play(line, request, reply):
             from wire import vendors
 
-            await line.json(200, vendors.body(asked, said))
+            await line.json(200, vendors.body(request, reply))
 
         model.misbehave(faults.Fault("unstreamed", play))
         assert model.reply(stream=True).text == model.seen[0].text

@@ -17,8 +17,8 @@ from wire.asking import PROVIDERS, SCHEMA
 STATUSES = (400, 422, 500)
 
 
-def outcomes(said):
-    return [s.action if isinstance(s, ProviderError) else s.outcome for s in said]
+def outcomes(reply):
+    return [s.action if isinstance(s, ProviderError) else s.outcome for s in reply]
 
 
 @pytest.mark.parametrize("status", STATUSES)
@@ -26,11 +26,11 @@ def outcomes(said):
 def test_a_refused_temperature_is_dropped_once_and_remembered(asker, provider, status):
     model = asker(provider)
     model.server.conduct(model.model, refuses=("temperature",), refusal_status=status)
-    said = model.ask(3, options={"temperature": 0.5})
-    assert outcomes(said) == ["degrade", "ok", "ok"]
-    assert said[0].error_class == "unsupported"
-    assert "temperature" in said[0].message
-    assert said[1].degraded == said[2].degraded == ("temperature",)
+    answer = model.ask(3, options={"temperature": 0.5})
+    assert outcomes(answer) == ["degrade", "ok", "ok"]
+    assert answer[0].error_class == "unsupported"
+    assert "temperature" in answer[0].message
+    assert answer[1].degraded == answer[2].degraded == ("temperature",)
     assert len(model.seen) == 3
     assert "temperature" not in json.dumps(model.seen[1].body)
 
@@ -43,15 +43,15 @@ def test_structured_output_goes_down_from_schema_to_json_to_words(asker, provide
         "google": ("responseJsonSchema", "responseMimeType"),
     }.get(provider, ("json_schema", "json_object"))
     model.server.conduct(model.model, refuses=forms)
-    said = model.ask(4, schema=SCHEMA)
-    assert outcomes(said) == ["degrade", "degrade", "ok", "ok"]
-    assert said[3].degraded == ("schema", "json")
+    answer = model.ask(4, schema=SCHEMA)
+    assert outcomes(answer) == ["degrade", "degrade", "ok", "ok"]
+    assert answer[3].degraded == ("schema", "json")
     first, second, third, _ = (call.body for call in model.seen)
     assert in_words(SCHEMA) not in _texts(first)
     assert in_words(SCHEMA) in _texts(second)
     assert in_words(SCHEMA) in _texts(third)
     # The model of the loopback server reads the schema in the words, as a real one would.
-    assert sorted(json.loads(said[3].text)["ranking"]) == [["A0"], ["A1"]]
+    assert sorted(json.loads(answer[3].text)["ranking"]) == [["A0"], ["A1"]]
 
 
 def _texts(body):
@@ -72,10 +72,10 @@ def test_a_panel_may_begin_further_down(asker, provider):
     model = asker(provider)
     reply = model.reply(schema=SCHEMA, options={"structured": "text"})
     assert reply.degraded == ()
-    sent = json.dumps(model.seen[0].body)
-    assert "json_schema" not in sent
-    assert "responseMimeType" not in sent
-    assert "tool_choice" not in sent
+    request_text = json.dumps(model.seen[0].body)
+    assert "json_schema" not in request_text
+    assert "responseMimeType" not in request_text
+    assert "tool_choice" not in request_text
     assert sorted(json.loads(reply.text)["ranking"]) == [["A0"], ["A1"]]
 
 
@@ -93,8 +93,8 @@ def test_a_compatible_servers_middle_rung_carries_the_schema(asker):
     """llama.cpp turns it into a grammar."""
     model = asker("compatible")
     model.reply(schema=SCHEMA, options={"structured": "json"})
-    wanted = {"type": "json_object", "schema": SCHEMA}
-    assert model.seen[0].body["response_format"] == wanted
+    wanted_format = {"type": "json_object", "schema": SCHEMA}
+    assert model.seen[0].body["response_format"] == wanted_format
 
 
 @pytest.mark.parametrize(
@@ -108,9 +108,9 @@ def test_a_compatible_servers_middle_rung_carries_the_schema(asker):
 def test_the_cap_changes_its_name_and_never_goes(asker, provider, first, second):
     model = asker(provider)
     model.server.conduct(model.model, refuses=(first,))
-    said = model.ask(2)
-    assert outcomes(said) == ["degrade", "ok"]
-    assert said[1].degraded == (first,)
+    answer = model.ask(2)
+    assert outcomes(answer) == ["degrade", "ok"]
+    assert answer[1].degraded == (first,)
     assert model.seen[1].body[second] == 300
     assert first not in model.seen[1].body
 
@@ -124,11 +124,11 @@ def test_a_cap_that_is_refused_under_both_names_ends_it(asker):
 def test_a_model_that_demands_the_responses_api_gets_it(asker):
     model = asker("openai")
     model.server.conduct(model.model, responses_only=True)
-    said = model.ask(3)
-    assert outcomes(said) == ["degrade", "ok", "ok"]
+    answer = model.ask(3)
+    assert outcomes(answer) == ["degrade", "ok", "ok"]
     paths = [call.path.rpartition("/v1")[2] for call in model.seen]
     assert paths == ["/chat/completions", "/responses", "/responses"]
-    assert said[1].degraded == ("chat",)
+    assert answer[1].degraded == ("chat",)
 
 
 def test_a_model_that_shall_be_asked_by_chat_is_not_asked_otherwise(asker):
@@ -141,26 +141,26 @@ def test_a_model_that_shall_be_asked_by_chat_is_not_asked_otherwise(asker):
 def test_stream_usage_is_left_out_where_a_server_does_not_know_it(asker):
     model = asker("compatible")
     model.server.conduct(model.model, refuses=("stream_options",))
-    said = model.ask(2, stream=True)
-    assert outcomes(said) == ["degrade", "ok"]
-    assert said[1].tokens.output is None
+    answer = model.ask(2, stream=True)
+    assert outcomes(answer) == ["degrade", "ok"]
+    assert answer[1].tokens.output is None
 
 
 def test_openrouter_without_an_upstream_for_all_parameters(asker):
     model = asker("openrouter")
     model.misbehave(faults.no_endpoint())
-    said = model.ask(2, schema=SCHEMA)
-    assert outcomes(said) == ["degrade", "ok"]
-    assert said[1].degraded == ("require_parameters",)
+    answer = model.ask(2, schema=SCHEMA)
+    assert outcomes(answer) == ["degrade", "ok"]
+    assert answer[1].degraded == ("require_parameters",)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_several_refusals_are_met_one_after_the_other(asker, provider):
     model = asker(provider)
     model.server.conduct(model.model, refuses=("temperature", "top_p", "topP"))
-    said = model.ask(3, options={"temperature": 0.5, "top_p": 0.5})
-    assert outcomes(said) == ["degrade", "degrade", "ok"]
-    assert said[2].degraded == ("temperature", "top_p")
+    answer = model.ask(3, options={"temperature": 0.5, "top_p": 0.5})
+    assert outcomes(answer) == ["degrade", "degrade", "ok"]
+    assert answer[2].degraded == ("temperature", "top_p")
 
 
 def test_calls_in_flight_at_the_first_refusal_go_down_one_rung_and_not_three(asker):
@@ -173,19 +173,19 @@ def test_calls_in_flight_at_the_first_refusal_go_down_one_rung_and_not_three(ask
     model.server.conduct(model.model, refuses=("json_schema",), latency_s=0.05)
 
     async def main():
-        opened = open_provider(model.ref(), environ=model.server.environ(), limits=model.limits)
+        provider = open_provider(model.ref(), environ=model.server.environ(), limits=model.limits)
 
         async def one():
             try:
-                await opened.complete(model.request(schema=SCHEMA))
+                await provider.complete(model.request(schema=SCHEMA))
             except ProviderError as error:
                 return error.action
             return "ok"
 
         async with asyncio.TaskGroup() as tasks:
             first = [tasks.create_task(one()) for _ in range(20)]
-        reply = await opened.complete(model.request(schema=SCHEMA))
-        await opened.aclose()
+        reply = await provider.complete(model.request(schema=SCHEMA))
+        await provider.aclose()
         return [task.result() for task in first], reply
 
     actions, reply = asyncio.run(main())

@@ -31,7 +31,7 @@ def exceptions(module):
 
 
 @pytest.mark.parametrize(
-    ("module", "ours"),
+    ("module", "our_failure"),
     [
         (openai, our_openai.ERRORS),
         (openai._exceptions, our_openai.ERRORS),
@@ -42,10 +42,12 @@ def exceptions(module):
     ],
     ids=["openai", "openai._exceptions", "anthropic", "google", "httpx2", "aiohttp"],
 )
-def test_every_exception_has_a_meaning(module, ours):
-    found = {n for n, cls in exceptions(module).items() if not issubclass(cls, Warning)}
-    assert found
-    assert {cls.__name__ for n, cls in exceptions(module).items() if n in found} <= set(ours)
+def test_every_exception_has_a_meaning(module, our_failure):
+    exception_names = {n for n, cls in exceptions(module).items() if not issubclass(cls, Warning)}
+    assert exception_names
+    assert {cls.__name__ for n, cls in exceptions(module).items() if n in exception_names} <= set(
+        our_failure
+    )
 
 
 def test_under_an_sdk_each_exception_of_aiohttp_may_be_as_well_billed():
@@ -76,11 +78,11 @@ def test_anthropics_codes_about_money_stop_and_its_other_429s_do_not():
         if code is None:
             continue
         body = {"error": {"type": "x", "message": "", "details": {"error_code": code}}}
-        found = from_answer(status, {}, body)
+        failure = from_answer(status, {}, body)
         if code in MONEY:
-            assert (found.error_class, found.action) == ("quota", "stop"), code
+            assert (failure.error_class, failure.action) == ("quota", "stop"), code
         elif status == 429:
-            assert (found.error_class, found.action) == ("rate_limit", "retry"), code
+            assert (failure.error_class, failure.action) == ("rate_limit", "retry"), code
         if "spend_limit" in code and status in (402, 429):
             assert code in MONEY, f"a new code about money: {code}"
 

@@ -62,8 +62,8 @@ def test_the_configured_number_is_reached_in_the_second_round():
             while limiter.in_flight or not rounds:
                 await settle()
                 rounds.append(limiter.in_flight)
-                released, _ = barrier[-1], barrier.append(anyio.Event())
-                released.set()
+                released_event, _ = barrier[-1], barrier.append(anyio.Event())
+                released_event.set()
                 await settle()
         return rounds, limiter.peak
 
@@ -74,18 +74,18 @@ def test_the_configured_number_is_reached_in_the_second_round():
 
 
 @pytest.mark.parametrize(
-    ("ended", "most"), [(None, 500), ("answered", START + 7), ("refused", START)]
+    ("end", "most"), [(None, 500), ("answered", START + 7), ("refused", START)]
 )
-def test_room_grows_by_time_until_the_first_call_has_ended(monkeypatch, ended, most):
+def test_room_grows_by_time_until_the_first_call_has_ended(monkeypatch, end, most):
     """Answers take seconds, and an account that allows fewer calls says so at once."""
 
     async def main():
         load = Load(Limiters(500).of("account"))
         async with anyio.create_task_group() as tasks:
             for n in range(START + 1):
-                tasks.start_soon(load.call, n, error() if ended == "refused" else None)
+                tasks.start_soon(load.call, n, error() if end == "refused" else None)
             await settle()
-            if ended is not None:
+            if end is not None:
                 load.ending[0].set()
                 await settle()
             monkeypatch.setattr(limits, "_UNANSWERED_S", 0)
@@ -258,11 +258,11 @@ def test_a_tenth_of_passing_errors_pauses_growth_and_cuts_nothing(kind, failures
     assert anyio.run(main) == (100 if grows else START, 0)
 
 
-@pytest.mark.parametrize(("limited", "cut"), [(6, False), (7, True)])
-def test_a_few_rate_limits_are_for_retries_and_more_than_a_tenth_for_a_cut(limited, cut):
+@pytest.mark.parametrize(("n_limited", "cut"), [(6, False), (7, True)])
+def test_a_few_rate_limits_are_for_retries_and_more_than_a_tenth_for_a_cut(n_limited, cut):
     async def main():
         limiter = Limiter(64)
-        await round_of(limiter, [error()] * limited + [None] * (64 - limited))
+        await round_of(limiter, [error()] * n_limited + [None] * (64 - n_limited))
         return limiter.limit
 
     assert anyio.run(main) == (int(64 * 0.7) if cut else 64)
@@ -379,14 +379,14 @@ def test_models_at_one_account_share_its_limiter():
     assert limiters.of("a") is not limiters.of("b")
 
 
-@pytest.mark.parametrize("allowed", [5, 40, 150])
-def test_an_account_with_a_rate_is_used_and_hardly_ever_asked_too_often(allowed):
+@pytest.mark.parametrize("limit", [5, 40, 150])
+def test_an_account_with_a_rate_is_used_and_hardly_ever_asked_too_often(limit):
     """The account allows so many calls a second, the client could make 200."""
-    pace, now, level = _Pace(), 0.0, float(allowed)
+    pace, now, level = _Pace(), 0.0, float(limit)
     refusals, answers = [], []
     while now < 300:
         step = max(pace.wait_s(now), 1 / 200)
-        now, level = now + step, min(allowed, level + step * allowed)
+        now, level = now + step, min(limit, level + step * limit)
         if level >= 1:
             level -= 1
             answers.append(now)
@@ -396,7 +396,7 @@ def test_an_account_with_a_rate_is_used_and_hardly_ever_asked_too_often(allowed)
             pace.on_rate_limit(now, cut=True)
     later = sum(moment > 100 for moment in refusals) / sum(moment > 100 for moment in answers)
     assert later < 0.01
-    assert sum(moment > 100 for moment in answers) > 0.85 * 200 * allowed
+    assert sum(moment > 100 for moment in answers) > 0.85 * 200 * limit
 
 
 def test_no_account_is_paced_for_429s_that_are_scattered():
@@ -450,15 +450,15 @@ def test_an_account_that_turns_down_calls_at_any_pace_does_not_stop_a_run(one_in
     assert now < 150
 
 
-@pytest.mark.parametrize("rest", [0.6, 0.45, 0.25, 0.1])
-def test_a_limit_that_fell_is_not_taken_for_refusals_at_random(rest):
+@pytest.mark.parametrize("remaining_calls", [0.6, 0.45, 0.25, 0.1])
+def test_a_limit_that_fell_is_not_taken_for_refusals_at_random(remaining_calls):
     """Of 40 calls a second an account suddenly allows so many fewer."""
     pace, now, level = _Pace(), 0.0, 40.0
     refusals = answers = 0
     while now < 400:
-        allowed = 40 if now < 100 else 40 * rest
+        n_allowed = 40 if now < 100 else 40 * remaining_calls
         step = max(pace.wait_s(now), 1 / 200)
-        now, level = now + step, min(allowed, level + step * allowed)
+        now, level = now + step, min(n_allowed, level + step * n_allowed)
         is_answered = level >= 1
         level -= is_answered
         if is_answered:
@@ -468,4 +468,4 @@ def test_a_limit_that_fell_is_not_taken_for_refusals_at_random(rest):
         refusals += now > 200 and not is_answered
         answers += now > 200 and is_answered
     assert refusals < 0.02 * answers
-    assert answers > 0.8 * 200 * 40 * rest
+    assert answers > 0.8 * 200 * 40 * remaining_calls

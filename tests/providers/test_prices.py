@@ -52,37 +52,39 @@ PRICE = TokenPrice(input=0.15, output=0.60)
     ],
 )
 def test_costs_from_the_table(model, tokens, usd):
-    found = prices.cost(ref(model), reply(tokens))
-    assert found.usd == USD(usd)
-    assert found.source.startswith("genai-prices ")
+    actual_usd = prices.cost(ref(model), reply(tokens))
+    assert actual_usd.usd == USD(usd)
+    assert actual_usd.source.startswith("genai-prices ")
 
 
 def test_reported_beats_the_users_price_and_that_beats_the_table():
     tokens = Tokens(input=1_000_000, output=1_000_000)
-    priced = ref("openai/gpt-4o-mini", price=TokenPrice(input=1, output=2))
-    assert prices.cost(priced, reply(tokens, cost_usd=0.1)) == prices.Cost(USD("0.1"), "reported")
-    assert prices.cost(priced, reply(tokens)) == prices.Cost(USD(3), "config")
+    model_ref = ref("openai/gpt-4o-mini", price=TokenPrice(input=1, output=2))
+    assert prices.cost(model_ref, reply(tokens, cost_usd=0.1)) == prices.Cost(
+        USD("0.1"), "reported"
+    )
+    assert prices.cost(model_ref, reply(tokens)) == prices.Cost(USD(3), "config")
 
 
 def test_the_users_price_is_meant_in_decimals():
     """0.15 is not the binary fraction beside it, a million times."""
-    found = prices.cost(ref("compatible/m", price=PRICE), reply(Tokens(input=3, output=7)))
-    assert found.usd == USD("0.00000465")
+    usd = prices.cost(ref("compatible/m", price=PRICE), reply(Tokens(input=3, output=7)))
+    assert usd.usd == USD("0.00000465")
 
 
 def test_tokens_written_to_a_cache_cost_more():
     """gpt-6-luna: 0.10 plain, 0.125 written to the cache, 0.5 out."""
     raw = {"usage": {"prompt_tokens_details": {"cache_write_tokens": 600_000}}}
     tokens = Tokens(input=1_000_000, output=0)
-    found = prices.cost(ref("openai/gpt-6-luna"), reply(tokens, raw))
+    usd = prices.cost(ref("openai/gpt-6-luna"), reply(tokens, raw))
     plain = prices.cost(ref("openai/gpt-6-luna"), reply(tokens))
-    assert found.usd / plain.usd == USD("1.15")
+    assert usd.usd / plain.usd == USD("1.15")
 
 
 def test_anthropics_cache_writes_are_found_too():
     raw = {"usage": {"cache_creation_input_tokens": 1000}}
-    found = prices.cost(ref("anthropic/claude-opus-4-5"), reply(Tokens(input=1000, output=0), raw))
-    assert found.usd == USD("0.00625")
+    usd = prices.cost(ref("anthropic/claude-opus-4-5"), reply(Tokens(input=1000, output=0), raw))
+    assert usd.usd == USD("0.00625")
 
 
 @pytest.mark.parametrize(
@@ -108,9 +110,12 @@ def test_an_unknown_price_is_not_zero(model):
 
 
 def test_a_local_server_is_free_only_where_the_user_says_so():
-    here = "http://127.0.0.1:11434/v1"
-    assert prices.cost(ref("compatible/m", base_url=here), reply(Tokens(input=1, output=1))) is None
-    free = ref("compatible/m", base_url=here, price=TokenPrice(input=0, output=0))
+    local_url = "http://127.0.0.1:11434/v1"
+    assert (
+        prices.cost(ref("compatible/m", base_url=local_url), reply(Tokens(input=1, output=1)))
+        is None
+    )
+    free = ref("compatible/m", base_url=local_url, price=TokenPrice(input=0, output=0))
     assert prices.cost(free, reply(Tokens(input=1, output=1))) == prices.Cost(USD(0), "config")
     assert prices.worst_case(free, request()).usd == 0
 
@@ -129,8 +134,8 @@ def test_what_makes_no_call_costs_nothing(model):
 
 def test_a_model_by_another_name_is_priced_by_the_name_that_answered():
     tokens = Tokens(input=1_000_000, output=0)
-    found = prices.cost(ref("openai/our-alias"), reply(tokens, served_model="gpt-4o-mini"))
-    assert found.usd == USD("0.15")
+    usd = prices.cost(ref("openai/our-alias"), reply(tokens, served_model="gpt-4o-mini"))
+    assert usd.usd == USD("0.15")
 
 
 # -- the most that a call can cost -----------------------------------------------------------------
@@ -138,9 +143,9 @@ def test_a_model_by_another_name_is_priced_by_the_name_that_answered():
 
 def test_the_worst_case_by_hand():
     """1000 bytes, two turns' and the call's overhead, all output: at 1 and 2 dollars."""
-    priced = ref("compatible/m", price=TokenPrice(input=1, output=2))
+    model_ref = ref("compatible/m", price=TokenPrice(input=1, output=2))
     tokens_in = 1000 + 2 * 32 + 1024
-    assert prices.worst_case(priced, request()).usd == (USD(tokens_in) + 2 * 100) / 1_000_000
+    assert prices.worst_case(model_ref, request()).usd == (USD(tokens_in) + 2 * 100) / 1_000_000
 
 
 @pytest.mark.parametrize("text", ["word " * 200, "日本語" * 100, "🙂" * 50, "\ud83d", ""])
@@ -159,9 +164,9 @@ def test_a_schema_and_extra_fields_are_input_too():
 
 def test_long_prompts_are_bounded_at_the_dearest_tier_that_they_may_reach():
     """gemini-2.5-pro above 200 000 tokens of input: 2.50 and 15."""
-    found = prices.worst_case(ref("google/gemini-2.5-pro"), request("x" * 200_000, 1000))
+    bound_usd = prices.worst_case(ref("google/gemini-2.5-pro"), request("x" * 200_000, 1000))
     tokens = 200_000 + 2 * 32 + 1024
-    assert found.usd == (USD("2.5") * tokens + 15 * 1000) / 1_000_000
+    assert bound_usd.usd == (USD("2.5") * tokens + 15 * 1000) / 1_000_000
     short = prices.worst_case(ref("google/gemini-2.5-pro"), request("x" * 1000, 1000))
     assert short.usd == (USD("1.25") * (1000 + 64 + 1024) + 10 * 1000) / 1_000_000
 
@@ -169,16 +174,16 @@ def test_long_prompts_are_bounded_at_the_dearest_tier_that_they_may_reach():
 @pytest.mark.parametrize("tokens", [199_999, 200_000, 200_001, 200_002])
 def test_the_bound_enters_a_tier_at_the_token_at_which_the_vendor_does(tokens):
     """gemini-2.5-pro at as many tokens as the bound allows: what genai-prices asks for them."""
-    asked = request("x" * (tokens - 2 * 32 - 1024), 1000)
-    assert prices.input_bound(asked) == tokens
-    billed = prices.cost(ref("google/gemini-2.5-pro"), reply(Tokens(input=tokens, output=1000)))
-    assert prices.worst_case(ref("google/gemini-2.5-pro"), asked).usd == billed.usd
+    sent_request = request("x" * (tokens - 2 * 32 - 1024), 1000)
+    assert prices.input_bound(sent_request) == tokens
+    usd = prices.cost(ref("google/gemini-2.5-pro"), reply(Tokens(input=tokens, output=1000)))
+    assert prices.worst_case(ref("google/gemini-2.5-pro"), sent_request).usd == usd.usd
 
 
 def test_input_may_be_billed_as_a_cache_write():
     """gpt-6-luna: 0.125 and not 0.10."""
-    found = prices.worst_case(ref("openai/gpt-6-luna"), request("x" * 1000, 16))
-    assert found.usd == (USD("0.125") * (1000 + 64 + 1024) + USD("0.5") * 16) / 1_000_000
+    bound_usd = prices.worst_case(ref("openai/gpt-6-luna"), request("x" * 1000, 16))
+    assert bound_usd.usd == (USD("0.125") * (1000 + 64 + 1024) + USD("0.5") * 16) / 1_000_000
 
 
 MODELS = (
@@ -203,24 +208,26 @@ MODELS = (
 def test_no_reply_costs_more_than_the_worst_case(
     model, size, cap, share_in, share_out, share_cached
 ):
-    asked = request("x" * size, cap)
-    tokens_in = int(share_in * prices.input_bound(asked))
-    written = int(share_cached * tokens_in)
-    raw = {"usage": {"prompt_tokens_details": {"cache_write_tokens": written}}}
-    said = reply(Tokens(input=tokens_in, output=int(share_out * cap)), raw)
-    found = prices.cost(ref(model), said) or prices.cost(
+    sent_request = request("x" * size, cap)
+    tokens_in = int(share_in * prices.input_bound(sent_request))
+    n_written = int(share_cached * tokens_in)
+    raw = {"usage": {"prompt_tokens_details": {"cache_write_tokens": n_written}}}
+    reply_with_tokens = reply(Tokens(input=tokens_in, output=int(share_out * cap)), raw)
+    usd = prices.cost(ref(model), reply_with_tokens) or prices.cost(
         ref(model), reply(Tokens(input=tokens_in, output=int(share_out * cap)))
     )
-    assert found.usd <= prices.worst_case(ref(model), asked).usd
+    assert usd.usd <= prices.worst_case(ref(model), sent_request).usd
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_expected_cost_lies_below_the_worst(model):
-    asked = request("word " * 2000, 1000)
+    sent_request = request("word " * 2000, 1000)
     assert (
-        0 < prices.expected_cost(ref(model), asked).usd < prices.worst_case(ref(model), asked).usd
+        0
+        < prices.expected_cost(ref(model), sent_request).usd
+        < prices.worst_case(ref(model), sent_request).usd
     )
-    few, many = (prices.expected_cost(ref(model), asked, output=n).usd for n in (10, 1000))
+    few, many = (prices.expected_cost(ref(model), sent_request, output=n).usd for n in (10, 1000))
     assert few < many
 
 
@@ -230,8 +237,10 @@ def test_importing_the_module_does_not_import_the_table():
     import sys
 
     code = "import sys; import clash.providers.prices; print('genai_prices' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == "False"
 
 
 @pytest.mark.parametrize(
@@ -242,10 +251,10 @@ def test_a_batch_costs_half_of_the_table_and_half_of_what_the_user_says(model):
     reply = Reply(
         text="", outcome="ok", request={}, response={}, tokens=Tokens(input=1000, output=50)
     )
-    own = {"price": {"input": 3, "output": 7}}
-    for ref in (ModelRef(model=model), ModelRef(model=model, **own)):
-        for priced in (prices.worst_case, prices.expected_cost):
-            live, batch = priced(ref, request), priced(ref, request, batch=True)
+    own_price = {"price": {"input": 3, "output": 7}}
+    for ref in (ModelRef(model=model), ModelRef(model=model, **own_price)):
+        for price_of in (prices.worst_case, prices.expected_cost):
+            live, batch = price_of(ref, request), price_of(ref, request, batch=True)
             assert batch.usd * 2 == live.usd > 0
         live, batch = prices.cost(ref, reply), prices.cost(ref, reply, batch=True)
         assert batch.usd * 2 == live.usd > 0
@@ -268,6 +277,9 @@ def test_the_plain_sum_is_the_tables_own_for_every_model_with_flat_rates():
             price = prices.rates(model, None)[0]
             if price.is_flat:
                 n_flat += 1
-                own = model.calc_price(usage, provider).total_price
-                assert prices.plain_sum(price, 123_457, 7_919) == own, (provider.id, model.id)
+                own_total_price = model.calc_price(usage, provider).total_price
+                assert prices.plain_sum(price, 123_457, 7_919) == own_total_price, (
+                    provider.id,
+                    model.id,
+                )
     assert n_flat > 300

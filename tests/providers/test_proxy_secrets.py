@@ -29,9 +29,9 @@ class Refusing(BaseHTTPRequestHandler):
     """Answers 407 to everything, and repeats what it was sent."""
 
     def _refuse(self) -> None:
-        sent = self.headers.get("proxy-authorization", "")
-        self.server.sent.append(sent)  # type: ignore[attr-defined] # ours
-        body = f"407: {sent} is not {USER}:{PLAIN}".encode()
+        entry = self.headers.get("proxy-authorization", "")
+        self.server.sent.append(entry)  # type: ignore[attr-defined] # ours
+        body = f"407: {entry} is not {USER}:{PLAIN}".encode()
         self.send_response(407, "Proxy Authentication Required")
         self.send_header("content-length", str(len(body)))
         self.send_header("connection", "close")
@@ -62,13 +62,13 @@ def failure(provider: str, scheme: str, proxy: str, monkeypatch: pytest.MonkeyPa
     )
 
     async def main() -> ProviderError:
-        opened = open_provider(ref, environ=environ, limits=Limits(timeout_s=20))
+        provider = open_provider(ref, environ=environ, limits=Limits(timeout_s=20))
         try:
-            with pytest.raises(ProviderError) as caught:
-                await opened.complete(asker.request())
-            return caught.value
+            with pytest.raises(ProviderError) as error:
+                await provider.complete(asker.request())
+            return error.value
         finally:
-            await opened.aclose()
+            await provider.aclose()
 
     return asyncio.run(main())
 
@@ -80,10 +80,10 @@ def everything(error: ProviderError) -> str:
 
 
 def assert_hidden(error: ProviderError) -> None:
-    shown = everything(error)
+    visible_text = everything(error)
     pair = base64.b64encode(f"{USER}:{PLAIN}".encode()).decode()
     for secret in (USER, PASSWORD, PLAIN, pair):
-        assert secret not in shown
+        assert secret not in visible_text
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -60,9 +60,9 @@ def ask(function, request, *, environ=None, home_loop=None, timeout_s=10.0):
 
 
 def failure(function, request, **more):
-    with pytest.raises(ProviderError) as caught:
+    with pytest.raises(ProviderError) as error:
         ask(function, request, **more)
-    return caught.value
+    return error.value
 
 
 # -- candidates -----------------------------------------------------------------------------------
@@ -299,17 +299,17 @@ def test_an_async_function_runs_in_its_home_loop(home_loop):
 
 
 def test_a_timeout_cancels_what_runs_in_the_home_loop(home_loop):
-    ended = threading.Event()
+    event = threading.Event()
 
     async def candidate(prompt):
         try:
             await asyncio.sleep(30)
         finally:
-            ended.set()
+            event.set()
 
     error = failure(candidate, question(), home_loop=home_loop, timeout_s=0.05)
     assert error.error_class == "timeout"
-    assert ended.wait(5)
+    assert event.wait(5)
 
 
 def test_a_home_loop_that_has_ended_is_a_failed_call():
@@ -326,10 +326,10 @@ def test_a_home_loop_that_has_ended_is_a_failed_call():
 
 def test_a_function_that_is_not_registered_is_refused_and_named():
     ref = Candidate.model_validate(describe("mine", ask))
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         require(ref, {})
-    assert f"{__name__}.ask" in str(caught.value)
-    assert "functions={'mine': FUNCTION}" in str(caught.value)
+    assert f"{__name__}.ask" in str(error.value)
+    assert "functions={'mine': FUNCTION}" in str(error.value)
 
 
 def test_a_function_whose_source_differs_is_refused():
@@ -391,10 +391,10 @@ def test_what_describes_a_function_is_the_same_in_every_process():
         exec(text, names)
         hashes.add(python_callable.source_sha256(names["f"]))
     assert len(hashes) == 2
-    described = describe("mine", functools.partial(ask, 1))
-    assert described["model"] == "python/mine"
-    assert described["options"]["extra"]["callable"] == f"{__name__}.ask"
-    assert len(described["options"]["extra"]["source_sha256"]) == 64
+    description = describe("mine", functools.partial(ask, 1))
+    assert description["model"] == "python/mine"
+    assert description["options"]["extra"]["callable"] == f"{__name__}.ask"
+    assert len(description["options"]["extra"]["source_sha256"]) == 64
     assert describe("len", len)["options"]["extra"] == {"callable": "builtins.len"}
 
 
@@ -472,8 +472,8 @@ def run(tmp_path, prompts):
     """The folder of a run of functions, and what was noted."""
     observer = Notes()
     with registered(FUNCTIONS):
-        prepared = prepare(configuration(tmp_path), {}, observer, prompts=prompts)
-        execute(prepared, RunOptions({}, observer, run_id="functions", yes=True))
+        setup = prepare(configuration(tmp_path), {}, observer, prompts=prompts)
+        execute(setup, RunOptions({}, observer, run_id="functions", yes=True))
     return RunFolder.open(tmp_path / "runs" / "functions"), observer.texts
 
 
@@ -488,10 +488,10 @@ def test_functions_and_baselines_judge_in_one_panel(run):
     assert all(j.parse == "clean" for j in judgments.values() if j.error is None)
     calls = list(folder.calls())
     assert all(call.cost_usd == 0 for call in calls)
-    failed = [call for call in calls if call.outcome == "error"]
-    assert [(call.judge, call.attempt) for call in failed] == [("picky", 1)]
-    recorded = manifest.candidates[0]["options"]["extra"]
-    assert recorded["callable"] == f"{__name__}.write_longer"
+    failures = [call for call in calls if call.outcome == "error"]
+    assert [(call.judge, call.attempt) for call in failures] == [("picky", 1)]
+    extra = manifest.candidates[0]["options"]["extra"]
+    assert extra["callable"] == f"{__name__}.write_longer"
     assert any("no self-evaluation by long, short" in note for note in notes)
 
 
@@ -505,8 +505,8 @@ def test_the_audit_of_a_run_of_functions_passes_without_them(run):
 def test_a_run_of_functions_can_be_replayed_without_them(run, tmp_path):
     folder, _ = run
     observer = Notes()
-    prepared = prepare(Config(out=str(tmp_path / "runs")), {}, observer, replay=folder)
-    execute(prepared, RunOptions({}, observer, run_id="replay", yes=True))
+    setup = prepare(Config(out=str(tmp_path / "runs")), {}, observer, replay=folder)
+    execute(setup, RunOptions({}, observer, run_id="replay", yes=True))
     replay = RunFolder.open(tmp_path / "runs" / "replay")
     assert [v.winner for v in replay.verdicts()] == [v.winner for v in folder.verdicts()]
     assert len(list(replay.judgments())) == len(list(folder.judgments()))

@@ -130,23 +130,23 @@ def test_an_entry_with_a_secret_of_its_own_is_not_sent(pool):
 def test_another_version_of_python_is_named():
     from ray._private.utils import check_version_info
 
-    there = {"ray_version": "2.52.0", "python_version": "3.9.1"}
-    with pytest.raises(RuntimeError) as raised:
-        check_version_info(there, "local")
-    message = str(_refusal("host:6379", str(raised.value)))
+    versions = {"ray_version": "2.52.0", "python_version": "3.9.1"}
+    with pytest.raises(RuntimeError) as error:
+        check_version_info(versions, "local")
+    message = str(_refusal("host:6379", str(error.value)))
     assert "the cluster at host:6379 runs Ray: 2.52.0, Python: 3.9.1, and this is Ray: " in message
     assert "fix: install the same versions of Ray and Python everywhere" in message
 
 
 @pytest.mark.parametrize(
-    ("cause", "raised"),
+    ("cause", "error"),
     [
         (exceptions.RaySystemError("No module named 'clash'"), ConfigError),
         (RuntimeError("The remote function failed to import on the worker."), ConfigError),
         (ZeroDivisionError("a bug"), ZeroDivisionError),
     ],
 )
-def test_a_node_without_our_clash_is_no_bug_of_a_task(monkeypatch, cause, raised):
+def test_a_node_without_our_clash_is_no_bug_of_a_task(monkeypatch, cause, error):
     def get(_):
         raise exceptions.RayTaskError("task", "", cause).as_instanceof_cause()
 
@@ -154,6 +154,6 @@ def test_a_node_without_our_clash_is_no_bug_of_a_task(monkeypatch, cause, raised
     monkeypatch.setattr("ray.remote", lambda _: remote)
     monkeypatch.setattr("ray.put", lambda _: None)
     monkeypatch.setattr("ray.get", get)
-    with pytest.raises(raised) as caught:
+    with pytest.raises(error) as raised_error:
         list(_ray_map(len, None, [1]))
-    assert type(caught.value) is raised
+    assert type(raised_error.value) is error

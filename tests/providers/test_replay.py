@@ -59,7 +59,7 @@ def ask(provider, *requests):
 
 
 def test_the_answer_is_the_earlier_one(replay):
-    said = call(
+    call_record = call(
         question(),
         "earlier",
         finish_reason="stop",
@@ -67,15 +67,15 @@ def test_the_answer_is_the_earlier_one(replay):
         served_model="gpt-x-2026",
         outcome="truncated",
     )
-    (reply,) = ask(replay(said), question())
+    (reply,) = ask(replay(call_record), question())
     assert (reply.text, reply.outcome, reply.finish_reason) == ("earlier", "truncated", "stop")
     assert reply.tokens == Tokens(input=5, output=7)
     assert (reply.served_model, reply.cost_usd) == ("gpt-x-2026", 0.0)
-    assert reply.request == {"replayed": said.call_id}
+    assert reply.request == {"replayed": call_record.call_id}
 
 
 @pytest.mark.parametrize(
-    "other",
+    "alternative",
     [
         question("Which is worse?"),
         question(system="You are strict."),
@@ -85,17 +85,19 @@ def test_the_answer_is_the_earlier_one(replay):
     ],
     ids=["text", "system", "schema", "options", "cap"],
 )
-def test_another_question_has_no_answer(replay, other):
-    with pytest.raises(ProviderError) as caught:
-        ask(replay(call(question())), other)
-    assert (caught.value.error_class, caught.value.action) == ("replay_miss", "fail")
-    assert not caught.value.maybe_billed
+def test_another_question_has_no_answer(replay, alternative):
+    with pytest.raises(ProviderError) as error:
+        ask(replay(call(question())), alternative)
+    assert (error.value.error_class, error.value.action) == ("replay_miss", "fail")
+    assert not error.value.maybe_billed
 
 
 def test_another_model_has_no_answer(replay):
-    said = call(question()).model_copy(update={"request_hash": question().hash("openai/other")})
+    config_copy = call(question()).model_copy(
+        update={"request_hash": question().hash("openai/other")}
+    )
     with pytest.raises(ProviderError):
-        ask(replay(said), question())
+        ask(replay(config_copy), question())
 
 
 def test_of_equal_questions_each_gets_its_own_answer(replay):
@@ -105,8 +107,10 @@ def test_of_equal_questions_each_gets_its_own_answer(replay):
         for item in ("q1", "q2")
         for judge in ("j1", "j2")
     ]
-    asked = [question(item_id=item, judge=judge) for item in ("q2", "q1") for judge in ("j2", "j1")]
-    texts = [reply.text for reply in ask(replay(*calls), *asked)]
+    questions = [
+        question(item_id=item, judge=judge) for item in ("q2", "q1") for judge in ("j2", "j1")
+    ]
+    texts = [reply.text for reply in ask(replay(*calls), *questions)]
     assert texts == ["q2 j2", "q2 j1", "q1 j2", "q1 j1"]
 
 
@@ -122,22 +126,22 @@ def test_a_question_put_twice_gets_its_two_answers_in_turn(replay):
 
 
 def test_of_several_attempts_the_last_counts(replay):
-    failed = call(
+    call_record = call(
         question(), None, call_id="c", outcome="error", error_class="server", error="down"
     )
     (reply,) = ask(
-        replay(failed, call(question(), "in the end", call_id="c", attempt=2)), question()
+        replay(call_record, call(question(), "in the end", call_id="c", attempt=2)), question()
     )
     assert reply.text == "in the end"
 
 
 def test_a_failure_is_replayed_too(replay):
     """A verdict rests on the judges that failed as much as on those that answered."""
-    failed = call(question(), None, outcome="error", error_class="overloaded", error="busy")
-    with pytest.raises(ProviderError) as caught:
-        ask(replay(failed), question())
-    assert (caught.value.error_class, caught.value.action) == ("overloaded", "fail")
-    assert "busy" in caught.value.message
+    call_record = call(question(), None, outcome="error", error_class="overloaded", error="busy")
+    with pytest.raises(ProviderError) as error:
+        ask(replay(call_record), question())
+    assert (error.value.error_class, error.value.action) == ("overloaded", "fail")
+    assert "busy" in error.value.message
 
 
 def test_a_replay_can_be_replayed(replay):
@@ -156,9 +160,9 @@ def test_a_line_torn_by_a_crash_is_passed_over(replay):
 
 def test_a_broken_line_in_the_middle_is_named(replay, tmp_path):
     provider = replay(call(question()), tail='{"call_id": 5}\n')
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         ask(provider, question())
-    assert (caught.value.line, caught.value.path.name) == (2, "calls.jsonl")
+    assert (error.value.line, error.value.path.name) == (2, "calls.jsonl")
 
 
 def test_keys_of_a_newer_version_are_passed_over(replay):

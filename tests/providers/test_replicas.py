@@ -98,31 +98,31 @@ def test_a_server_that_fails_ends_no_call_while_others_answer(pool, error_class,
     errors = [result for result in results if isinstance(result, ProviderError)]
     assert errors
     assert {(e.action, e.retry_after, e.address) for e in errors} == {("retry", 0.0, "gpu0:8000")}
-    asked = pool.machines[0].asked
+    requests = pool.machines[0].asked
     ask(pool, 30)
-    assert pool.machines[0].asked == asked  # it rests
+    assert pool.machines[0].asked == requests  # it rests
 
 
 def test_a_server_is_tried_with_one_call_and_rests_longer_each_time(pool):
     machine = pool.machines[0]
     machine.error = failure
-    rest = FIRST_REST_S
+    wait_s = FIRST_REST_S
     ask(pool, 9)
     for _ in range(3):
-        asked = machine.asked
-        pool.time[0] += rest * 0.9
+        requests = machine.asked
+        pool.time[0] += wait_s * 0.9
         ask(pool, 9)
-        assert machine.asked == asked
-        pool.time[0] += rest * 0.2
+        assert machine.asked == requests
+        pool.time[0] += wait_s * 0.2
         ask(pool, 9)
-        assert machine.asked == asked + 1
-        rest *= 2
+        assert machine.asked == requests + 1
+        wait_s *= 2
     machine.error = None
-    pool.time[0] += rest
+    pool.time[0] += wait_s
     ask(pool, 9)
-    asked = machine.asked
+    requests = machine.asked
     ask(pool, 9)
-    assert machine.asked == asked + 3
+    assert machine.asked == requests + 3
 
 
 def test_where_no_server_is_left_the_error_says_what_it_says(pool):
@@ -159,15 +159,15 @@ def test_a_failure_of_the_question_rests_nobody(pool):
 
 
 def test_servers_of_different_sellers_have_no_price_of_the_table():
-    groq, other = "https://api.groq.com/openai/v1", "https://api.fireworks.ai/inference/v1"
+    groq, other_url = "https://api.groq.com/openai/v1", "https://api.fireworks.ai/inference/v1"
     request = Request((Turn(role="user", content="x"),), max_tokens=100)
     model = {"model": "compatible/llama-3.3-70b-versatile"}
     alone = ModelRef.model_validate({**model, "base_url": groq})
     assert worst_case(alone, request) is not None
     twice = ModelRef.model_validate({**model, "base_urls": [groq, groq + "/"]})
     assert worst_case(twice, request) == worst_case(alone, request)
-    mixed = ModelRef.model_validate({**model, "base_urls": [groq, other]})
-    assert worst_case(mixed, request) is None
+    mixed_ref = ModelRef.model_validate({**model, "base_urls": [groq, other_url]})
+    assert worst_case(mixed_ref, request) is None
 
 
 @pytest.mark.parametrize(

@@ -92,8 +92,8 @@ def test_patience_depends_on_the_failure(kind, most, then):
 
 
 def test_attempts_are_counted_over_all_classes():
-    mixed = failed(server=2, timeout=1, connection=2)
-    assert decide(error("connection"), mixed, Backoff(attempts=5), TOP).then == "fail"
+    mixed_errors = failed(server=2, timeout=1, connection=2)
+    assert decide(error("connection"), mixed_errors, Backoff(attempts=5), TOP).then == "fail"
 
 
 def test_leaving_something_out_costs_no_attempt_and_no_wait():
@@ -144,17 +144,17 @@ def test_every_attempt_passes_through_the_callers_hands():
 
 def test_what_leaves_the_loop_is_the_last_error_with_its_final_action():
     script = Script(*[error("proxy") for _ in range(5)])
-    with pytest.raises(ProviderError) as caught:
+    with pytest.raises(ProviderError) as raised_error:
         asyncio.run(script.run())
-    assert caught.value.action == "stop"
+    assert raised_error.value.action == "stop"
     assert len(script.journal) == 2
 
 
 def test_giving_up_is_a_failed_call():
     script = Script(*[error("server") for _ in range(9)])
-    with pytest.raises(ProviderError) as caught:
+    with pytest.raises(ProviderError) as raised_error:
         asyncio.run(script.run(most=3))
-    assert caught.value.action == "fail"
+    assert raised_error.value.action == "fail"
     assert len(script.journal) == 3
 
 
@@ -181,17 +181,19 @@ def test_cancelling_is_no_failed_call():
 # -- counted at the server ----------------------------------------------------------------------
 
 
-async def ask_patiently(model, most=5, **changed):
+async def ask_patiently(model, most=5, **changes):
     async def no_sleep(_):
         return None
 
-    opened = open_provider(model.ref(), environ=model.server.environ(), limits=Limits(timeout_s=5))
+    provider = open_provider(
+        model.ref(), environ=model.server.environ(), limits=Limits(timeout_s=5)
+    )
     try:
         async for attempt in attempts(most, sleep=no_sleep):
             with attempt:
-                return await opened.complete(model.request(**changed))
+                return await provider.complete(model.request(**changes))
     finally:
-        await opened.aclose()
+        await provider.aclose()
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -202,7 +204,7 @@ def test_the_server_sees_as_many_requests_as_the_policy_makes(asker, provider):
     model.misbehave(faults.overloaded())
     assert asyncio.run(ask_patiently(model)).outcome == "ok"
     assert len(model.seen) == 4
-    assert model.server.count(model=model.model, paid=True) == 2  # the lost one was made, too
+    assert model.server.count(model=model.model, is_paid=True) == 2  # the lost one was made, too
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -261,5 +263,5 @@ def test_every_form_of_a_hint_is_read(headers, seconds):
 @PATIENT
 @given(st.text(max_size=40))
 def test_no_hint_is_an_accident(text):
-    found = hint({"retry-after": text})
-    assert found is None or found >= 0
+    wait_s = hint({"retry-after": text})
+    assert wait_s is None or wait_s >= 0

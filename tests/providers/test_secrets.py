@@ -29,18 +29,18 @@ LEAKY = (
 
 def everything(error: ProviderError) -> str:
     """All that could ever be shown or stored of an error."""
-    shown = "".join(traceback.format_exception(error))
+    trace_text = "".join(traceback.format_exception(error))
     chain = [error.__cause__, error.__context__ if not error.__suppress_context__ else None]
-    return "\n".join([shown, repr(error), str(vars(error)), *map(repr, chain)])
+    return "\n".join([trace_text, repr(error), str(vars(error)), *map(repr, chain)])
 
 
 def echo(key: str) -> faults.Fault:
     """An answer that repeats the key in a message, a header and a text."""
 
-    async def play(line, asked, said):
+    async def play(line, request, reply):
         from dataclasses import replace
 
-        await line.answer(asked, replace(said, text=f"your key is {line.key}"))
+        await line.answer(request, replace(reply, text=f"your key is {line.key}"))
 
     return faults.Fault("echo", play)
 
@@ -162,25 +162,25 @@ def test_the_process_environment_adds_nothing_at_a_chosen_address(asker, provide
     environ = {**AMBIENT, "MY_KEY": model.server.keys[model.vendor]}
 
     async def main():
-        opened = open_provider(ref, environ=environ, limits=Limits(timeout_s=5))
+        provider = open_provider(ref, environ=environ, limits=Limits(timeout_s=5))
         try:
-            return await opened.complete(model.request())
+            return await provider.complete(model.request())
         finally:
-            await opened.aclose()
+            await provider.aclose()
 
     assert asyncio.run(main()).outcome == "ok"
-    (seen,) = model.seen
-    sent = str(seen.headers)
+    (call,) = model.seen
+    header_text = str(call.headers)
     for word in ("ambient", "sk-admin"):
-        assert word not in sent.lower(), word
+        assert word not in header_text.lower(), word
 
 
 def test_at_the_vendors_own_address_the_given_environment_counts_and_no_other(asker, monkeypatch):
     monkeypatch.setenv("OPENAI_ORG_ID", "org-of-the-process")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Of-The-Process: yes")
     model = asker("openai")
-    given = {"OPENAI_ORG_ID": "org-given", "OPENAI_CUSTOM_HEADERS": "X-Given: yes"}
-    model.server = _With(model.server, {**model.server.environ(), **given})
+    given_variables = {"OPENAI_ORG_ID": "org-given", "OPENAI_CUSTOM_HEADERS": "X-Given: yes"}
+    model.server = _With(model.server, {**model.server.environ(), **given_variables})
     model.reply()
     headers = model.seen[0].headers
     assert headers["openai-organization"] == "org-given"
@@ -195,16 +195,16 @@ def test_gateways_of_older_make_find_anthropics_key_where_they_look(asker, serve
     ref = ModelRef(model=f"anthropic/{model.model}", base_url=address).chosen_by("file")
 
     async def main():
-        opened = open_provider(ref, environ={"ANTHROPIC_API_KEY": key}, limits=Limits())
-        await opened.complete(model.request())
-        await opened.aclose()
+        provider = open_provider(ref, environ={"ANTHROPIC_API_KEY": key}, limits=Limits())
+        await provider.complete(model.request())
+        await provider.aclose()
 
     asyncio.run(main())
     model.reply()
-    chosen, own = (call.headers for call in model.seen)
-    assert (chosen["x-api-key"], chosen["authorization"]) == (key, f"Bearer {key}")
-    assert own["authorization"] == f"Bearer {key}"
-    assert own.get("x-api-key") in (None, key)
+    headers, own_headers = (call.headers for call in model.seen)
+    assert (headers["x-api-key"], headers["authorization"]) == (key, f"Bearer {key}")
+    assert own_headers["authorization"] == f"Bearer {key}"
+    assert own_headers.get("x-api-key") in (None, key)
 
 
 def test_a_server_without_a_key_is_sent_none(asker, server, monkeypatch):
@@ -220,10 +220,10 @@ def test_a_server_without_a_key_is_sent_none(asker, server, monkeypatch):
 
 
 def test_an_account_does_not_show_its_key():
-    made = account(ModelRef(model="openai/m"), {"OPENAI_API_KEY": "sk-0123456789abcdef"})
-    assert "sk-0123456789abcdef" not in repr(made)
-    assert "sk-0123456789abcdef" not in made.name
-    assert "OPENAI_API_KEY" in made.name
+    key_account = account(ModelRef(model="openai/m"), {"OPENAI_API_KEY": "sk-0123456789abcdef"})
+    assert "sk-0123456789abcdef" not in repr(key_account)
+    assert "sk-0123456789abcdef" not in key_account.name
+    assert "OPENAI_API_KEY" in key_account.name
 
 
 def test_a_redactor_does_not_show_its_keys():
@@ -231,7 +231,7 @@ def test_a_redactor_does_not_show_its_keys():
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "visible_text"),
     [
         ("key sk-proj-abcdefghij is wrong", "key [key] is wrong"),
         ("key sk-proj-****wxyz is wrong", "key [key] is wrong"),
@@ -242,8 +242,8 @@ def test_a_redactor_does_not_show_its_keys():
         ("task-oriented risk-free words", "task-oriented risk-free words"),
     ],
 )
-def test_what_looks_like_a_key_is_hidden_in_messages(text, shown):
-    assert Redactor.of("0wn-s3cret-value").message(text) == shown
+def test_what_looks_like_a_key_is_hidden_in_messages(text, visible_text):
+    assert Redactor.of("0wn-s3cret-value").message(text) == visible_text
 
 
 def test_placeholders_are_words_and_no_secrets():
@@ -260,17 +260,17 @@ def test_only_the_own_key_is_taken_out_of_answers():
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google", "openrouter"])
 def test_a_missing_key_is_named_before_anything_is_sent(provider, server):
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         open_provider(ModelRef(model=f"{provider}/m"), environ={}, limits=Limits())
-    assert f"{provider.upper()}_API_KEY" in str(caught.value)
+    assert f"{provider.upper()}_API_KEY" in str(error.value)
     assert server.calls == []
 
 
 def test_a_key_with_a_line_break_is_refused_without_being_shown():
     environ = {"OPENAI_API_KEY": "sk-abc\ndef0123456789"}
-    with pytest.raises(ConfigError) as caught:
+    with pytest.raises(ConfigError) as error:
         open_provider(ModelRef(model="openai/m"), environ=environ, limits=Limits())
-    assert "def0123456789" not in str(caught.value)
+    assert "def0123456789" not in str(error.value)
 
 
 def test_an_error_survives_a_pickle_without_the_key(asker):

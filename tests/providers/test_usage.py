@@ -30,7 +30,7 @@ def reply(tokens=None, response=None, **more):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "kept", "reason"),
+    ("tokens", "n_tokens", "reason"),
     [
         (Tokens(input=10**30, output=5), Tokens(output=5), "about 10\\^30 input tokens"),
         (Tokens(input=10**400, output=5), Tokens(output=5), "about 10\\^400 input tokens"),
@@ -38,39 +38,41 @@ def reply(tokens=None, response=None, **more):
         (Tokens(input=5000, output=500), Tokens(), "5,000 input tokens.*; 500 output tokens"),
     ],
 )
-def test_counts_above_what_was_sent_or_capped_are_unknown_and_so_is_the_cost(tokens, kept, reason):
-    charged = usage.charge(PRICED, REQUEST, reply(tokens))
-    assert charged.cost is None
-    assert charged.tokens == kept
-    assert charged.doubt is not None
-    assert re.search(reason, charged.doubt)
+def test_counts_above_what_was_sent_or_capped_are_unknown_and_so_is_the_cost(
+    tokens, n_tokens, reason
+):
+    cost = usage.charge(PRICED, REQUEST, reply(tokens))
+    assert cost.cost is None
+    assert cost.tokens == n_tokens
+    assert cost.doubt is not None
+    assert re.search(reason, cost.doubt)
 
 
 @pytest.mark.parametrize(
-    ("tokens", "kept", "reason"),
+    ("tokens", "n_tokens", "reason"),
     [
         (Tokens(input=0, output=5), Tokens(output=5), "0 input tokens"),
         (Tokens(input=5, output=0), Tokens(input=5), "0 output tokens for an answer of 1 char"),
     ],
 )
-def test_counts_of_nothing_would_never_spend_a_budget_and_are_unknown(tokens, kept, reason):
-    charged = usage.charge(PRICED, REQUEST, reply(tokens))
-    assert (charged.cost, charged.tokens) == (None, kept)
-    assert reason in (charged.doubt or "")
+def test_counts_of_nothing_would_never_spend_a_budget_and_are_unknown(tokens, n_tokens, reason):
+    cost = usage.charge(PRICED, REQUEST, reply(tokens))
+    assert (cost.cost, cost.tokens) == (None, n_tokens)
+    assert reason in (cost.doubt or "")
 
 
 def test_a_model_that_is_free_may_count_nothing():
     free = ModelRef(model="compatible/m", price=TokenPrice(input=0, output=0))
-    charged = usage.charge(free, REQUEST, reply(Tokens(input=0, output=0)))
-    assert (charged.doubt, charged.cost.usd) == (None, 0)
+    cost = usage.charge(free, REQUEST, reply(Tokens(input=0, output=0)))
+    assert (cost.doubt, cost.cost.usd) == (None, 0)
 
 
 @pytest.mark.parametrize("value", [-1, 12.5, "12", True, "many", -math.inf])
 def test_what_is_no_count_is_named(value):
     raw = {"usage": {"prompt_tokens": 5, "completion_tokens": value}}
-    charged = usage.charge(PRICED, REQUEST, reply(Tokens(input=5), raw))
-    assert charged.cost is None
-    assert "completion_tokens is" in (charged.doubt or "")
+    cost = usage.charge(PRICED, REQUEST, reply(Tokens(input=5), raw))
+    assert cost.cost is None
+    assert "completion_tokens is" in (cost.doubt or "")
 
 
 @pytest.mark.parametrize("cost", [-0.5, True, "free"])
@@ -93,9 +95,9 @@ def test_what_servers_send_beside_counts_is_no_reason_for_doubt():
             "server_tool_use": None,
         }
     }
-    charged = usage.charge(PRICED, REQUEST, reply(Tokens(input=5, output=5), raw))
-    assert charged.doubt is None
-    assert charged.cost is not None
+    cost = usage.charge(PRICED, REQUEST, reply(Tokens(input=5, output=5), raw))
+    assert cost.doubt is None
+    assert cost.cost is not None
 
 
 @pytest.mark.parametrize("cost", [1000.0, 1e300])
@@ -108,14 +110,14 @@ def test_a_reported_cost_is_bounded_with_and_without_a_known_price(ref, cost):
 
 def test_a_reported_cost_may_be_above_an_old_list_price():
     worst = float(prices.worst_case(PRICED, REQUEST).usd)
-    charged = usage.charge(PRICED, REQUEST, reply(cost_usd=3 * worst))
-    assert (charged.doubt, charged.cost.source) == (None, "reported")
+    cost = usage.charge(PRICED, REQUEST, reply(cost_usd=3 * worst))
+    assert (cost.doubt, cost.cost.source) == (None, "reported")
 
 
 def test_a_replay_keeps_its_counts_and_costs_nothing():
     ref = ModelRef(model="replay/openai/gpt-4o-mini")
-    charged = usage.charge(ref, REQUEST, reply(Tokens(input=10**6, output=10**6), cost_usd=0.0))
-    assert (charged.cost.usd, charged.tokens.input, charged.doubt) == (0, 10**6, None)
+    cost = usage.charge(ref, REQUEST, reply(Tokens(input=10**6, output=10**6), cost_usd=0.0))
+    assert (cost.cost.usd, cost.tokens.input, cost.doubt) == (0, 10**6, None)
 
 
 @given(

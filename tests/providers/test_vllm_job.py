@@ -93,12 +93,14 @@ def test_rows_become_lines_and_what_the_engine_refuses_costs_one_row(tmp_path):
         check=False,
     )
     assert job.returncode == 0, job.stderr[-3000:]
-    first, torn, *others = (tmp_path / "answers.jsonl").read_text().splitlines()
-    assert (json.loads(first)["text"], torn) == ("paid", '{"custom_id": "r')
+    first, torn_line, *others = (tmp_path / "answers.jsonl").read_text().splitlines()
+    assert (json.loads(first)["text"], torn_line) == ("paid", '{"custom_id": "r')
     lines = {line["custom_id"]: line for line in map(json.loads, others)}
     assert len(others) == len(lines) == 5
-    refused = lines.pop("row-4")
-    assert refused["error"].startswith("ValueError: The prompt is longer than the maximum model")
+    refused_entry = lines.pop("row-4")
+    assert refused_entry["error"].startswith(
+        "ValueError: The prompt is longer than the maximum model"
+    )
     for i in (1, 2, 3, 5):
         line = lines[f"row-{i}"]
         assert (line["input_tokens"], line["output_tokens"]) == (3, 2)

@@ -88,8 +88,11 @@ def test_its_answers_are_read(body, outcome, text):
         (reply,) = ask(server.url)
     assert (reply.outcome, reply.text, reply.served_model) == (outcome, text, "org/m")
     assert (reply.tokens.input, reply.tokens.output) == (12, 7)
-    (sent,) = server.bodies
-    assert (sent["max_tokens"], sent["response_format"]["type"]) == (300, "json_schema")
+    (request_body,) = server.bodies
+    assert (request_body["max_tokens"], request_body["response_format"]["type"]) == (
+        300,
+        "json_schema",
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,7 @@ def test_its_errors_mean_what_they_say(answer, error_class, action):
 
 def test_a_server_whose_engine_died_rests_and_the_others_answer():
     dead = error(500, "InternalServerError", "EngineCore encountered an issue")
-    with VllmServer(dead) as one, VllmServer((200, completion("A0"))) as two:
-        answers = ask(one.url, two.url, n=8)
-    assert len(one.bodies) == 1
+    with VllmServer(dead) as first_server, VllmServer((200, completion("A0"))) as two:
+        answers = ask(first_server.url, two.url, n=8)
+    assert len(first_server.bodies) == 1
     assert sum(not isinstance(answer, ProviderError) for answer in answers) == 7

@@ -28,7 +28,7 @@ def asked(texts, *, model="m", schema=None, system=""):
         "type": "object",
         "properties": {"C1": {"type": "object", "properties": {"score": score}}},
     }
-    wanted = {
+    wanted_formats = {
         "type": "object",
         "properties": {
             "scores": {"type": "object", "properties": dict.fromkeys(labels, row)},
@@ -36,13 +36,13 @@ def asked(texts, *, model="m", schema=None, system=""):
         },
     }
     turns = [("user", "\n\n".join(pages))]
-    native = wanted if schema is None else None
+    native = wanted_formats if schema is None else None
     return Asked("openai", "chat", model, system, turns, native, True, 500, False, False, {})
 
 
 def order(texts, **more):
-    said = json.loads(judge(asked(texts, **more)))
-    return [texts[int(group[0][1:])] for group in said["ranking"]]
+    record = json.loads(judge(asked(texts, **more)))
+    return [texts[int(group[0][1:])] for group in record["ranking"]]
 
 
 def test_a_verdict_depends_on_the_text_and_never_on_label_or_order():
@@ -52,14 +52,16 @@ def test_a_verdict_depends_on_the_text_and_never_on_label_or_order():
 
 def test_judges_differ_now_and_then():
     pairs = [(f"first {n}", f"second {n}") for n in range(200)]
-    one, other = ([order(pair, model=name)[0] for pair in pairs] for name in ("m1", "m2"))
-    agreement = sum(a == b for a, b in zip(one, other, strict=True)) / len(pairs)
+    first_orders, other_orders = (
+        [order(pair, model=name)[0] for pair in pairs] for name in ("m1", "m2")
+    )
+    agreement = sum(a == b for a, b in zip(first_orders, other_orders, strict=True)) / len(pairs)
     assert 0.6 < agreement < 0.95
 
 
 def test_scores_follow_the_ranking():
-    said = json.loads(judge(asked(TEXTS)))
-    scores = [said["scores"][group[0]]["C1"]["score"] for group in said["ranking"]]
+    record = json.loads(judge(asked(TEXTS)))
+    scores = [record["scores"][group[0]]["C1"]["score"] for group in record["ranking"]]
     assert scores == [5, 4, 3]
 
 
@@ -95,7 +97,7 @@ BODY = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 def test_the_journal_counts_what_was_paid_and_what_was_paid_twice(server):
     server.misbehave(faults.server_error(), model="m")
     assert [post(server, BODY) for _ in range(3)] == [500, 200, 200]
-    assert (server.count(), server.count(paid=True)) == (3, 2)
+    assert (server.count(), server.count(is_paid=True)) == (3, 2)
     assert server.count(model="other") == 0
     assert len(server.paid_twice()) == 1
 
@@ -108,13 +110,13 @@ def test_faults_come_when_they_are_ordered(server):
 
 def test_a_wrong_key_is_refused(server):
     assert post(server, BODY, key="sk-wrong") == 401
-    assert not server.count(paid=True)
+    assert not server.count(is_paid=True)
 
 
 def test_another_answer_may_be_plugged_in():
-    with WireServer(answer=lambda asked: f"to {asked.model}") as other:
-        assert post(other, BODY) == 200
-        assert other.calls[0].text == "to m"
+    with WireServer(answer=lambda request: f"to {request.model}") as other_server:
+        assert post(other_server, BODY) == 200
+        assert other_server.calls[0].text == "to m"
 
 
 @pytest.mark.parametrize("vendor", ["openai", "anthropic", "google", "openrouter", "compatible"])

@@ -77,7 +77,7 @@ def test_it_states_the_headline_the_chart_the_rules_and_why_people_disagree(comm
 
 def hostile(comment, n=3):
     opinion = Opinion(EVIL * 20, EVIL + "0", Reason(EVIL, EVIL, 1, EVIL * 1000))
-    one = TellingDisagreement(
+    disagreement = TellingDisagreement(
         "people", EVIL, EVIL * 1000, EVIL + "1", EVIL + "2", EVIL, False, 0.5, (opinion,) * 30
     )
     board = [
@@ -90,19 +90,19 @@ def hostile(comment, n=3):
     board = [*comment.findings.leaderboard, *board]
     findings = replace(comment.findings, leaderboard=board, status=EVIL)
     return replace(
-        comment, run=EVIL, findings=findings, checks=[check] * 500, disagreements=[one] * n
+        comment, run=EVIL, findings=findings, checks=[check] * 500, disagreements=[disagreement] * n
     )
 
 
 def test_nothing_that_others_wrote_mentions_links_loads_or_is_markup(comment):
     text = render_comment(hostile(comment))
-    found = list(tokens(text))
-    assert [t.content for t in found if t.type == "html_block"] == [f"{MARKER}\n"]
-    assert not [t for t in found if t.type in ("html_inline", "image")]
-    assert [t.attrs["href"] for t in found if t.type == "link_open"] == ["https://a.test/1"]
-    words = " ".join(t.content for t in found if t.type == "text")
+    token_list = list(tokens(text))
+    assert [t.content for t in token_list if t.type == "html_block"] == [f"{MARKER}\n"]
+    assert not [t for t in token_list if t.type in ("html_inline", "image")]
+    assert [t.attrs["href"] for t in token_list if t.type == "link_open"] == ["https://a.test/1"]
+    words = " ".join(t.content for t in token_list if t.type == "text")
     assert not re.search(r"@\w|#\d|://|www\.|GH-\d|\u202e", words)
-    headings = [t.tag for t in found if t.type == "heading_open"]
+    headings = [t.tag for t in token_list if t.type == "heading_open"]
     assert headings == ["h3", "h4"]
 
 

@@ -15,7 +15,7 @@ def interval(estimate, low, high):
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    ("text", "expected_value"),
     [
         (formats.percent(interval(0.714, 0.6, 0.8)), "71% [60, 80]"),
         (formats.percent(interval(0.714, 0.6, 0.8), digits=1), "71.4% [60.0, 80.0]"),
@@ -41,8 +41,8 @@ def interval(estimate, low, high):
         (formats.first_names(["a", "b"], 2), "a, b"),
     ],
 )
-def test_a_number_is_written_as_its_kind_is(text, expected):
-    assert text == expected
+def test_a_number_is_written_as_its_kind_is(text, expected_value):
+    assert text == expected_value
 
 
 @pytest.mark.parametrize("value", [None, interval(math.nan, math.nan, math.nan)])

@@ -55,10 +55,10 @@ def test_nothing_judged_is_no_decision():
 
 def test_a_stopped_run_names_no_winner_however_far_ahead_one_is():
     findings = compute_findings(of_outcomes(18, 0))
-    stopped = replace(
+    stopped_findings = replace(
         findings, status="partial", coverage=replace(findings.coverage, not_run=12, items=30)
     )
-    headline = run_headline(stopped, "latest")
+    headline = run_headline(stopped_findings, "latest")
     assert headline.text == "Stopped after 18 of 30 items. So far ada is ahead; no decision yet."
     assert headline.next_steps[0].command == "clash resume latest"
 
@@ -103,8 +103,8 @@ def test_long_names_leave_the_headline_short_and_stay_apart(outcomes):
     ],
 )
 def test_two_names_never_look_alike(names, width):
-    shown = short_names(names, width)
-    assert len(set(shown.values())) == len(names)
+    visible_names = short_names(names, width)
+    assert len(set(visible_names.values())) == len(names)
 
 
 def test_validate_answers_whether_the_panel_can_be_trusted(tmp_path):
@@ -153,7 +153,9 @@ def test_what_a_headline_states_is_not_repeated_below_it():
 def test_a_run_without_a_verdict_says_why_and_a_stopped_one_that_it_stopped():
     findings = compute_findings(run_data([{"x": None}] * 3, ["ada", "bob"]))
     causes = dict.fromkeys(["every judge failed"], 3)
-    failed = replace(findings, coverage=replace(findings.coverage, abstained=causes))
-    assert run_headline(failed).evidence == "Why: every judge failed (3)."
-    stopped = replace(findings, status="partial", coverage=replace(findings.coverage, not_run=3))
-    assert run_headline(stopped).text == "Stopped after 0 of 3 items. No decision yet."
+    failed_findings = replace(findings, coverage=replace(findings.coverage, abstained=causes))
+    assert run_headline(failed_findings).evidence == "Why: every judge failed (3)."
+    stopped_findings = replace(
+        findings, status="partial", coverage=replace(findings.coverage, not_run=3)
+    )
+    assert run_headline(stopped_findings).text == "Stopped after 0 of 3 items. No decision yet."

@@ -59,42 +59,42 @@ def page(folder):
 
 
 def unpacked(page, name):
-    found = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
-    return zlib.decompress(base64.b64decode(found[1])).decode()
+    match = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
+    return zlib.decompress(base64.b64decode(match[1])).decode()
 
 
 def test_the_decision_comes_first_and_every_number_of_the_tables_is_there(folder, page):
-    found = compute_findings(RunData.load(folder))
+    findings = compute_findings(RunData.load(folder))
     body = page[page.index("<body ") :]
     top = body[: body.index("<dl")].replace("\u00a0", " ")
-    assert escape(run_headline(found).text) in top
+    assert escape(run_headline(findings).text) in top
     chart = body[body.index("<ol") : body.index("</ol>")]
-    for row in found.leaderboard:
+    for row in findings.leaderboard:
         assert f"<b>{row.win_rate_ties_half.estimate:.0%}</b>" in chart
         assert f"{row.points.estimate:.0%} [" in body
 
 
 def test_a_run_is_verified_with_its_page_and_an_edit_of_the_page_is_found(tmp_path):
-    made = judged(tmp_path, plain_prompts(3))
-    assert run(["verify", str(made.path)]) == 0
-    path = made.path / layout.REPORT_HTML
+    new_run = judged(tmp_path, plain_prompts(3))
+    assert run(["verify", str(new_run.path)]) == 0
+    path = new_run.path / layout.REPORT_HTML
     path.write_text(path.read_text().replace("clash", "crash", 1))
-    assert run(["verify", str(made.path)]) == 5
+    assert run(["verify", str(new_run.path)]) == 5
 
 
 def forged(folder, tmp_path, change, name=layout.REPORT_HTML):
     """The run with a page that was changed and sealed again; what verify says of it."""
     shutil.copytree(folder.path, tmp_path / "forged")
-    made = RunFolder(tmp_path / "forged")
-    path = made.path / name
+    run_folder = RunFolder(tmp_path / "forged")
+    path = run_folder.path / name
     text = path.read_text(encoding="utf-8")
     path.write_text(change(text), encoding="utf-8")
     assert path.read_text(encoding="utf-8") != text
-    with made.write() as writer:
+    with run_folder.write() as writer:
         manifest = writer.manifest()
         files = {**manifest.files, name: seal_file(path)}
         writer.save(manifest.model_copy(update={"files": files}).with_seal())
-    return run(["verify", str(made.path)])
+    return run(["verify", str(run_folder.path)])
 
 
 @pytest.mark.parametrize(
@@ -110,18 +110,18 @@ def forged(folder, tmp_path, change, name=layout.REPORT_HTML):
 )
 def test_a_page_that_was_changed_and_sealed_again_is_found(folder, tmp_path, change, capsys):
     assert forged(folder, tmp_path, change) == 5
-    said = capsys.readouterr().out
-    assert "FAIL report.html shows the report: report.html" in said
-    assert said.count("FAIL") == 1
+    output = capsys.readouterr().out
+    assert "FAIL report.html shows the report: report.html" in output
+    assert output.count("FAIL") == 1
 
 
 def test_another_packing_of_the_same_items_is_the_same_page(folder, tmp_path):
-    def repacked(found):
-        text = zlib.decompress(base64.b64decode(found[2]))
-        return found[1] + base64.b64encode(zlib.compress(text, 9)).decode() + "<"
+    def repacked(findings):
+        text = zlib.decompress(base64.b64decode(findings[2]))
+        return findings[1] + base64.b64encode(zlib.compress(text, 9)).decode() + "<"
 
-    packed = r'(id="(?:text|calls)-\d+">)([^<]*)<'
-    assert forged(folder, tmp_path, lambda text: re.sub(packed, repacked, text)) == 0
+    packed_pattern = r'(id="(?:text|calls)-\d+">)([^<]*)<'
+    assert forged(folder, tmp_path, lambda text: re.sub(packed_pattern, repacked, text)) == 0
 
 
 OF_PARENT = ["report.html shows the report", "the retest report follows from its runs"]
@@ -177,11 +177,13 @@ def test_every_item_is_in_it_with_prompt_responses_judgments_and_raw_calls(folde
                    if i["item"]["item_id"] == line["id"]]  # fmt: skip
         assert {r["candidate"] for r in item["responses"]} == {"north", "south"}
         assert len(item["said"]) == 4
-        assert all(sorted(said["labels"]) == ["A0", "A1"] for said in item["said"])
-    written = (folder.path / layout.CALLS).read_bytes().decode().splitlines()
+        assert all(sorted(answer["labels"]) == ["A0", "A1"] for answer in item["said"])
+    lines = (folder.path / layout.CALLS).read_bytes().decode().splitlines()
     chunks = {line["k"] for line in index}
-    carried = [line for k in sorted(chunks) for line in unpacked(page, f"calls-{k}").splitlines()]
-    assert sorted(carried) == sorted(written)
+    carried_lines = [
+        line for k in sorted(chunks) for line in unpacked(page, f"calls-{k}").splitlines()
+    ]
+    assert sorted(carried_lines) == sorted(lines)
 
 
 def test_nothing_a_model_or_a_user_wrote_is_markup(tmp_path):
@@ -195,8 +197,8 @@ def test_nothing_a_model_or_a_user_wrote_is_markup(tmp_path):
         }
         for i in range(2)
     ]
-    made = judged(tmp_path, prompts)
-    text = (made.path / layout.REPORT_HTML).read_text(encoding="utf-8")
+    run = judged(tmp_path, prompts)
+    text = (run.path / layout.REPORT_HTML).read_text(encoding="utf-8")
     assert "<b onmouseover" not in text
     assert "&lt;b onmouseover=alert(1)&gt;" in text
     assert "\u202e" not in text
@@ -221,8 +223,8 @@ def test_the_page_asks_for_nothing_outside_itself(page):
 
 
 def test_a_hundred_items_stay_below_a_megabyte(tmp_path):
-    made = judged(tmp_path, plain_prompts(100))
-    assert (made.path / layout.REPORT_HTML).stat().st_size < 1_000_000
+    run = judged(tmp_path, plain_prompts(100))
+    assert (run.path / layout.REPORT_HTML).stat().st_size < 1_000_000
 
 
 @pytest.fixture
@@ -235,17 +237,17 @@ def large(folder, tmp_path, monkeypatch):
 
 
 def test_a_large_report_has_its_items_in_a_page_beside_it(large, page):
-    whole = (large.path / layout.REPORT_HTML).read_text(encoding="utf-8")
+    full_text = (large.path / layout.REPORT_HTML).read_text(encoding="utf-8")
     beside = (large.path / layout.REPORT_DATA).read_text(encoding="utf-8")
-    assert unpacked(whole, "index") == unpacked(page, "index")
-    assert 'id="text-0"' not in whole
+    assert unpacked(full_text, "index") == unpacked(page, "index")
+    assert 'id="text-0"' not in full_text
     assert unpacked(beside, "text-0") == unpacked(page, "text-0")
-    told = json.loads(unpacked(whole, "beside"))
-    assert told["file"] == layout.REPORT_DATA
-    for name, hashed in told["digests"].items():
+    record = json.loads(unpacked(full_text, "beside"))
+    assert record["file"] == layout.REPORT_DATA
+    for name, block_digest in record["digests"].items():
         block = re.search(rf'id="{name}">([^<]*)<', beside)[1]
-        assert base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() == hashed
-    assert f'data-key="{told["key"]}"' in beside
+        assert base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() == block_digest
+    assert f'data-key="{record["key"]}"' in beside
     assert len(re.findall(r"<script>", beside)) == 1
 
 
@@ -308,8 +310,8 @@ def test_a_picture_is_drawn_the_same_in_svg_and_png_and_escapes_words():
     )  # fmt: skip
     root = ET.fromstring(svg(picture))
     assert [child.text for child in root if child.tag.endswith("text")] == ["<&"]
-    titled = ET.fromstring(svg(with_title(picture)))
-    assert [child.text for child in titled if child.tag.endswith("text")] == ["a < b", "<&"]
+    element = ET.fromstring(svg(with_title(picture)))
+    assert [child.text for child in element if child.tag.endswith("text")] == ["a < b", "<&"]
     assert png(picture) == png(picture)
     import io
 
@@ -317,9 +319,9 @@ def test_a_picture_is_drawn_the_same_in_svg_and_png_and_escapes_words():
 
     pixels = imread(io.BytesIO(png(picture)))
     # A pixel is two dots wide: a point of the rectangle that no other shape covers.
-    seen = pixels[14 * 2, 14 * 2, :3]
+    colour = pixels[14 * 2, 14 * 2, :3]
     want = palette("light")["seq-10"]
-    assert np.allclose(seen, [int(want[i : i + 2], 16) / 255 for i in (1, 3, 5)], atol=0.01)
+    assert np.allclose(colour, [int(want[i : i + 2], 16) / 255 for i in (1, 3, 5)], atol=0.01)
 
 
 def test_every_tone_of_a_picture_has_a_colour(folder):
@@ -345,8 +347,8 @@ def test_numbers_on_heat_have_the_contrast_of_wcag_aa(theme):
 
 def test_scores_are_means_over_items_of_the_voting_judges(folder):
     data = RunData.load(folder)
-    found = criterion_scores(data)
-    cell = next(c for c in found.cells if c.candidate == "north")
+    scores_by_criterion = criterion_scores(data)
+    cell = next(c for c in scores_by_criterion.cells if c.candidate == "north")
     by_item = {}
     for judgment in data.judgments:
         labels = data.blinds.labels(judgment)
@@ -355,16 +357,18 @@ def test_scores_are_means_over_items_of_the_voting_judges(folder):
                 by_item.setdefault(judgment.item_id, []).append(row[cell.criterion])
     means = [sum(given) / len(given) for given in by_item.values()]
     assert cell.mean.estimate == pytest.approx(sum(means) / len(means))
-    assert cell.mean.n == len(means) == found.items[cell.criterion]
+    assert cell.mean.n == len(means) == scores_by_criterion.items[cell.criterion]
 
 
 def test_scripts_write_out_the_same_hidden_characters():
     text = (Path(clash.__file__).parent / "pages/dom.js").read_text(encoding="utf-8")
-    found = re.search(r"const HIDDEN = /\[(.*)\]/gu;", text)[1]
-    theirs = re.sub(r"\\u\{?([0-9a-f]{4,5})\}?", lambda code: chr(int(code[1], 16)), found)
-    both = (re.compile(f"[{set_}]") for set_ in (theirs, INVISIBLE))
+    hidden_class = re.search(r"const HIDDEN = /\[(.*)\]/gu;", text)[1]
+    script_class = re.sub(
+        r"\\u\{?([0-9a-f]{4,5})\}?", lambda code: chr(int(code[1], 16)), hidden_class
+    )
+    both_patterns = (re.compile(f"[{set_}]") for set_ in (script_class, INVISIBLE))
     every = [chr(code) for code in range(0x110000)]
-    first, second = ({one for one in every if seen.match(one)} for seen in both)
+    first, second = ({entry for entry in every if record.match(entry)} for record in both_patterns)
     assert first == second
 
 
@@ -382,18 +386,20 @@ def test_hidden_characters_are_written_out():
 
 def test_a_run_where_nothing_was_judged_still_has_a_page(tmp_path):
     lonely = [{"id": "q", "prompt": "p", "responses": {"a": "x", "b": ""}}]
-    made = judged(tmp_path, lonely)
-    data = RunData.load(made)
-    text = render_report(compute_findings(data), data, made.path).html
+    run = judged(tmp_path, lonely)
+    data = RunData.load(run)
+    text = render_report(compute_findings(data), data, run.path).html
     assert "text-0" in text
 
 
 def test_every_chart_that_compares_something_stands_on_the_page(folder, page):
     data = RunData.load(folder)
-    made = charts.charts(compute_findings(data), further(data, folder.path))
-    shown = [chart for chart in made if has_rows(chart) and chart.name in NAMES_IN_DETAILS]
-    assert len(shown) >= 3
-    for chart in shown:
+    chart_list = charts.charts(compute_findings(data), further(data, folder.path))
+    visible_charts = [
+        chart for chart in chart_list if has_rows(chart) and chart.name in NAMES_IN_DETAILS
+    ]
+    assert len(visible_charts) >= 3
+    for chart in visible_charts:
         assert figure_of(chart).chart in page
 
 
@@ -404,14 +410,14 @@ def test_a_section_of_details_says_what_is_in_it_and_every_fold_ends(page):
 
 
 def test_the_front_is_marked_where_quality_has_a_price(folder):
-    found = compute_findings(RunData.load(folder))
+    findings = compute_findings(RunData.load(folder))
     trades = [
         Trade("dear", 0.9, 0.02, 3.0, None, []),
         Trade("cheap", 0.6, 0.001, 1.0, None, []),
         Trade("neither", 0.5, 0.01, 0.5, None, []),  # fast, which no price shows
     ]
-    picture = charts.pareto(replace(found, trades=trades), "cost")
-    fast = charts.pareto(replace(found, trades=trades), "latency")
+    picture = charts.pareto(replace(findings, trades=trades), "cost")
+    fast = charts.pareto(replace(findings, trades=trades), "latency")
     assert {w.text: w.tone for w in fast.shapes if isinstance(w, Word)}["neither"] == "ink"
     places = {w.text: (w.x, w.y, w.tone) for w in picture.shapes if isinstance(w, Word)}
     assert places["neither"][2] == "ink-2"
@@ -421,4 +427,4 @@ def test_the_front_is_marked_where_quality_has_a_price(folder):
     assert "neither: 50% win rate, $0.01" in picture.description
     on_front = [part.endswith("on the front") for part in picture.description.split("; ")]
     assert on_front == [True, True, False]
-    assert charts.pareto(replace(found, trades=trades[:1]), "cost") is None
+    assert charts.pareto(replace(findings, trades=trades[:1]), "cost") is None

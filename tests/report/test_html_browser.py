@@ -20,9 +20,9 @@ ATTACKED = "attacked"
 
 @pytest.fixture(scope="module")
 def beacon():
-    made = Beacon()
-    yield made
-    made.close()
+    beacon_server = Beacon()
+    yield beacon_server
+    beacon_server.close()
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +40,8 @@ def folder(tmp_path_factory, beacon):
 
 @pytest.fixture(scope="module")
 def driver():
-    with chrome() as opened:
-        yield opened
+    with chrome() as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -66,13 +66,15 @@ def wait_for(browser, truth):
     WebDriverWait(browser, 100).until(lambda _: truth())
 
 
-def keys(browser, *typed):
-    for key in typed:
+def keys(browser, *key_names):
+    for key in key_names:
         browser.switch_to.active_element.send_keys(key)
 
 
 def ids(browser):
-    return [one.get_attribute("data-id") for one in browser.find_elements(By.CLASS_NAME, "item")]
+    return [
+        entry.get_attribute("data-id") for entry in browser.find_elements(By.CLASS_NAME, "item")
+    ]
 
 
 def test_it_opens_from_disk_without_a_complaint(browser, folder):
@@ -106,8 +108,8 @@ def test_an_item_is_reached_and_read_by_keyboard_alone(browser, folder):
     assert browser.switch_to.active_element.get_attribute("name") == "q"
 
 
-def choose(browser, what):
-    browser.execute_script(f"document.querySelector('[name=show][value={what}]').click()")
+def choose(browser, problem):
+    browser.execute_script(f"document.querySelector('[name=show][value={problem}]').click()")
 
 
 def test_filters_are_in_the_address_and_come_back_from_it(browser, folder):
@@ -166,9 +168,9 @@ def test_a_hostile_response_does_nothing(browser, folder, beacon):
     assert browser.get_log("browser") == []
     inside = ".item img, .item iframe, .item style, .item link, .item button, .item h1, .item a"
     assert browser.find_elements(By.CSS_SELECTOR, inside) == []
-    quoted = browser.find_element(By.CSS_SELECTOR, ".response pre")
-    assert "<script>window.pwned = 1</script>" in quoted.text
-    assert "U+202E" in quoted.text
+    element = browser.find_element(By.CSS_SELECTOR, ".response pre")
+    assert "<script>window.pwned = 1</script>" in element.text
+    assert "U+202E" in element.text
     assert "\u202e" not in browser.execute_script("return document.body.innerText")
 
 
@@ -184,7 +186,7 @@ def test_a_line_of_200_kb_stays_in_its_box(browser, folder):
 
 def test_the_script_could_not_make_markup_of_a_string_if_it_tried(browser, folder):
     opened(browser, folder)
-    refused = browser.execute_script(
+    refused_script_result = browser.execute_script(
         """
         const tries = [
           () => document.body.insertAdjacentHTML("beforeend", "<b>x</b>"),
@@ -195,7 +197,7 @@ def test_the_script_could_not_make_markup_of_a_string_if_it_tried(browser, folde
         return tries.map((one) => { try { one(); return "done"; } catch (e) { return e.name; } });
         """
     )
-    assert refused == ["TypeError"] * 4
+    assert refused_script_result == ["TypeError"] * 4
 
 
 def test_what_got_past_the_escaping_would_still_be_stopped_by_the_policy(browser, folder, beacon):
@@ -295,10 +297,10 @@ def test_the_page_has_one_of_each_landmark_and_every_id_once(browser, folder):
         .map((e) => e.getAttribute("aria-labelledby") || e.getAttribute("href").slice(1))
         .filter((id) => !document.getElementById(id))"""
     assert browser.execute_script(dangling) == []
-    unnamed = """return [...document.querySelectorAll("section, button, summary, [role=region]")]
+    unnamed_query = """return [...document.querySelectorAll("section, button, summary, [role=region]")]
         .filter((e) => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim()))
         .length"""
-    assert browser.execute_script(unnamed) == 0
+    assert browser.execute_script(unnamed_query) == 0
     assert browser.find_element(By.TAG_NAME, "html").get_attribute("lang") == "en"
 
 
@@ -334,10 +336,10 @@ def test_it_prints_what_is_open_without_the_controls(browser, folder):
     opened(browser, folder, "#item=q3")
     wait_for(browser, lambda: bodies(browser))
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    shown = {name: browser.find_element(By.CSS_SELECTOR, name).is_displayed()
+    is_displayed = {name: browser.find_element(By.CSS_SELECTOR, name).is_displayed()
              for name in ("nav", "#filters", "h1", ".item .body")}  # fmt: skip
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
-    assert shown == {"nav": False, "#filters": False, "h1": True, ".item .body": True}
+    assert is_displayed == {"nav": False, "#filters": False, "h1": True, ".item .body": True}
 
 
 # -- a report with a page beside it --

@@ -62,8 +62,8 @@ def tables(tmp_path_factory) -> list[Table]:
     return printed
 
 
-def record(printed: list[Table], table: Table, width: int | None):
-    printed.append(table)
+def record(output: list[Table], table: Table, width: int | None):
+    output.append(table)
     return text_lines(table, width)
 
 
@@ -73,22 +73,22 @@ def flaws(table: Table, width: int | None) -> list[str]:
     text = [*lines.header, *lines.body]
     words = set(" ".join(lines.body + lines.header).split())
     columns = [i for i, name in enumerate(table.columns) if name not in lines.missing_columns]
-    found = [f"{table.columns[0]}: left out"] if 0 not in columns and table.columns[0] else []
+    complaints = [f"{table.columns[0]}: left out"] if 0 not in columns and table.columns[0] else []
     longest = max((cell_len(w) for row in table.rows for c in row for w in c.split()), default=0)
     limit = max(width or 0, longest)
     if width is not None:
-        found += [f"too wide: {line}" for line in text if cell_len(line) > limit]
+        complaints += [f"too wide: {line}" for line in text if cell_len(line) > limit]
     for row in table.rows:
         for index in columns:
             cell = " ".join(row[index].split())
             if index in table.numeric and not any(cell in line for line in text):
-                found.append(f"figure cut: {cell}")
+                complaints.append(f"figure cut: {cell}")
             if index not in table.numeric and not all(
                 word in words or is_shortened(word, words) or len(word) > 40
                 for word in cell.split()
             ):
-                found.append(f"words lost: {cell}")
-    return found
+                complaints.append(f"words lost: {cell}")
+    return complaints
 
 
 def is_shortened(word: str, words: set[str]) -> bool:
@@ -102,7 +102,7 @@ def is_shortened(word: str, words: set[str]) -> bool:
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_table_of_any_command_loses_a_figure_or_a_name(tables, width):
-    bad = {table.title: found for table in tables if (found := flaws(table, width))}
+    bad = {table.title: flaw_list for table in tables if (flaw_list := flaws(table, width))}
     assert not bad
 
 

@@ -117,9 +117,9 @@ def votes(run):
 def test_the_newest_record_of_an_item_counts_and_the_earlier_one_is_kept(folder):
     run, retries = convert(folder).runs
     assert (run.name, retries.name, retries.parent) == ("mt-bench", "mt-bench-retries", "mt-bench")
-    found = votes(run)
-    assert found["mtbench-001", GPT] == "x"
-    assert found["mtbench-001", GEMINI] == "y"
+    vote_rows = votes(run)
+    assert vote_rows["mtbench-001", GPT] == "x"
+    assert vote_rows["mtbench-001", GEMINI] == "y"
     assert set(votes(retries).values()) == {"y"}
     assert run.verdicts[0].winner == "x"
     assert retries.verdicts[0].winner == "y"
@@ -129,11 +129,11 @@ def test_the_newest_record_of_an_item_counts_and_the_earlier_one_is_kept(folder)
 def test_a_missing_voting_judge_failed_and_a_judging_candidate_observes(folder):
     run = convert(folder).runs[0]
     assert votes(run)["mtbench-002", GEMINI] is None
-    [own] = [j for j in run.judgments if j.role == "observer"]
-    assert own.judge == "x"
-    assert own.ranking == [["A1"], ["A0"]]
-    assert own.parse == "repaired"
-    assert own.repairs
+    [own_judgment] = [j for j in run.judgments if j.role == "observer"]
+    assert own_judgment.judge == "x"
+    assert own_judgment.ranking == [["A1"], ["A0"]]
+    assert own_judgment.parse == "repaired"
+    assert own_judgment.repairs
 
 
 def test_an_item_without_any_record_stays_with_its_label_and_failed_judges(folder):
@@ -182,26 +182,31 @@ def decided(run):
     for (item_id, _), vote in votes(run).items():
         if vote is not None:
             tally[item_id][vote] += 1
-    return {item_id: _most(found) for item_id, found in tally.items()}
+    return {item_id: _most(value) for item_id, value in tally.items()}
 
 
 def _most(tally):
-    ranked = tally.most_common(2)
-    if not ranked or (len(ranked) == 2 and ranked[0][1] == ranked[1][1]):
+    most_common = tally.most_common(2)
+    if not most_common or (len(most_common) == 2 and most_common[0][1] == most_common[1][1]):
         return None
-    return ranked[0][0]
+    return most_common[0][0]
 
 
 def share(run, judge):
     """Per cent of the judged items on which a judge agrees with the label."""
     label = {item.item_id: item.label for item in run.items}
-    said = {item: vote for (item, who), vote in votes(run).items() if who == judge and vote}
-    return round(100 * sum(label[item] == vote for item, vote in said.items()) / len(said), 1)
+    printed_votes = {
+        item: vote for (item, person), vote in votes(run).items() if person == judge and vote
+    }
+    return round(
+        100 * sum(label[item] == vote for item, vote in printed_votes.items()) / len(printed_votes),
+        1,
+    )
 
 
 def matches(run):
-    found = decided(run)
-    return sum(found[item.item_id] == item.label for item in run.items)
+    verdict = decided(run)
+    return sum(verdict[item.item_id] == item.label for item in run.items)
 
 
 def test_the_counts_of_each_run(runs):
@@ -224,8 +229,8 @@ def test_the_counts_of_each_run(runs):
 
 def test_mt_bench_is_99_judged_items_and_one_that_is_empty(runs):
     run = runs["mt-bench"]
-    failed = {j.item_id for j in run.judgments if j.ranking is None}
-    assert failed == {"mtbench-036"}
+    item_ids = {j.item_id for j in run.judgments if j.ranking is None}
+    assert item_ids == {"mtbench-036"}
     assert len(run.blinding) == 99
     assert matches(run) == 88
     assert [share(run, judge) for judge in (GPT, CLAUDE, GEMINI)] == [88.9, 87.9, 83.8]
@@ -262,9 +267,9 @@ def test_the_runs_match_people_as_often_as_published(runs):
 
 def test_the_panel_gives_every_published_winner_but_that_one(runs):
     for run in runs.values():
-        found = decided(run)
-        other = {p.item_id for p in run.verdicts if p.winner != found[p.item_id]}
-        assert other == ({"arena-100"} if run.name == "arena-3" else set())
+        verdict = decided(run)
+        other_item_ids = {p.item_id for p in run.verdicts if p.winner != verdict[p.item_id]}
+        assert other_item_ids == ({"arena-100"} if run.name == "arena-3" else set())
 
 
 def test_unanimity_on_one_record_an_item_and_on_every_record(runs):
@@ -272,9 +277,9 @@ def test_unanimity_on_one_record_an_item_and_on_every_record(runs):
         counts = Counter()
         for name in names:
             label = {item.item_id: item.label for item in runs[name].items}
-            said = votes(runs[name])
+            vote_rows = votes(runs[name])
             for item_id, winner in label.items():
-                three = [said[item_id, judge] for judge in (GPT, CLAUDE, GEMINI)]
+                three = [vote_rows[item_id, judge] for judge in (GPT, CLAUDE, GEMINI)]
                 if None not in three:
                     kind = "unanimous" if len(set(three)) == 1 else "split"
                     counts[kind, Counter(three).most_common(1)[0][0] == winner] += 1
@@ -283,16 +288,16 @@ def test_unanimity_on_one_record_an_item_and_on_every_record(runs):
     once = split(["mt-bench", "arena-1-log"])
     assert (once["unanimous", True], once["unanimous", False]) == (135, 22)
     assert (once["split", True], once["split", False]) == (23, 12)
-    logged = split(["mt-bench", "mt-bench-retries", "arena-1-log", "arena-1-log-retries"])
-    assert sum(logged.values()) == 239
-    assert logged["unanimous", True] + logged["unanimous", False] == 192
-    assert round(100 * logged["unanimous", True] / 192, 1) == 84.9
+    logged_runs = split(["mt-bench", "mt-bench-retries", "arena-1-log", "arena-1-log-retries"])
+    assert sum(logged_runs.values()) == 239
+    assert logged_runs["unanimous", True] + logged_runs["unanimous", False] == 192
+    assert round(100 * logged_runs["unanimous", True] / 192, 1) == 84.9
 
 
 def test_the_first_two_runs_give_the_published_table_of_stability(runs):
     label = {item.item_id: item.label for item in runs["arena-1"].items}
-    one, two = decided(runs["arena-1"]), decided(runs["arena-2"])
-    table = Counter((one[i] == label[i], two[i] == label[i]) for i in label)
+    verdict, two = decided(runs["arena-1"]), decided(runs["arena-2"])
+    table = Counter((verdict[i] == label[i], two[i] == label[i]) for i in label)
     assert table == {(True, True): 71, (True, False): 5, (False, True): 4, (False, False): 20}
 
 
@@ -308,14 +313,14 @@ def test_the_targeted_run_is_20_9_and_31(runs):
 
 
 def test_every_candidate_that_judged_judged_itself_252_times(runs):
-    own = [
+    own_judgments = [
         (run.name, j.item_id, j.judge)
         for run in runs.values()
         if not run.name.startswith("e2e")
         for j in run.judgments
         if j.role == "observer"
     ]
-    for name, item_id, judge in own:
+    for name, item_id, judge in own_judgments:
         assert judge in {r.candidate for r in runs[name].responses if r.item_id == item_id}
     # The last four: the first evaluation of items that arena-1 has a later one of is counted in
     # arena-1-log, so the two lists share every evaluation but those.
@@ -364,7 +369,7 @@ def test_the_pairs_hold_27_models_where_the_paper_says_25(runs):
 
 def test_six_of_ten_prompts_have_one_winner_in_all_three_cycles(runs):
     three = [decided(runs[f"e2e-{number}"]) for number in (1, 2, 3)]
-    stable = sum(len({found[prompt] for found in three}) == 1 for prompt in three[0])
+    stable = sum(len({value[prompt] for value in three}) == 1 for prompt in three[0])
     assert stable == 6
 
 

@@ -49,9 +49,9 @@ def arena():
 
 def test_concordance_and_its_interval_on_mt_bench():
     match = [record["match"] for record in results("validation_results")]
-    found = wilson(sum(match), len(match))
-    assert found.estimate == 0.88
-    assert (found.low, found.high) == pytest.approx((0.802, 0.930), abs=5e-4)
+    interval = wilson(sum(match), len(match))
+    assert interval.estimate == 0.88
+    assert (interval.low, interval.high) == pytest.approx((0.802, 0.930), abs=5e-4)
 
 
 def test_intervals_by_question_are_wider_than_by_pair():
@@ -62,9 +62,9 @@ def test_intervals_by_question_are_wider_than_by_pair():
     match = np.array([float(record["match"]) for record in records])
     clusters = [question[record["eval_id"]] for record in records]
     assert len(set(clusters)) == 53
-    found = wilson_clustered(match, clusters)
-    assert found.n_effective < 100
-    assert found.half_width > wilson(88, 100).half_width
+    interval = wilson_clustered(match, clusters)
+    assert interval.n_effective < 100
+    assert interval.half_width > wilson(88, 100).half_width
 
 
 def test_strong_against_weak_winners():
@@ -85,34 +85,34 @@ def test_the_experiments_differ():
         sum(r["match"] for r in results(name))
         for name in ("validation_results", "arena_validation_results")
     )
-    found = tests.two_proportions(mt, 100, arena, 100)
-    assert found.statistic == pytest.approx(2.21, abs=5e-3)
-    assert found.p == pytest.approx(0.027, abs=5e-4)
+    test = tests.two_proportions(mt, 100, arena, 100)
+    assert test.statistic == pytest.approx(2.21, abs=5e-3)
+    assert test.p == pytest.approx(0.027, abs=5e-4)
 
 
 def test_the_inter_run_table(arena):
     _, first, second, _ = arena
-    found = match_table(first, second)
-    assert (found.both, found.first, found.second, found.neither) == (71, 5, 4, 20)
-    assert found.kappa.estimate == pytest.approx(0.757, abs=5e-4)
-    assert found.corrected.statistic == 0
+    table = match_table(first, second)
+    assert (table.both, table.first, table.second, table.neither) == (71, 5, 4, 20)
+    assert table.kappa.estimate == pytest.approx(0.757, abs=5e-4)
+    assert table.corrected.statistic == 0
 
 
 def test_the_same_verdict_in_91_of_100_and_kappa_over_verdicts_is_another_number(arena):
     ids = arena[0]
-    said = []
+    sentences = []
     for name in ("arena_validation_results", "arena_validation_results_run2"):
-        won, first = by_id(name, "ai_winner"), by_id(name, "model_a")
-        said.append([int(won[i] != first[i]) for i in ids])
-    found = inter_run(*said, 2)
-    assert found.agreement.estimate == 0.91
-    assert found.kappa.estimate == pytest.approx(2 * 0.91 - 1, abs=0.01)
+        winner_by_id, first = by_id(name, "ai_winner"), by_id(name, "model_a")
+        sentences.append([int(winner_by_id[i] != first[i]) for i in ids])
+    agreement = inter_run(*sentences, 2)
+    assert agreement.agreement.estimate == 0.91
+    assert agreement.kappa.estimate == pytest.approx(2 * 0.91 - 1, abs=0.01)
 
 
 def test_the_third_run_was_aimed_at_the_classes_of_the_first_two(arena):
     ids, first, second, _ = arena
     # Whether a run met the label is the verdict that is compared here, the label "it did".
-    found = stability(np.stack([first, second], axis=1), np.ones(100))
+    stability_findings = stability(np.stack([first, second], axis=1), np.ones(100))
     confidence = np.stack(
         [
             list(by_id(name, "confidence").values())
@@ -120,7 +120,7 @@ def test_the_third_run_was_aimed_at_the_classes_of_the_first_two(arena):
         ],
         axis=1,
     ).astype(float)
-    targets = select_targets(found, confidence, 31)
+    targets = select_targets(stability_findings, confidence, 31)
     assert (len(targets.stably_incorrect), len(targets.unstable), len(targets.indices)) == (
         20,
         9,
@@ -136,10 +136,10 @@ def test_stable_errors_repeat_19_of_20_as_selection_predicts(arena):
     wrong = [i for i, a, b in zip(ids, first, second, strict=True) if not a and not b]
     again = sum(not third[i] for i in wrong)
     assert (again, len(wrong)) == (19, 20)
-    found = confirm(again, len(wrong), match_table(first, second))
-    assert found.coin.p == pytest.approx(2.003e-5, rel=1e-3)
-    assert found.coin.p > 2e-5
-    assert found.expected == pytest.approx(0.896, abs=1e-3)
+    confirmation = confirm(again, len(wrong), match_table(first, second))
+    assert confirmation.coin.p == pytest.approx(2.003e-5, rel=1e-3)
+    assert confirmation.coin.p > 2e-5
+    assert confirmation.expected == pytest.approx(0.896, abs=1e-3)
 
 
 def test_majority_over_runs_is_no_better_than_one(arena):
@@ -155,10 +155,12 @@ def matched(records):
         top = record["summary"]["winner"]
         for judge in record["judge_matrix"]:
             if judge["is_supreme"]:
-                place = next(i for i, name in enumerate(JUDGES) if name in judge["judge_model"])
+                judge_index = next(
+                    i for i, name in enumerate(JUDGES) if name in judge["judge_model"]
+                )
                 # With two responses a judge either took the panel's winner or the other.
                 agrees = judge["ranking"][0] == top["anon_id"]
-                row[place] = agrees == (top["model"] == record["human_winner"])
+                row[judge_index] = agrees == (top["model"] == record["human_winner"])
     return table
 
 
@@ -182,8 +184,8 @@ def test_table_11_panel_and_judges_on_the_first_record_of_each_item(name, n, pan
     assert match.shape == (n, 3)
     verdict = majority(match).verdict
     assert 100 * accuracy(verdict, np.ones(n)) == pytest.approx(panel, abs=0.05)
-    found = 100 * np.nanmean(match, axis=0)
-    assert found == pytest.approx(judges, abs=0.05)
+    percents = 100 * np.nanmean(match, axis=0)
+    assert percents == pytest.approx(judges, abs=0.05)
 
 
 def test_table_12_counts_retries_twice():
@@ -192,15 +194,15 @@ def test_table_12_counts_retries_twice():
     for once in (False, True):
         tables = [matched(records_of(name, once=once)) for name in ("mtbench", "arena_r1")]
         match = np.concatenate(tables)
-        whole = match[~np.isnan(match).any(axis=1)]
-        found = majority(whole)
-        right = found.verdict == 1
-        for kind in (found.unanimous, ~found.unanimous):
+        complete_rows = match[~np.isnan(match).any(axis=1)]
+        majority_votes = majority(complete_rows)
+        right = majority_votes.verdict == 1
+        for kind in (majority_votes.unanimous, ~majority_votes.unanimous):
             figures += [(int(kind.sum()), 100 * right[kind].mean())]
-    expected = [(192, 84.9), (47, 63.8), (157, 86.0), (35, 65.7)]
-    for (n, share), (published_n, published) in zip(figures, expected, strict=True):
+    expected_cells = [(192, 84.9), (47, 63.8), (157, 86.0), (35, 65.7)]
+    for (n, share), (published_n, published_value) in zip(figures, expected_cells, strict=True):
         assert n == published_n
-        assert share == pytest.approx(published, abs=0.06)
+        assert share == pytest.approx(published_value, abs=0.06)
 
 
 def test_kappa_over_sides_on_mt_bench():

@@ -39,21 +39,21 @@ def items(paper: str) -> list[str]:
 
 @pytest.mark.parametrize("paper", list(FILES))
 def test_every_item_has_one_row_and_no_row_is_of_something_else(paper):
-    named = [name for row in ROWS[paper] for name in row["of"]]
-    assert sorted(named) == sorted(items(paper))
+    row_names = [name for row in ROWS[paper] for name in row["of"]]
+    assert sorted(row_names) == sorted(items(paper))
 
 
 @pytest.mark.skipif(not PAPERS.is_dir(), reason="../shared/papers is absent")
 @pytest.mark.parametrize("paper", list(FILES))
 def test_every_numbered_item_of_a_paper_is_listed(paper):
     text = (PAPERS / FILES[paper]).read_text(encoding="utf-8")
-    own = text.partition("## References")
-    cited = r"(?:\[1, Figure|Ai et al\. \(2025,|Algorithm 1\.) "
-    text = re.sub(cited + r"?[^)\]]{0,20}[)\]]", "", own[0]) + own[2]
-    found = {f"{kind} {number}" for kind, number in NUMBERED.findall(text)}
-    found |= {f"Equation {number}" for number in EQUATION.findall(text)}
-    assert found - set(items(paper)) <= {"Figure 10"}  # named in a note, and not in the paper
-    assert len(found) > 11 or paper == "pilot"
+    own_parts = text.partition("## References")
+    citation = r"(?:\[1, Figure|Ai et al\. \(2025,|Algorithm 1\.) "
+    text = re.sub(citation + r"?[^)\]]{0,20}[)\]]", "", own_parts[0]) + own_parts[2]
+    citations = {f"{kind} {number}" for kind, number in NUMBERED.findall(text)}
+    citations |= {f"Equation {number}" for number in EQUATION.findall(text)}
+    assert citations - set(items(paper)) <= {"Figure 10"}  # named in a note, and not in the paper
+    assert len(citations) > 11 or paper == "pilot"
 
 
 @pytest.mark.parametrize("paper", list(FILES))
@@ -82,13 +82,13 @@ def test_the_commands_of_a_row_exist_with_their_options(paper):
 
 
 def _check_command(command, words):
-    rest = words[1:]
-    while rest and hasattr(command, "commands"):
-        assert rest[0] in command.commands, words
-        command, rest = command.commands[rest[0]], rest[1:]
+    remaining_words = words[1:]
+    while remaining_words and hasattr(command, "commands"):
+        assert remaining_words[0] in command.commands, words
+        command, remaining_words = command.commands[remaining_words[0]], remaining_words[1:]
     if words[1] == "simulate":
-        assert rest[0] in {**EXPERIMENTS, **ON_VOTES}, words
+        assert remaining_words[0] in {**EXPERIMENTS, **ON_VOTES}, words
     if "--method" in words:
         assert {*words[words.index("--method") + 1].split(",")} <= {*method_names()}, words
     options = {name for p in command.params for name in (*p.opts, *p.secondary_opts)}
-    assert {word for word in rest if word.startswith("-")} <= options, words
+    assert {word for word in remaining_words if word.startswith("-")} <= options, words

@@ -22,7 +22,7 @@ def test_published_claims_that_do_not_come_out_are_named() -> None:
 
 def test_default_scenario_is_the_published_one() -> None:
     panels = [PanelDesign((0.356,), 20), PanelDesign((0.49,), 20)]
-    found = scenario(PowerQuestion("compare"), panels, CORRELATIONS)
-    assert [found.cell(0, r).needed for r in CORRELATIONS] == [72, 88, 122, 155, 222]
-    assert [found.cell(1, r).needed for r in CORRELATIONS] == [58, 75, 110, 145, 215]
-    assert found.cell(0, 0.2).ballots == 122 * 20
+    plan = scenario(PowerQuestion("compare"), panels, CORRELATIONS)
+    assert [plan.cell(0, r).needed for r in CORRELATIONS] == [72, 88, 122, 155, 222]
+    assert [plan.cell(1, r).needed for r in CORRELATIONS] == [58, 75, 110, 145, 215]
+    assert plan.cell(0, 0.2).ballots == 122 * 20

@@ -43,15 +43,15 @@ def test_the_page_is_current(script, runs, reports):
 
 @needs_results
 def test_every_figure_is_computed_by_its_report(reports):
-    for block, found in reports:
-        assert len(found.published_claims) == len(block.figures)
-        assert not [claim.says for claim in found.published_claims if claim.own_value is None]
+    for block, value in reports:
+        assert len(value.published_claims) == len(block.figures)
+        assert not [claim.says for claim in value.published_claims if claim.own_value is None]
 
 
 @needs_results
 def test_what_differs_is_what_is_known_to_differ(reports):
     """Nothing else may come to differ unseen, nor a correction quietly turn into agreement."""
-    differing = {c.says for _, found in reports for c in found.published_claims if not c.is_same}
+    differing = {c.says for _, value in reports for c in value.published_claims if not c.is_same}
     assert differing == {
         "kappa, interval, low",
         "kappa, interval, high",
@@ -98,8 +98,8 @@ def test_what_differs_is_what_is_known_to_differ(reports):
 
 @needs_results
 def test_what_differs_has_its_reason(reports):
-    for _, found in reports:
-        for claim in found.published_claims:
+    for _, value in reports:
+        for claim in value.published_claims:
             assert claim.is_same or claim.why, claim.says
 
 
@@ -110,7 +110,7 @@ def test_the_self_evaluation_was_read_off_the_wrong_label():
     records = [
         e for e in log["mtbench"] + log["arena_r1"] + log["other"] if "e2e" not in e["eval_id"]
     ]
-    published = true = people = n = 0
+    n_published = true = people = n = 0
     for record in records:
         winner = record["summary"]["winner"]
         for row in record["judge_matrix"]:
@@ -118,10 +118,10 @@ def test_the_self_evaluation_was_read_off_the_wrong_label():
             if row["is_supreme"] or me not in record["ai_ranking"]:
                 continue
             n += 1
-            published += (row["ranking"][0] == "A0") == (record["ai_ranking"][0] == me)
+            n_published += (row["ranking"][0] == "A0") == (record["ai_ranking"][0] == me)
             true += (row["ranking"][0] == winner["anon_id"]) == (winner["model"] == me)
             people += record["human_winner"] == me
-    assert (n, published, people) == (252, 133, 151)  # 52.8% and 59.9%, as printed
+    assert (n, n_published, people) == (252, 133, 151)  # 52.8% and 59.9%, as printed
     assert true == 141
 
 

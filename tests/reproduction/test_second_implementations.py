@@ -37,23 +37,23 @@ def table_by_dictionary(
 
     Our base rate counts half a label more of each side than the paper's, for which ``half`` is 0.
     """
-    seen = defaultdict(list)
+    losses_by_method = defaultdict(list)
     for row, label in zip(votes.tolist(), labels.tolist(), strict=True):
-        seen[tuple(row)].append(label)
+        losses_by_method[tuple(row)].append(label)
     base = (sum(labels) + half) / (len(labels) + 2 * half)
 
     def predict(row: np.ndarray) -> float:
-        own = seen.get(tuple(row.tolist()), [])
-        return (sum(own) + ALPHA * base) / (len(own) + ALPHA) if own else base
+        own_entry = losses_by_method.get(tuple(row.tolist()), [])
+        return (sum(own_entry) + ALPHA * base) / (len(own_entry) + ALPHA) if own_entry else base
 
     return predict
 
 
 def grids(law: Callable, seed: int, budgets: tuple[int, ...], test: int = 600):
     """Ours and the rows behind it: the same generator draws the same votes."""
-    ours = learn(law, budgets, np.random.default_rng(seed), test=test)
+    our_learned = learn(law, budgets, np.random.default_rng(seed), test=test)
     sample = law(max(budgets) + VALIDATION + test, np.random.default_rng(seed))
-    return ours, sample.votes.astype(float), sample.labels.astype(float)
+    return our_learned, sample.votes.astype(float), sample.labels.astype(float)
 
 
 PANELS = (
@@ -68,21 +68,21 @@ LAWS["semi-real"] = ResampledPanels(PANELS, regime("parity")).draw
 def test_the_errors_of_the_joint_table_are_those_of_a_dictionary(name):
     """Every prefix, on validation and on test rows, and the unseen mass: tables 22 to 24."""
     budgets = (16, 128)
-    ours, votes, labels = grids(LAWS[name], 5, budgets)
+    grid_votes, votes, labels = grids(LAWS[name], 5, budgets)
     n = max(budgets)
-    held, new = slice(n, n + VALIDATION), slice(n + VALIDATION, None)
-    for budget, grid in zip(budgets, ours, strict=True):
+    held_out, new = slice(n, n + VALIDATION), slice(n + VALIDATION, None)
+    for budget, grid in zip(budgets, grid_votes, strict=True):
         for k in range(1, JUDGES + 1):
-            known = votes[:budget, :k]
-            predict = table_by_dictionary(known, labels[:budget])
-            for rows, errors in ((held, grid.validation), (new, grid.test)):
+            known_votes = votes[:budget, :k]
+            predict = table_by_dictionary(known_votes, labels[:budget])
+            for rows, errors in ((held_out, grid.validation), (new, grid.test)):
                 p = np.array([predict(row) for row in votes[rows, :k]])
                 assert errors[0, k - 1] == pytest.approx(np.mean((labels[rows] - p) ** 2))
-                as_published = table_by_dictionary(known, labels[:budget], half=0)
+                as_published = table_by_dictionary(known_votes, labels[:budget], half=0)
                 p = np.array([as_published(row) for row in votes[rows, :k]])
                 plain = np.mean((labels[rows] - p) ** 2)
                 assert errors[0, k - 1] == pytest.approx(plain, abs=0.02 if budget == 16 else 1e-3)
-            patterns = set(map(tuple, known.tolist()))
+            patterns = set(map(tuple, known_votes.tolist()))
             unseen = np.mean([tuple(row) not in patterns for row in votes[new, :k].tolist()])
             assert grid.unseen[k - 1] == pytest.approx(unseen)
 
@@ -93,11 +93,11 @@ def test_scikit_learn_finds_the_same_winner_by_about_the_same(name, sign):
     linear, isotonic = (
         pytest.importorskip(f"sklearn.{part}") for part in ("linear_model", "isotonic")
     )
-    own, theirs = [], []
+    own_losses, reference_losses = [], []
     for seed in range(4):
         (grid,), votes, labels = grids(LAWS[name], seed, (256,), test=2000)
-        own.append(grid.gap())
-        held, new = slice(256, 256 + VALIDATION), slice(256 + VALIDATION, None)
+        own_losses.append(grid.gap())
+        held_out, new = slice(256, 256 + VALIDATION), slice(256 + VALIDATION, None)
         best = {}
         for k in range(1, JUDGES + 1):
             x = votes[:, :k]
@@ -111,11 +111,11 @@ def test_scikit_learn_finds_the_same_winner_by_about_the_same(name, sign):
                 ("scalar", steps.predict(ridge.predict(x))),
                 ("scalar", logistic.predict_proba(x)[:, 1]),
             ):
-                risks = [np.mean((labels[rows] - p[rows]) ** 2) for rows in (held, new)]
+                risks = [np.mean((labels[rows] - p[rows]) ** 2) for rows in (held_out, new)]
                 best[family] = min(best.get(family, (9.0, 9.0)), (risks[0], risks[1]))
-        theirs.append(best["scalar"][1] - best["table"][1])
-    assert np.sign(np.mean(own)) == np.sign(np.mean(theirs)) == sign
-    assert np.mean(own) == pytest.approx(np.mean(theirs), abs=0.012)
+        reference_losses.append(best["scalar"][1] - best["table"][1])
+    assert np.sign(np.mean(own_losses)) == np.sign(np.mean(reference_losses)) == sign
+    assert np.mean(own_losses) == pytest.approx(np.mean(reference_losses), abs=0.012)
 
 
 def test_a_regime_map_names_the_least_mean_risk_of_each_kind():
@@ -123,14 +123,14 @@ def test_a_regime_map_names_the_least_mean_risk_of_each_kind():
     rng = np.random.default_rng(3)
     families = ("joint-table", "ridge-isotonic", "logistic")
     risk = rng.uniform(0.1, 0.3, (5, 2, 3, 3))
-    found = RegimeMap((10, 20), (1, 2, 3), families, risk)
+    regimes = RegimeMap((10, 20), (1, 2, 3), families, risk)
     for b, budget in enumerate((10, 20)):
         for k in range(3):
             means = [sum(risk[s, b, k, f] for s in range(5)) / 5 for f in range(3)]
             scalar = 1 if means[1] < means[2] else 2
             gaps = [risk[s, b, k, scalar] - risk[s, b, k, 0] for s in range(5)]
             spread = (sum((g - sum(gaps) / 5) ** 2 for g in gaps) / 4 / 5) ** 0.5
-            cell = found.cell(budget, k + 1)
+            cell = regimes.cell(budget, k + 1)
             assert cell.winner == families[means.index(min(means))]
             assert (cell.gap, cell.se) == pytest.approx((sum(gaps) / 5, spread))
 
@@ -149,7 +149,9 @@ def test_weighted_bradley_terry_is_weighted_logistic_regression():
     chance = 1 / (1 + np.exp(truth[second] - truth[first]))
     outcome = np.where(rng.random(len(first)) < 0.3, 0.5, rng.random(len(first)) < chance)
     weight = np.array([1.0, 0.656, 0.266])[rng.integers(0, 3, len(first))]
-    ours = bradley_terry(count_comparisons(first, second, outcome, 4, weight), prior=0, ties="half")
+    our_fit = bradley_terry(
+        count_comparisons(first, second, outcome, 4, weight), prior=0, ties="half"
+    )
     design = np.zeros((len(first), 4))
     design[np.arange(len(first)), first] = 1
     design[np.arange(len(first)), second] = -1
@@ -157,9 +159,9 @@ def test_weighted_bradley_terry_is_weighted_logistic_regression():
     shares = np.concatenate([weight * outcome, weight * (1 - outcome)])
     fit = linear.LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-10, max_iter=5000)
     fit.fit(twice[:, :3][shares > 0], sides[shares > 0], shares[shares > 0])
-    theirs = np.append(fit.coef_[0], 0.0)
-    assert ours.converged
-    assert ours.theta - ours.theta[3] == pytest.approx(theirs, abs=1e-4)
+    reference_theta = np.append(fit.coef_[0], 0.0)
+    assert our_fit.converged
+    assert our_fit.theta - our_fit.theta[3] == pytest.approx(reference_theta, abs=1e-4)
 
 
 def test_a_frozen_plan_has_the_hash_of_what_its_file_holds():
@@ -171,9 +173,9 @@ def test_a_frozen_plan_has_the_hash_of_what_its_file_holds():
          "power": 0.8, "items": 100, "criteria": "dynamic", "both_orders": False,
          "per_judge": False}
     )  # fmt: skip
-    written = json.loads(json.dumps(freeze(plan, "2026-02-28T12:00:00Z").as_json()))
-    seal = written.pop("sha256")
-    text = json.dumps(written, sort_keys=True, ensure_ascii=False).encode("utf-8")
+    record = json.loads(json.dumps(freeze(plan, "2026-02-28T12:00:00Z").as_json()))
+    seal = record.pop("sha256")
+    text = json.dumps(record, sort_keys=True, ensure_ascii=False).encode("utf-8")
     assert hashlib.sha256(text).hexdigest() == seal
     assert hashlib.sha256(text.replace(b"0.05", b"0.06")).hexdigest() != seal
 
@@ -187,15 +189,15 @@ def test_how_far_diversity_explains_deciding_is_scikit_learns_r2():
     for i in range(60):
         apart = rng.random()
         base = rng.choice(words, 30)
-        other = np.where(rng.random(30) < apart, rng.choice(words, 30), base)[
+        other_indices = np.where(rng.random(30) < apart, rng.choice(words, 30), base)[
             : rng.integers(15, 31)
         ]
-        texts[f"q{i:02}"] = Texts(" ".join(base), " ".join(other))
+        texts[f"q{i:02}"] = Texts(" ".join(base), " ".join(other_indices))
         for judge, ease in rates.items():
             is_decided = rng.random() < 1 / (1 + np.exp(-(5 * (apart - 0.5) + ease)))
             rows.append(VoteRow(f"q{i:02}", judge, "A" if is_decided else "tie"))
     votes = encode(rows)
-    found = equivalence(votes, texts, seed=1).r2.estimate
+    estimate = equivalence(votes, texts, seed=1).r2.estimate
     decided = (votes.matrix != 0.5).astype(float)
     y = (decided - decided.mean(axis=0)).mean(axis=1)
     pairs = [texts[item] for item in votes.items]
@@ -204,5 +206,5 @@ def test_how_far_diversity_explains_deciding_is_scikit_learns_r2():
     x = x[:, x.std(axis=0) > 1e-9]
     plain = linear.LinearRegression().fit(x, y).score(x, y)
     n, features = x.shape
-    assert found == pytest.approx(1 - (1 - plain) * (n - 1) / (n - features - 1))
-    assert 0.1 < found < 0.9
+    assert estimate == pytest.approx(1 - (1 - plain) * (n - 1) / (n - features - 1))
+    assert 0.1 < estimate < 0.9

@@ -69,9 +69,9 @@ def test_only_one_reading_of_table_4_gives_its_uniform_majority() -> None:
 
 def _within(setup: PanelSetup, prevalence: float, tied: float) -> bool:
     panel = IndependentPanel.of(setup.sensitivity, setup.specificity, prevalence)
-    ours = panel.majority_accuracy(tied)
-    error = (ours * (1 - ours) / 4000) ** 0.5
-    return abs(ours - setup.uniform) < 3 * error + 5e-4
+    own_accuracy = panel.majority_accuracy(tied)
+    error = (own_accuracy * (1 - own_accuracy) / 4000) ** 0.5
+    return abs(own_accuracy - setup.uniform) < 3 * error + 5e-4
 
 
 def test_curie_weiss_meets_theorem_2_and_glauber_does_not(results: dict[str, Simulation]) -> None:
@@ -169,8 +169,8 @@ def test_strength_of_an_interaction_moves_the_winner_as_published(
 
 
 def test_the_map_has_the_regimes_that_were_made(results: dict[str, Simulation]) -> None:
-    (shown,) = results["regime-map"].maps
-    additive, _, parity = shown.maps
+    (risk_map,) = results["regime-map"].maps
+    additive, _, parity = risk_map.maps
     assert additive.cell(256, 7).gap < 0 < parity.cell(256, 7).gap
     assert parity.cell(2048, 6).winner == "joint-table"
     assert abs(parity.cell(2048, 5).gap) < 0.02
@@ -184,20 +184,20 @@ def _votes(tmp_path: Path, judges: int, rows: int = 200) -> Votes:
         for item, side in enumerate(truth.tolist()):
             for judge in range(judges):
                 vote = side if rng.random() < 0.7 else 1 - side
-                said = None if judge == judges - 1 and item % 4 == 0 else "AB"[vote]
-                line = {"item": f"q{item}", "judge": f"j{judge}", "vote": said}
+                vote_letter = None if judge == judges - 1 and item % 4 == 0 else "AB"[vote]
+                line = {"item": f"q{item}", "judge": f"j{judge}", "vote": vote_letter}
                 out.write(json.dumps(line) + "\n")
     return read_votes(file)
 
 
 def test_semi_real_takes_the_judges_that_voted_most_and_whole_rows(tmp_path: Path) -> None:
     """Of nine the seven that never failed; all rows. Of seven, the rows of all seven."""
-    found = semi_real(0, 2, [_votes(tmp_path, 9)])
-    assert "(200 rows" in found.setting["patterns"]
-    assert found.setting["judges"] == "7"
-    found = semi_real(0, 2, [_votes(tmp_path, 7)])
-    assert "(150 rows" in found.setting["patterns"]
-    rows = {row.quantity: row for row in found.rows}
+    panel_data = semi_real(0, 2, [_votes(tmp_path, 9)])
+    assert "(200 rows" in panel_data.setting["patterns"]
+    assert panel_data.setting["judges"] == "7"
+    panel_data = semi_real(0, 2, [_votes(tmp_path, 7)])
+    assert "(150 rows" in panel_data.setting["patterns"]
+    rows = {row.quantity: row for row in panel_data.rows}
     assert rows["parity, 2048 labels"].ours > 0.02
     assert abs(rows["additive, 2048 labels"].ours) < 0.02
     assert rows["parity, 16 labels, unseen mass of the table"].paper == 0.273
@@ -227,8 +227,8 @@ def test_a_study_of_designs_compares_auto_with_majority_and_with_what_is_possibl
     assert [cell.design for cell in simulation.cells] == ["one-sided factor", "expert"]
     expert = simulation.cells[1]
     assert expert.auto > expert.majority + 0.05
-    shown = table(simulation)
-    assert shown.rows[1][0] == "expert"
+    table_text = table(simulation)
+    assert table_text.rows[1][0] == "expert"
     assert as_json(simulation)["cells"][1]["against_majority"]["estimate"] > 0.05
 
 
@@ -267,9 +267,9 @@ def test_the_oracle_of_a_design_is_its_law(design: Design) -> None:
 
 def test_theorem_1_holds_in_the_exact_laws() -> None:
     rows = EXPERIMENTS["zero-field"].run(0, 2).rows
-    published = [row for row in rows if row.paper is not None]
-    assert len(published) == 15
-    assert {row.standing for row in published} == {"agrees"}
+    published_rows = [row for row in rows if row.paper is not None]
+    assert len(published_rows) == 15
+    assert {row.standing for row in published_rows} == {"agrees"}
 
 
 def test_shared_couplings_are_learned_where_the_votes_have_them() -> None:
@@ -278,9 +278,9 @@ def test_shared_couplings_are_learned_where_the_votes_have_them() -> None:
     sample = panel.sample(2000, np.random.default_rng(0))
     data = PanelData(sample.votes, sample.labels.astype(float), np.arange(2000))
     methods = ["ising-shared", "dawid-skene"]
-    shared, independent = sweep(data, [SweepPoint(1600, 10)], methods, 2, 0)
+    shared_sweep, independent = sweep(data, [SweepPoint(1600, 10)], methods, 2, 0)
     bayes = training_sweep._bayes_accuracy(panel, 10)
-    assert abs(shared.by_trial.mean - bayes) < 0.03
+    assert abs(shared_sweep.by_trial.mean - bayes) < 0.03
     assert independent.by_trial.mean < bayes - 0.08
 
 

@@ -59,14 +59,14 @@ def test_each_rows_mean_and_each_trials_spread_are_in_the_interval():
     """One trial, each row tested once: the clustered interval; no difference: not a point."""
     rng = np.random.default_rng(1)
     x, groups = rng.normal(0.1, 0.3, 200).clip(-1, 1), np.arange(200) // 2
-    one = over_items([np.arange(200)], [x], groups, least=-1.0)
+    single_block = over_items([np.arange(200)], [x], groups, least=-1.0)
     alone = mean_clustered(x, groups)
-    assert (one.low, one.high) == pytest.approx((alone.low, alone.high))
+    assert (single_block.low, single_block.high) == pytest.approx((alone.low, alone.high))
     half = np.arange(100)
     two = over_items([half, half + 100], [x[:100], x[100:] + 0.2], groups, least=-1.0)
     assert two.half_width > mean_clustered(np.r_[x[:100], x[100:] + 0.2], groups).half_width
-    none = over_items([np.arange(50)], [np.zeros(50)], np.arange(50), least=-1.0)
-    assert none.high == -none.low == wilson(0, 50).high
+    empty_block = over_items([np.arange(50)], [np.zeros(50)], np.arange(50), least=-1.0)
+    assert empty_block.high == -empty_block.low == wilson(0, 50).high
 
 
 def test_majority_and_dawid_skene_reach_what_theory_says():
@@ -77,10 +77,10 @@ def test_majority_and_dawid_skene_reach_what_theory_says():
         assert cell.n_fitted == cell.n_converged == 6
         assert cell.accuracy.low < exact + 0.03
         assert cell.accuracy.high > exact
-    uniform, weighted = cells
+    uniform, weighted_cell = cells
     assert uniform.against_uniform is None
-    assert weighted.against_weighted is None
-    assert weighted.against_uniform.high > 0
+    assert weighted_cell.against_weighted is None
+    assert weighted_cell.against_uniform.high > 0
     assert uniform.accuracy.estimate == pytest.approx(uniform.by_trial.mean)
 
 
@@ -108,8 +108,10 @@ def test_more_trials_keep_the_first_ones():
 
 def test_unlabelled_items_train_and_are_not_tested():
     data = _data(400)
-    hidden = PanelData(data.codes, np.where(np.arange(400) < 200, np.nan, data.truth), data.groups)
-    draw = _Draw.of(hidden, np.random.default_rng(0))
+    hidden_panel = PanelData(
+        data.codes, np.where(np.arange(400) < 200, np.nan, data.truth), data.groups
+    )
+    draw = _Draw.of(hidden_panel, np.random.default_rng(0))
     assert (draw.test >= 200).all()
     assert (draw.train < 200).any()
 
@@ -128,18 +130,18 @@ def test_a_joint_table_is_equation_12_on_its_own_blocks(tmp_path: Path):
     for row in rows:
         cells.setdefault(tuple(votes[row]), []).append(labels[row])
     p = [
-        (sum(seen) + 0.5 * base) / (len(seen) + 0.5)
-        if (seen := cells.get(tuple(votes[r])))
+        (sum(entry) + 0.5 * base) / (len(entry) + 0.5)
+        if (entry := cells.get(tuple(votes[r])))
         else base
         for r in blocks.test
     ]
     edge = 1 / 44
-    expected = ((np.clip(p, edge, 1 - edge) - labels[blocks.test]) ** 2).mean()
+    expected_risk = ((np.clip(p, edge, 1 - edge) - labels[blocks.test]) ** 2).mean()
     at = next(
         i for i, c in enumerate(menu.candidates)
         if (c.path, c.k, c.family) == (INFORMATION, 3, TABLE)
     )  # fmt: skip
-    assert outcome.risks[at] == pytest.approx(expected)
+    assert outcome.risks[at] == pytest.approx(expected_risk)
     pressure = outcome.pressures[INFORMATION, 3]
     counts = [len(cells.get(tuple(votes[r]), ())) for r in blocks.test]
     assert pressure.unseen == pytest.approx(np.mean([n == 0 for n in counts]))
@@ -158,8 +160,8 @@ ALIKE = IndependentPanel.of([0.7] * 7, [0.7] * 7, 0.5)
 )
 def test_known_laws_have_their_winner(tmp_path: Path, sample, labels: int, favours_scalar: bool):
     """Judges that are alike favour a scalar family; parity the joint table, its cells filled."""
-    drawn = sample(1400, np.random.default_rng(5))
-    votes = _write(tmp_path / "v.jsonl", drawn.votes, drawn.labels)
+    random_sample = sample(1400, np.random.default_rng(5))
+    votes = _write(tmp_path / "v.jsonl", random_sample.votes, random_sample.labels)
     study = fcps_study(votes, FcpsPlan(splits=3, budgets=(labels,)), 0)
     (contest,) = study.contests
     assert contest.gap.excludes(0.0)

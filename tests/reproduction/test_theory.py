@@ -25,17 +25,19 @@ RNG = np.random.default_rng(12)
 
 def test_the_worked_example_of_section_5_9():
     """Two judges rank A1 first, one A0: S(A0) = 1, S(A1) = 2."""
-    found = borda(np.array([[2.0, 1.0], [1.0, 2.0], [2.0, 1.0]]), np.ones(3))
-    assert found.scores.tolist() == [1, 2]
+    scores = borda(np.array([[2.0, 1.0], [1.0, 2.0], [2.0, 1.0]]), np.ones(3))
+    assert scores.scores.tolist() == [1, 2]
 
 
 @pytest.mark.parametrize(
-    ("p", "n", "published"),
+    ("p", "n", "published_value"),
     [(0.76, 100, (0.353, 0.687)), (0.75, 100, (0.330, 0.670)), (0.755, 200, (0.391, 0.629))],
 )
-def test_the_intervals_of_kappa_in_table_6_are_walds_of_2p_less_1(p, n, published):
+def test_the_intervals_of_kappa_in_table_6_are_walds_of_2p_less_1(p, n, published_value):
     half_width = 2 * 1.96 * math.sqrt(p * (1 - p) / n)
-    assert (2 * p - 1 - half_width, 2 * p - 1 + half_width) == pytest.approx(published, abs=6e-4)
+    assert (2 * p - 1 - half_width, 2 * p - 1 + half_width) == pytest.approx(
+        published_value, abs=6e-4
+    )
 
 
 # -- the Ising paper -------------------------------------------------------------------------------
@@ -51,15 +53,25 @@ def spin_law(n: int, beta: float, field: float) -> np.ndarray:
 def test_shared_couplings_make_the_log_odds_linear_and_others_do_not():
     """Equations 1 to 5: second differences over two votes are the difference of the couplings."""
     w = np.triu(RNG.normal(size=(3, 3)), 1)
-    fields, other = RNG.normal(size=(2, 3)), np.triu(RNG.normal(size=(3, 3)), 1)
-    for couplings, expected in (((w, w), np.zeros((3, 3))), ((w, w + other), other)):
+    fields, other_couplings = RNG.normal(size=(2, 3)), np.triu(RNG.normal(size=(3, 3)), 1)
+    for couplings, expected_value in (
+        ((w, w), np.zeros((3, 3))),
+        ((w, w + other_couplings), other_couplings),
+    ):
         panel = IsingPanel.of(fields, np.stack([c + c.T for c in couplings]), 0.4)
         p = panel.posterior()
         odds = dict(zip(map(tuple, panel.states.tolist()), np.log(p / (1 - p)), strict=True))
         for j, k in ((0, 1), (0, 2), (1, 2)):
-            one = [tuple(int(i in on) for i in range(3)) for on in ((), (j,), (k,), (j, k))]
-            second = odds[one[3]] - odds[one[1]] - odds[one[2]] + odds[one[0]]
-            assert second == pytest.approx(expected[j, k], abs=1e-9)
+            patterns_of_pair = [
+                tuple(int(i in on) for i in range(3)) for on in ((), (j,), (k,), (j, k))
+            ]
+            second = (
+                odds[patterns_of_pair[3]]
+                - odds[patterns_of_pair[1]]
+                - odds[patterns_of_pair[2]]
+                + odds[patterns_of_pair[0]]
+            )
+            assert second == pytest.approx(expected_value[j, k], abs=1e-9)
 
 
 @pytest.mark.parametrize("field", [0.0, 0.15])
@@ -67,18 +79,18 @@ def test_the_law_of_the_count_is_that_of_all_vectors(field):
     """Equations 27 and 30, 10 judges."""
     n = 10
     law = CurieWeiss((0.5, 1.8), field or -1e-12, n * field, 0.5).counts(n)
-    ones = np.array([sum(x) for x in product((0, 1), repeat=n)])
+    n_ones = np.array([sum(x) for x in product((0, 1), repeat=n)])
     for y, beta in enumerate((0.5, 1.8)):
-        expected = np.bincount(ones, spin_law(n, beta, field))
-        assert law.pmf[y] == pytest.approx(expected, rel=1e-6)
+        expected_counts = np.bincount(n_ones, spin_law(n, beta, field))
+        assert law.pmf[y] == pytest.approx(expected_counts, rel=1e-6)
 
 
 def test_equation_6_in_votes_of_0_and_1():
     """Fields -2 beta (1 - 1/K) and couplings 4 beta / K give the law of the spins."""
     n, beta = 6, 1.4
     votes = np.array(list(product((0, 1), repeat=n)), dtype=float)
-    ones = votes.sum(axis=1)
-    energy = -2 * beta * (1 - 1 / n) * ones + 4 * beta / n * ones * (ones - 1) / 2
+    n_ones = votes.sum(axis=1)
+    energy = -2 * beta * (1 - 1 / n) * n_ones + 4 * beta / n * n_ones * (n_ones - 1) / 2
     weights = np.exp(energy)
     assert weights / weights.sum() == pytest.approx(spin_law(n, beta, 0.0), rel=1e-9)
 
@@ -160,8 +172,8 @@ def test_theorem_1_of_selection_holds_in_its_worst_case():
     risk[0] = 0.2
     bound = selection_penalty(30, n, delta)
     assert bound == pytest.approx(2 * math.sqrt(math.log(2 * 30 / delta) / (2 * n)))
-    chosen = (RNG.binomial(n, risk, (2000, 30)) / n).argmin(axis=1)
-    assert (risk[chosen] - risk.min() > bound).mean() <= delta
+    chosen_columns = (RNG.binomial(n, risk, (2000, 30)) / n).argmin(axis=1)
+    assert (risk[chosen_columns] - risk.min() > bound).mean() <= delta
 
 
 def table_draw(n: int, cells: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
@@ -177,11 +189,11 @@ def table_draw(n: int, cells: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, 
 def test_proposition_1(n, cells):
     delta, bad_means, bad_risks = 0.1, 0, 0
     for _ in range(500):
-        truth, counts, ones, base = table_draw(n, cells)
+        truth, counts, n_ones, base = table_draw(n, cells)
         used, p = counts > 0, 1 / cells
         width2 = np.log(2 * used.sum() / delta) / (2 * counts[used])
-        bad_means += bool(((ones[used] / counts[used] - truth[used]) ** 2 > width2).any())
-        fit = (ones + ALPHA * base) / (counts + ALPHA)
+        bad_means += bool(((n_ones[used] / counts[used] - truth[used]) ** 2 > width2).any())
+        fit = (n_ones + ALPHA * base) / (counts + ALPHA)
         shrunk = (ALPHA / (counts[used] + ALPHA)) ** 2
         bound = 2 * p * width2.sum() + 2 * p * shrunk.sum() + (~used).mean()
         bad_risks += p * ((fit - truth) ** 2).sum() > bound

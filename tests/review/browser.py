@@ -36,22 +36,22 @@ def chrome() -> Iterator[Chrome]:
     for flag in _FLAGS:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options=options, service=Service(driver))
+    driver_session = webdriver.Chrome(options=options, service=Service(driver))
     try:
-        yield opened
+        yield driver_session
     finally:
-        opened.quit()
+        driver_session.quit()
 
 
 class Beacon:
     """Remembers every path that anyone asked it for."""
 
     def __init__(self) -> None:
-        seen = self.seen = []
+        requests = self.seen = []
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
-                seen.append(self.path)
+                requests.append(self.path)
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html")
                 self.send_header("Content-Length", "0")

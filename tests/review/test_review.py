@@ -49,15 +49,17 @@ def folder(original, tmp_path):
 @contextlib.contextmanager
 def session(folder, order="all", **options):
     data = RunData.load(folder)
-    made = Session(folder, data, review_tasks(data, order), **options)
+    new_session = Session(folder, data, review_tasks(data, order), **options)
     try:
-        yield made
+        yield new_session
     finally:
-        made.close()
+        new_session.close()
 
 
-def decide(made, who, choice, **more):
-    return made.decide(who, {"item": made.state(who)["item"]["item"], "choice": choice, **more})
+def decide(batch, person, choice, **more):
+    return batch.decide(
+        person, {"item": batch.state(person)["item"]["item"], "choice": choice, **more}
+    )
 
 
 def test_those_that_need_a_person_come_first_least_sure_first(folder):
@@ -73,11 +75,11 @@ def test_those_that_need_a_person_come_first_least_sure_first(folder):
 
 def test_a_list_names_the_items_and_their_order(folder, tmp_path):
     data = RunData.load(folder)
-    some = [task.item.item_id for task in review_tasks(data, "all")][3:6]
+    item_ids = [task.item.item_id for task in review_tasks(data, "all")][3:6]
     path = tmp_path / "next.txt"
-    path.write_text(f"{some[2]}\n\n{some[0]}#a|b\n{some[2]}\n")
-    named = named_tasks(data, read_item_list(path))
-    assert [task.item.item_id for task in named] == [some[2], some[0]]
+    path.write_text(f"{item_ids[2]}\n\n{item_ids[0]}#a|b\n{item_ids[2]}\n")
+    tasks = named_tasks(data, read_item_list(path))
+    assert [task.item.item_id for task in tasks] == [item_ids[2], item_ids[0]]
     with pytest.raises(InputError, match="'nobody' is no item"):
         named_tasks(data, ["nobody"])
     path.write_text("\n")
@@ -88,19 +90,19 @@ def test_a_list_names_the_items_and_their_order(folder, tmp_path):
 @pytest.mark.parametrize("sample", [10, None])
 def test_a_draw_is_of_all_items_and_of_its_seed(folder, sample):
     data = RunData.load(folder)
-    first, again, other = (
+    first, again, other_item_ids = (
         [t.item.item_id for t in review_tasks(data, seed=seed, sample=sample)] for seed in (1, 1, 2)
     )
     assert len(set(first)) == (sample or 24)
-    assert first == again != other
+    assert first == again != other_item_ids
 
 
 def test_a_label_keeps_how_its_item_was_drawn_and_others_keep_nothing(folder):
     rates = {v.item_id: draw_rate(v) for v in RunData.load(folder).verdicts}
-    with session(folder, "drawn") as made:
-        decide(made, "ann", "A")
-    with session(folder) as made:
-        decide(made, "bob", "A")
+    with session(folder, "drawn") as review_session:
+        decide(review_session, "ann", "A")
+    with session(folder) as review_session:
+        decide(review_session, "bob", "A")
     first, second = folder.labels()
     assert first.draw == LabelDraw(seed=42, rate=rates[first.item_id])
     assert second.draw is None
@@ -108,35 +110,35 @@ def test_a_label_keeps_how_its_item_was_drawn_and_others_keep_nothing(folder):
 
 def test_a_review_ends_when_the_decision_stands_and_says_so(folder):
     data = RunData.load(folder)
-    drawn = review_tasks(data)
-    with session(folder, "drawn", stop=partial(why_decision_stands, data)) as made:
+    tasks = review_tasks(data)
+    with session(folder, "drawn", stop=partial(why_decision_stands, data)) as review_session:
         for _ in range(24):
-            state = made.state("ann")
+            state = review_session.state("ann")
             if state["stands"]:
                 break
-            sides = next(t for t in drawn if t.item.item_id == state["item"]["item"])
-            shown = state["item"]["responses"]
-            choice = next(side for side in shown if shown[side] == sides.text("north"))
-            made.decide("ann", {"item": state["item"]["item"], "choice": choice})
+            sides = next(t for t in tasks if t.item.item_id == state["item"]["item"])
+            responses = state["item"]["responses"]
+            choice = next(side for side in responses if responses[side] == sides.text("north"))
+            review_session.decide("ann", {"item": state["item"]["item"], "choice": choice})
         assert 5 <= state["done"] < 24
         assert state["item"] is None
         assert state["stands"].startswith("The decision stands: people would prefer north to south")
-        assert made.undo("ann")["item"] is not None
-    hidden = why_decision_stands(data, folder.labels(), names=False)
-    assert hidden is None or "north" not in hidden
+        assert review_session.undo("ann")["item"] is not None
+    hidden_reason = why_decision_stands(data, folder.labels(), names=False)
+    assert hidden_reason is None or "north" not in hidden_reason
 
 
 def test_nobody_sees_a_name_or_a_verdict_before_deciding(folder):
-    with session(folder) as made:
-        seen = json.dumps(made.state("ann"))
+    with session(folder) as review_session:
+        state_text = json.dumps(review_session.state("ann"))
         for secret in ("north", "south", "coverage", "winner", "label"):
-            assert secret not in seen
+            assert secret not in state_text
 
 
 def test_sides_are_shuffled_anew_for_everyone_and_stay_through_a_reload(folder):
-    with session(folder) as made:
-        first = made.state("ann")["item"]
-        assert made.state("ann")["item"] == first
+    with session(folder) as review_session:
+        first = review_session.state("ann")["item"]
+        assert review_session.state("ann")["item"] == first
     tasks = review_tasks(RunData.load(folder), "all")
     left = [task.sides(key)["A"] == "north" for key in map(str, range(50)) for task in tasks]
     # 1200 tosses: 5 standard errors are 7 points.
@@ -145,33 +147,33 @@ def test_sides_are_shuffled_anew_for_everyone_and_stay_through_a_reload(folder):
 
 @pytest.mark.parametrize("choice", ["A", "B", "tie", "both bad"])
 def test_a_decision_is_on_disk_at_once_and_means_whom_the_person_saw(folder, choice):
-    with session(folder) as made:
-        item = made.state("ann")["item"]
-        decide(made, "ann", choice, note="because")
-        (written,) = folder.labels()
+    with session(folder) as review_session:
+        item = review_session.state("ann")["item"]
+        decide(review_session, "ann", choice, note="because")
+        (label_rows,) = folder.labels()
         data = RunData.load(folder)
         if choice in "AB":
-            assert data.texts[item["item"]][written.winner] == item["responses"][choice]
+            assert data.texts[item["item"]][label_rows.winner] == item["responses"][choice]
         else:
-            assert written.winner == choice
-        assert (written.annotator, written.note) == ("ann", "because")
+            assert label_rows.winner == choice
+        assert (label_rows.annotator, label_rows.note) == ("ann", "because")
 
 
 def test_scores_are_kept_by_candidate(folder):
-    with session(folder) as made:
-        item = made.state("ann")["item"]
+    with session(folder) as review_session:
+        item = review_session.state("ann")["item"]
         name = item["criteria"][0]["name"]
-        decide(made, "ann", "A", scores={"A": {name: 5}, "B": {name: 2}})
-        (written,) = folder.labels()
-        assert written.scores[written.winner] == {name: 5}
+        decide(review_session, "ann", "A", scores={"A": {name: 5}, "B": {name: 2}})
+        (label_rows,) = folder.labels()
+        assert label_rows.scores[label_rows.winner] == {name: 5}
 
 
 def test_undo_takes_back_and_shows_the_same_item_again(folder):
-    with session(folder) as made:
-        first = made.state("ann")["item"]
-        decide(made, "ann", "A")
-        assert made.state("ann")["done"] == 1
-        state = made.undo("ann")
+    with session(folder) as review_session:
+        first = review_session.state("ann")["item"]
+        decide(review_session, "ann", "A")
+        assert review_session.state("ann")["done"] == 1
+        state = review_session.undo("ann")
         assert state["item"] == first
         assert state["done"] == 0
     data = RunData.load(folder)
@@ -181,33 +183,33 @@ def test_undo_takes_back_and_shows_the_same_item_again(folder):
 
 
 def test_skipped_items_come_back_at_the_end_and_nothing_is_written(folder):
-    with session(folder) as made:
-        first = made.state("ann")["item"]["item"]
-        decide(made, "ann", "skip")
-        assert made.state("ann")["item"]["item"] != first
-        while (state := made.state("ann"))["item"]["item"] != first:
-            decide(made, "ann", "tie")
+    with session(folder) as review_session:
+        first = review_session.state("ann")["item"]["item"]
+        decide(review_session, "ann", "skip")
+        assert review_session.state("ann")["item"]["item"] != first
+        while (state := review_session.state("ann"))["item"]["item"] != first:
+            decide(review_session, "ann", "tie")
         assert (state["done"], state["skipped"]) == (23, 1)
         assert first not in {label.item_id for label in folder.labels()}
 
 
 def test_another_session_goes_on_where_the_last_ended(folder):
-    with session(folder) as made:
-        decide(made, "ann", "A")
-        left = made.state("ann")["item"]["item"]
-    with session(folder) as made:
-        state = made.state("ann")
+    with session(folder) as review_session:
+        decide(review_session, "ann", "A")
+        left = review_session.state("ann")["item"]["item"]
+    with session(folder) as review_session:
+        state = review_session.state("ann")
         assert (state["done"], state["item"]["item"]) == (1, left)
-        assert made.state("bob")["done"] == 0
+        assert review_session.state("bob")["done"] == 0
 
 
 def test_two_sessions_write_at_once_and_no_line_is_lost_or_mixed(folder):
-    def work(who):
-        with session(folder) as made:
+    def work(person):
+        with session(folder) as review_session:
             for _ in range(24):
-                decide(made, who, "A", note=who * 300)
+                decide(review_session, person, "A", note=person * 300)
 
-    threads = [threading.Thread(target=work, args=(who,)) for who in ("ann", "bob", "cho")]
+    threads = [threading.Thread(target=work, args=(person,)) for person in ("ann", "bob", "cho")]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -218,12 +220,14 @@ def test_two_sessions_write_at_once_and_no_line_is_lost_or_mixed(folder):
 
 
 def test_people_are_told_their_agreement_with_each_other_and_the_panel(folder):
-    with session(folder) as made:
-        for who in ("ann", "bob"):
-            for task in made.tasks.values():
-                side = {c: s for s, c in task.sides(made._people[who].key).items()}["north"]
-                made.decide(who, {"item": task.item.item_id, "choice": side})
-        lines = {line["with"]: line for line in made.state("bob")["agreement"]}
+    with session(folder) as review_session:
+        for person in ("ann", "bob"):
+            for task in review_session.tasks.values():
+                side = {c: s for s, c in task.sides(review_session._people[person].key).items()}[
+                    "north"
+                ]
+                review_session.decide(person, {"item": task.item.item_id, "choice": side})
+        lines = {line["with"]: line for line in review_session.state("bob")["agreement"]}
     assert lines["ann"]["same"][0] == 1.0
     assert lines["ann"]["kappa"] is None  # everyone chose the same one: nothing to compare
     assert lines["everyone"]["n"] == 24
@@ -232,14 +236,14 @@ def test_people_are_told_their_agreement_with_each_other_and_the_panel(folder):
 
 
 def test_agreement_of_people_has_intervals_around_what_the_counts_give(folder):
-    with session(folder) as made:
-        for who, flips in (("ann", ()), ("bob", (0, 1, 2))):
-            for place, task in enumerate(made.tasks.values()):
-                first = (place % 2 == 0) != (place in flips)
-                side = {c: s for s, c in task.sides(made._people[who].key).items()}
+    with session(folder) as review_session:
+        for person, flips in (("ann", ()), ("bob", (0, 1, 2))):
+            for position, task in enumerate(review_session.tasks.values()):
+                first = (position % 2 == 0) != (position in flips)
+                side = {c: s for s, c in task.sides(review_session._people[person].key).items()}
                 choice = side["north" if first else "south"]
-                made.decide(who, {"item": task.item.item_id, "choice": choice})
-        lines = {line["with"]: line for line in made.state("bob")["agreement"]}
+                review_session.decide(person, {"item": task.item.item_id, "choice": choice})
+        lines = {line["with"]: line for line in review_session.state("bob")["agreement"]}
     share, low, high = lines["ann"]["same"]
     assert share == pytest.approx(21 / 24)
     assert low < share < high
@@ -252,15 +256,15 @@ def test_agreement_of_people_has_intervals_around_what_the_counts_give(folder):
 
 
 def test_without_reveal_nothing_is_told_afterwards_either(folder):
-    with session(folder, reveal=False) as made:
-        state = decide(made, "ann", "A")
+    with session(folder, reveal=False) as review_session:
+        state = decide(review_session, "ann", "A")
         assert state["last"] is None
         assert state["agreement"] == []
         assert "north" not in json.dumps(state)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "reply",
     [
         {"choice": "C"},
         {"choice": None},
@@ -274,28 +278,28 @@ def test_without_reveal_nothing_is_told_afterwards_either(folder):
         {"choice": "A", "scores": "5"},
     ],
 )
-def test_what_is_no_decision_is_refused_and_not_written(folder, said):
-    with session(folder) as made:
-        item = made.state("ann")["item"]["item"]
+def test_what_is_no_decision_is_refused_and_not_written(folder, reply):
+    with session(folder) as review_session:
+        item = review_session.state("ann")["item"]["item"]
         with pytest.raises(InputError):
-            made.decide("ann", {"item": item, **said})
+            review_session.decide("ann", {"item": item, **reply})
     assert folder.labels() == []
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 61, "a\u202eb", None, 7])
 def test_a_name_is_something_that_can_be_seen(folder, name):
-    with session(folder) as made, pytest.raises(InputError):
-        made.state(name)
+    with session(folder) as review_session, pytest.raises(InputError):
+        review_session.state(name)
 
 
 @contextlib.contextmanager
 def served(folder):
-    with session(folder) as made, ReviewServer(made, live("run")) as server:
+    with session(folder) as review_session, ReviewServer(review_session, live("run")) as server:
         yield server
 
 
 def post(server, path="/api/decide", *, body=None, **label_change):
-    said = {"annotator": "eve", "item": next(iter(server.session.tasks)), "choice": "tie"}
+    decision = {"annotator": "eve", "item": next(iter(server.session.tasks)), "choice": "tie"}
     headers = {
         "Host": f"127.0.0.1:{server.port}",
         "Origin": server.origins[0],
@@ -304,7 +308,7 @@ def post(server, path="/api/decide", *, body=None, **label_change):
     }
     headers |= {name.replace("_", "-"): value for name, value in label_change.items()}
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=100)
-    data = json.dumps(said).encode() if body is None else body
+    data = json.dumps(decision).encode() if body is None else body
     connection.putrequest("POST", path, skip_host=True, skip_accept_encoding=True)
     for name, value in headers.items():
         if value is not None:
@@ -312,9 +316,9 @@ def post(server, path="/api/decide", *, body=None, **label_change):
     connection.putheader("Content-Length", str(len(data)))
     connection.endheaders(data)
     answer = connection.getresponse()
-    found = answer.status, json.loads(answer.read())
+    reply = answer.status, json.loads(answer.read())
     connection.close()
-    return found
+    return reply
 
 
 def test_the_page_itself_may_decide(folder):
@@ -350,9 +354,9 @@ def test_a_stranger_is_refused_and_writes_nothing(folder, label_change):
 @pytest.mark.parametrize("body", [b"[]", b"{", b"\xff", b"[" * 50_000, b'{"annotator": 1}'])
 def test_nonsense_is_answered_in_one_line(folder, body):
     with served(folder) as server:
-        status, said = post(server, body=body)
+        status, answer = post(server, body=body)
         assert status == 400
-        assert said["error"]
+        assert answer["error"]
         assert post(server, "/api/nothing")[0] == 400
         assert post(server, body=b"x" * 200_000)[0] == 403
         assert post(server)[0] == 200
@@ -391,9 +395,11 @@ def test_what_is_no_request_is_refused_under_the_same_headers(folder, request_li
 
 def test_connections_that_stall_keep_nobody_out_and_are_bounded(folder):
     before = threading.active_count()
-    with served(folder) as server, contextlib.ExitStack() as stalled:
+    with served(folder) as server, contextlib.ExitStack() as open_sockets:
         for _ in range(150):
-            connection = stalled.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            connection = open_sockets.enter_context(
+                socket.create_connection(("127.0.0.1", server.port))
+            )
             connection.sendall(b"POST /api/state HTTP/1.1\r\n")
         assert post(server, "/api/state", body=b'{"annotator": "ann"}')[0] == 200
         deadline = time.monotonic() + 100
@@ -456,17 +462,17 @@ def test_a_page_from_disk_holds_no_name_and_its_file_is_read_back(
     data = RunData.load(folder)
     text = page.read_text()
     assert "north" not in text
-    packed = re.search(r'id="held">([^<]*)<', text)[1]
-    held = json.loads(zlib.decompress(base64.b64decode(packed)))
-    assert "north" not in json.dumps(held)
+    packed_text = re.search(r'id="held">([^<]*)<', text)[1]
+    record = json.loads(zlib.decompress(base64.b64decode(packed_text)))
+    assert "north" not in json.dumps(record)
     decisions = [
-        {"item": one["item"], "choice": side}
-        for one in held["items"]
-        for side, said in one["responses"].items()
-        if said == data.texts[one["item"]]["south"]
+        {"item": item["item"], "choice": side}
+        for item in record["items"]
+        for side, answer in item["responses"].items()
+        if answer == data.texts[item["item"]]["south"]
     ]
-    given = {**held, "annotator": "Dee", "decisions": decisions}
-    file.write_text(json.dumps(given))
+    given_page = {**record, "annotator": "Dee", "decisions": decisions}
+    file.write_text(json.dumps(given_page))
     assert run(["review", str(folder.path), "--import", str(file)]) == 0
     labels = folder.labels()
     assert len(labels) == 24
@@ -479,26 +485,27 @@ def test_whoever_knows_the_names_cannot_work_out_the_sides_of_a_page_from_disk(f
     page = tmp_path / "page.html"
     assert run(["review", str(folder.path), "--all", "--export-static", str(page)]) == 0
     data = RunData.load(folder)
-    packed = re.search(r'id="held">([^<]*)<', page.read_text())[1]
-    held = json.loads(zlib.decompress(base64.b64decode(packed)))
-    shown = {one["item"]: one["responses"]["A"] for one in held["items"]}
+    packed_text = re.search(r'id="held">([^<]*)<', page.read_text())[1]
+    record = json.loads(zlib.decompress(base64.b64decode(packed_text)))
+    shown_texts = {item["item"]: item["responses"]["A"] for item in record["items"]}
     tasks = review_tasks(data, "all")
-    guessed = [
-        shown[t.item.item_id] == data.texts[t.item.item_id][t.sides(held["key"])["A"]]
+    guesses = [
+        shown_texts[t.item.item_id] == data.texts[t.item.item_id][t.sides(record["key"])["A"]]
         for t in tasks
     ]
-    known = order(held["key"], page_secret(folder))
+    sequence = order(record["key"], page_secret(folder))
     certain = [
-        shown[t.item.item_id] == data.texts[t.item.item_id][t.sides(known)["A"]] for t in tasks
+        shown_texts[t.item.item_id] == data.texts[t.item.item_id][t.sides(sequence)["A"]]
+        for t in tasks
     ]
     assert all(certain)
-    assert 2 < sum(guessed) < 22  # 24 tosses; outside once in 50,000
+    assert 2 < sum(guesses) < 22  # 24 tosses; outside once in 50,000
 
 
 def test_a_key_that_is_no_text_is_no_crash(folder, tmp_path):
     file = tmp_path / "labels.json"
-    made = {"format": FORMAT, "run": folder.path.name, "key": "\ud800", "annotator": "Dee"}
-    file.write_text(json.dumps({**made, "decisions": [{"item": "q0", "choice": "A"}]}))
+    answer_file = {"format": FORMAT, "run": folder.path.name, "key": "\ud800", "annotator": "Dee"}
+    file.write_text(json.dumps({**answer_file, "decisions": [{"item": "q0", "choice": "A"}]}))
     assert run(["review", str(folder.path), "--import", str(file)]) == 0
     assert len(folder.labels()) == 1
 
@@ -533,9 +540,9 @@ def test_a_pipe_or_a_device_in_place_of_such_a_file_is_refused_and_not_waited_fo
 
 def test_new_labels_change_the_concordance_and_the_page_says_how_many_more(folder):
     before = compute_findings(RunData.load(folder))
-    with session(folder) as made:
+    with session(folder) as review_session:
         for _ in range(20):
-            decide(made, "ann", "tie")
+            decide(review_session, "ann", "tie")
     after = compute_findings(RunData.load(folder))
     change = label_change(before, after, 20)
     assert before.label_concordance.n == 8
@@ -549,8 +556,8 @@ def test_new_labels_change_the_concordance_and_the_page_says_how_many_more(folde
 
 def test_so_many_more_labels_do_make_the_interval_that_narrow():
     for right, n in ((40, 50), (3, 3), (25, 50), (300, 300)):
-        known = LabelConcordance(n, wilson(right, n), 0, None, None)
-        more = more_labels(known)
+        label_concordance = LabelConcordance(n, wilson(right, n), 0, None, None)
+        more = more_labels(label_concordance)
         centre = (right + 1.92) / (n + 3.84)
         then = wilson(centre * (n + more), n + more)
         assert (then.high - then.low) / 2 <= 0.0502
@@ -561,22 +568,22 @@ def test_so_many_more_labels_do_make_the_interval_that_narrow():
 
 def test_a_session_of_twenty_decisions_changes_the_report_of_a_validation(tmp_path):
     prompts = [
-        {**one, "label": ("north", "south")[i % 2]} for i, one in enumerate(plain_prompts(24))
+        {**entry, "label": ("north", "south")[i % 2]} for i, entry in enumerate(plain_prompts(24))
     ]
     file = tmp_path / "pairs.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in prompts), encoding="utf-8")
+    file.write_text("".join(json.dumps(entry) + "\n" for entry in prompts), encoding="utf-8")
     words = ["--panel", "baseline", "--out", str(tmp_path), "--run-id", "val", "--yes", "-q"]
     assert run(["validate", str(file), *words]) == 0
     folder = RunFolder.open(tmp_path / "val")
     report = folder.path / "report.json"
     before = json.loads(report.read_text())
     verdicts = {v.item_id: v.winner for v in folder.verdicts()}
-    with session(folder) as made:
+    with session(folder) as review_session:
         for _ in range(20):
-            item = made.state("ann")["item"]["item"]
-            sides = made.tasks[item].sides(made._people["ann"].key)
-            other = next(side for side, who in sides.items() if who != verdicts[item])
-            made.decide("ann", {"item": item, "choice": other})
+            item = review_session.state("ann")["item"]["item"]
+            sides = review_session.tasks[item].sides(review_session._people["ann"].key)
+            other_side = next(side for side, person in sides.items() if person != verdicts[item])
+            review_session.decide("ann", {"item": item, "choice": other_side})
     assert run(["report", str(folder.path)]) == 0
     after = json.loads(report.read_text())
     assert before["kind"] == after["kind"] == "validate"
@@ -586,9 +593,17 @@ def test_a_session_of_twenty_decisions_changes_the_report_of_a_validation(tmp_pa
     assert shares[1] < shares[0]
     assert after["concordance"]["headline"] != before["concordance"]["headline"]
     assert after["concordance"]["people"]["items"] == 20
-    mine = {one.item_id: one.winner for one in folder.labels() if one.annotator == "ann"}
-    agreed = [mine[one["id"]] == one["label"] for one in prompts if one["id"] in mine]
-    assert after["concordance"]["people"]["agreement"]["estimate"] == pytest.approx(np.mean(agreed))
+    own_winners = {
+        entry.item_id: entry.winner for entry in folder.labels() if entry.annotator == "ann"
+    }
+    agreements = [
+        own_winners[entry["id"]] == entry["label"]
+        for entry in prompts
+        if entry["id"] in own_winners
+    ]
+    assert after["concordance"]["people"]["agreement"]["estimate"] == pytest.approx(
+        np.mean(agreements)
+    )
     page = (folder.path / "report.html").read_text()
     assert f"{after['labelled']['concordance']['estimate']:.0%} [" in page
     assert run(["verify", str(folder.path)]) == 0

@@ -23,9 +23,9 @@ from review.runs import judged, plain_prompts
 
 @pytest.fixture(scope="module")
 def beacon():
-    made = Beacon()
-    yield made
-    made.close()
+    beacon_server = Beacon()
+    yield beacon_server
+    beacon_server.close()
 
 
 @pytest.fixture
@@ -103,18 +103,18 @@ def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
         assert "#" not in browser.current_url  # the token does not stay in the address bar
         first = item(browser)
         press(browser, "a")
-        assert [one.item_id for one in folder.labels()] == [first]
+        assert [entry.item_id for entry in folder.labels()] == [first]
         assert browser.find_element(By.ID, "last").text.startswith(f"{first}: A was ")
         press(browser, "t")
         press(browser, "x")
         press(browser, "s")
         assert progress(browser) == "3 of 13 decided, 1 skipped"
-        here = item(browser)
-        shown = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
+        shown_item = item(browser)
+        texts = [entry.text for entry in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
         browser.refresh()
-        wait_for(browser, lambda: item(browser) == here)
-        again = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
-        assert again == shown
+        wait_for(browser, lambda: item(browser) == shown_item)
+        again = [entry.text for entry in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
+        assert again == texts
         press(browser, "u")
         assert progress(browser).startswith("2 of 13")
         press(browser, "b")
@@ -123,19 +123,19 @@ def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
         assert progress(browser) == "13 of 13 decided"
         browser.find_element(By.ID, "finish").send_keys(Keys.ENTER)
         wait_for(browser, lambda: "has ended" in browser.find_element(By.ID, "after").text)
-        told = browser.find_element(By.ID, "told").text
-        assert "labelled items 4 13" in told
-        assert "concordance with the labels" in told
-        assert "not calibrated: 13 rows have a label, at least 30 are needed" in told
-        assert "17 more labelled items are needed" in told
+        text = browser.find_element(By.ID, "told").text
+        assert "labelled items 4 13" in text
+        assert "concordance with the labels" in text
+        assert "not calibrated: 13 rows have a label, at least 30 are needed" in text
+        assert "17 more labelled items are needed" in text
         process.wait(timeout=240)
-    assert {one.item_id for one in folder.labels()} == {i.item_id for i in folder.items()}
+    assert {entry.item_id for entry in folder.labels()} == {i.item_id for i in folder.items()}
     report = json.loads((folder.path / "report.json").read_text())
     assert report["labelled"]["n"] == 13
     assert run(["verify", str(folder.path)]) == 0
 
 
-def disagreeing_prompts(n, labelled):
+def disagreeing_prompts(n, with_labels):
     """Responses of many lengths; people mostly prefer the longer one."""
     rng = np.random.default_rng(7)
     prompts = plain_prompts(n)
@@ -144,7 +144,7 @@ def disagreeing_prompts(n, labelled):
         first = bool(rng.random() < 0.5)
         prompt["responses"] = {"north": long if first else short, "south": short if first else long}
         prompt.pop("label", None)
-        if i < labelled:
+        if i < with_labels:
             prompt["label"] = "north" if first == (rng.random() < 0.85) else "south"
     return prompts
 
@@ -152,33 +152,35 @@ def disagreeing_prompts(n, labelled):
 def test_twenty_decisions_change_the_report_and_the_calibrated_result_and_the_page_says_how(
     browser, tmp_path
 ):
-    made = judged(tmp_path / "many", disagreeing_prompts(60, 34))
-    assert run(["report", str(made.path)]) == 0
-    before = json.loads((made.path / "report.json").read_text())
-    labelled = {f"q{i}" for i in range(34)}
-    with reviewing(made) as (url, process):
+    new_run = judged(tmp_path / "many", disagreeing_prompts(60, 34))
+    assert run(["report", str(new_run.path)]) == 0
+    before = json.loads((new_run.path / "report.json").read_text())
+    labelled_ids = {f"q{i}" for i in range(34)}
+    with reviewing(new_run) as (url, process):
         start(browser, url, "Ann")
-        decided = 0
-        while decided < 20:
-            if item(browser) in labelled:
+        n_decided = 0
+        while n_decided < 20:
+            if item(browser) in labelled_ids:
                 press(browser, "s")
                 continue
-            texts = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
+            texts = [
+                entry.text for entry in browser.find_elements(By.CSS_SELECTOR, "#responses pre")
+            ]
             press(browser, "a" if len(texts[0]) < len(texts[1]) else "b")  # the shorter one
-            decided += 1
+            n_decided += 1
         browser.find_element(By.ID, "finish").send_keys(Keys.ENTER)
-        ended = WebDriverWait(browser, 60).until
-        ended(lambda b: "has ended" in b.find_element(By.ID, "after").text)
+        until = WebDriverWait(browser, 60).until
+        until(lambda b: "has ended" in b.find_element(By.ID, "after").text)
         rows = {
             line.find_element(By.TAG_NAME, "th").text.strip(): [
                 cell.text for cell in line.find_elements(By.TAG_NAME, "td")
             ]
             for line in browser.find_elements(By.CSS_SELECTOR, "#told tbody tr")
         }
-        told = browser.find_element(By.ID, "told").text
+        text = browser.find_element(By.ID, "told").text
         assert browser.get_log("browser") == []
         process.wait(timeout=240)
-    after = json.loads((made.path / "report.json").read_text())
+    after = json.loads((new_run.path / "report.json").read_text())
     assert (before["labelled"]["n"], after["labelled"]["n"]) == (34, 54)
     assert rows["labelled items"] == ["34", "54"]
     then, now = rows["concordance with the labels"]
@@ -187,9 +189,9 @@ def test_twenty_decisions_change_the_report_and_the_calibrated_result_and_the_pa
     assert then != now
     assert rows["accuracy, held out"][0] != rows["accuracy, held out"][1]
     assert rows["calibration error, held out"][0] != rows["calibration error, held out"][1]
-    assert "more labels would bring the interval to 5 points" in told
-    assert re.search(r"\d+ calibrated verdicts changed: q\d|no calibrated verdict changed", told)
-    assert run(["verify", str(made.path)]) == 0
+    assert "more labels would bring the interval to 5 points" in text
+    assert re.search(r"\d+ calibrated verdicts changed: q\d|no calibrated verdict changed", text)
+    assert run(["verify", str(new_run.path)]) == 0
 
 
 def percent(interval):
@@ -208,15 +210,15 @@ def test_a_note_and_scores_by_keyboard_are_not_taken_for_choices(browser, folder
         browser.find_element(By.CSS_SELECTOR, "#scores select").send_keys("4")
         browser.switch_to.active_element.send_keys(Keys.ESCAPE)
         press(browser, "a")
-    (written,) = folder.labels()
-    assert written.note == "a better tie than both"
-    assert list(written.scores[written.winner].values()) == [4]
+    (label_rows,) = folder.labels()
+    assert label_rows.note == "a better tie than both"
+    assert list(label_rows.scores[label_rows.winner].values()) == [4]
 
 
 def test_two_people_at_once_and_their_agreement(browsers, folder):
     with reviewing(folder) as (url, _):
-        for who, browser in zip(("Ann", "Bob"), browsers, strict=True):
-            start(browser, url, who)
+        for person, browser in zip(("Ann", "Bob"), browsers, strict=True):
+            start(browser, url, person)
         for _ in range(4):
             for browser in browsers:
                 press(browser, "t")
@@ -231,7 +233,9 @@ def test_two_people_at_once_and_their_agreement(browsers, folder):
         wait_for(browsers[1], lambda: re.search(r"Ann 5 ", table.text))
         assert progress(browsers[1]) == "5 of 13 decided"
     labels = folder.labels()
-    assert {(who, sum(one.annotator == who for one in labels)) for who in ("Ann", "Bob")} == {
+    assert {
+        (person, sum(label.annotator == person for label in labels)) for person in ("Ann", "Bob")
+    } == {
         ("Ann", 5),
         ("Bob", 5),
     }
@@ -266,7 +270,7 @@ def test_a_foreign_page_cannot_post_a_decision(browser, folder, beacon):
     with reviewing(folder) as (url, _):
         address = url.partition("#")[0]
         browser.get(f"{beacon.url}/foreign")
-        tried = browser.execute_async_script(
+        attempt = browser.execute_async_script(
             """
             const [address, done] = arguments;
             const body = JSON.stringify({annotator: "eve", item: "q1", choice: "tie"});
@@ -280,7 +284,7 @@ def test_a_foreign_page_cannot_post_a_decision(browser, folder, beacon):
             address,
         )
         assert browser.current_url == f"{beacon.url}/foreign"
-        assert tried == ["failed"] * 3
+        assert attempt == ["failed"] * 3
         browser.get(address)  # without the token
         browser.switch_to.active_element.send_keys("eve", Keys.ENTER)
         wait_for(browser, lambda: "wrong token" in browser.find_element(By.ID, "error").text)
@@ -297,8 +301,8 @@ def test_a_page_from_disk_is_decided_by_keyboard_and_gives_back_a_file(browser, 
     )
     start(browser, page.as_uri(), "Dee")
     choices = {}
-    while here := item(browser):
-        choices[here] = browser.find_element(By.CSS_SELECTOR, "#responses pre").text
+    while shown_item := item(browser):
+        choices[shown_item] = browser.find_element(By.CSS_SELECTOR, "#responses pre").text
         press(browser, "a")
     assert browser.get_log("browser") == []
     browser.find_element(By.ID, "finish").click()

@@ -42,14 +42,14 @@ UNITS = np.array(
     ],
 )
 def test_kappa_and_its_errors_agree_with_statsmodels(weighting, kappa, error, null_error):
-    found = kappa_from_table(THREE, weighting=weighting)
-    assert found.estimate == pytest.approx(kappa, abs=1e-12)
-    assert found.error == pytest.approx(error, abs=1e-10)
-    assert found.z == pytest.approx(kappa / null_error, abs=1e-8)
+    actual_kappa = kappa_from_table(THREE, weighting=weighting)
+    assert actual_kappa.estimate == pytest.approx(kappa, abs=1e-12)
+    assert actual_kappa.error == pytest.approx(error, abs=1e-10)
+    assert actual_kappa.z == pytest.approx(kappa / null_error, abs=1e-8)
 
 
 @pytest.mark.parametrize(
-    ("weighting", "observed", "expected"),
+    ("weighting", "observed_value", "expected_value"),
     [
         # Weights 1 on the diagonal, then 1/2 and 0, or 3/4 and 0; margins 50, 30, 20 and 60, 30, 10.
         ("none", 0.70, 0.41),
@@ -57,15 +57,17 @@ def test_kappa_and_its_errors_agree_with_statsmodels(weighting, kappa, error, nu
         ("quadratic", 0.70 + 0.20 * 3 / 4, 0.41 + (0.15 + 0.18 + 0.03 + 0.06) * 3 / 4),
     ],
 )
-def test_weighted_agreement_by_hand(weighting, observed, expected):
-    found = kappa_from_table(THREE, weighting=weighting)
-    assert (found.observed, found.expected) == pytest.approx((observed, expected))
-    assert (kappa_from_table(THREE).z == found.z) == (weighting == "none")
+def test_weighted_agreement_by_hand(weighting, observed_value, expected_value):
+    kappa = kappa_from_table(THREE, weighting=weighting)
+    assert (kappa.observed, kappa.expected) == pytest.approx((observed_value, expected_value))
+    assert (kappa_from_table(THREE).z == kappa.z) == (weighting == "none")
 
 
 def test_weights_of_two_classes_are_no_weights():
-    plain, weighted = (kappa_from_table([[7, 2], [3, 8]], weighting=w) for w in ("none", "linear"))
-    assert (weighted.observed, weighted.expected) == (plain.observed, plain.expected)
+    plain, weighted_kappa = (
+        kappa_from_table([[7, 2], [3, 8]], weighting=w) for w in ("none", "linear")
+    )
+    assert (weighted_kappa.observed, weighted_kappa.expected) == (plain.observed, plain.expected)
 
 
 # Landis and Koch 1977, the table of page 165.
@@ -95,22 +97,27 @@ def test_an_interval_of_kappa_says_how_it_was_made():
         0.8,
         100,
     )
-    clustered = cohen_kappa([0, 1, 0, 1, 0], [0, 1, 1, 1, 0], clusters=[1, 1, 2, 2, 3]).interval
-    assert (clustered.method, clustered.n_effective) == ("wilson, large-sample error, clustered", 3)
+    clustered_interval = cohen_kappa(
+        [0, 1, 0, 1, 0], [0, 1, 1, 1, 0], clusters=[1, 1, 2, 2, 3]
+    ).interval
+    assert (clustered_interval.method, clustered_interval.n_effective) == (
+        "wilson, large-sample error, clustered",
+        3,
+    )
     perfect = kappa_from_table([[3, 0], [0, 4]]).interval
     assert perfect.method == "wilson at the expected agreement found"
 
 
 def test_the_inter_run_table_of_the_agent_clash_paper():
-    found = kappa_from_table([[71, 5], [4, 20]])
-    assert found.observed == pytest.approx(0.91)
-    assert found.estimate == pytest.approx(0.757, abs=5e-4)
+    kappa = kappa_from_table([[71, 5], [4, 20]])
+    assert kappa.observed == pytest.approx(0.91)
+    assert kappa.estimate == pytest.approx(0.757, abs=5e-4)
     # The published interval is kappa ± 1.96 errors.
-    reach = 1.959963984540054 * found.error
-    assert (found.estimate - reach, found.estimate + reach) == pytest.approx(
+    reach = 1.959963984540054 * kappa.error
+    assert (kappa.estimate - reach, kappa.estimate + reach) == pytest.approx(
         (0.6065, 0.9070), abs=1e-4
     )
-    assert found.words == "substantial"
+    assert kappa.words == "substantial"
 
 
 @pytest.mark.parametrize("weighting", ["none", "linear", "quadratic"])
@@ -119,10 +126,10 @@ def test_kappa_of_codes_agrees_with_scikit_learn(weighting):
 
     first, second = np.random.default_rng(9).integers(0, 4, (2, 50))
     weights = None if weighting == "none" else weighting
-    other = cohen_kappa_score(first, second, weights=weights)
-    assert cohen_kappa(first, second, 4, weighting=weighting).estimate == pytest.approx(other)
+    other_kappa = cohen_kappa_score(first, second, weights=weights)
+    assert cohen_kappa(first, second, 4, weighting=weighting).estimate == pytest.approx(other_kappa)
     if weights is None:
-        assert cohen_kappa(first, second, 4).estimate == pytest.approx(other)
+        assert cohen_kappa(first, second, 4).estimate == pytest.approx(other_kappa)
 
 
 def test_kappa_over_even_sides_is_twice_the_share_less_one():
@@ -140,9 +147,9 @@ def test_kappa_over_sides_and_over_match_are_two_numbers():
 
 
 def test_missing_codes_are_left_out():
-    found = cohen_kappa([0, 1, -1, 1, 0], [0, 1, 1, -1, 1])
-    assert found.table.tolist() == [[1, 1], [0, 1]]
-    assert found.interval.n == 3
+    kappa = cohen_kappa([0, 1, -1, 1, 0], [0, 1, 1, -1, 1])
+    assert kappa.table.tolist() == [[1, 1], [0, 1]]
+    assert kappa.interval.n == 3
 
 
 def test_copies_within_clusters_do_not_narrow_kappa():
@@ -150,10 +157,12 @@ def test_copies_within_clusters_do_not_narrow_kappa():
     a = rng.integers(0, 2, 80)
     b = np.where(rng.random(80) < 0.8, a, 1 - a)
     once = cohen_kappa(a, b, clusters=np.arange(80))
-    copied = cohen_kappa(*(np.repeat(x, 6) for x in (a, b)), clusters=np.repeat(np.arange(80), 6))
+    copied_kappa = cohen_kappa(
+        *(np.repeat(x, 6) for x in (a, b)), clusters=np.repeat(np.arange(80), 6)
+    )
     blind = cohen_kappa(*(np.repeat(x, 6) for x in (a, b)))
-    assert copied.interval.half_width == pytest.approx(once.interval.half_width)
-    assert blind.interval.half_width < 0.5 * copied.interval.half_width
+    assert copied_kappa.interval.half_width == pytest.approx(once.interval.half_width)
+    assert blind.interval.half_width < 0.5 * copied_kappa.interval.half_width
 
 
 def test_the_clustered_error_of_kappa_by_hand():
@@ -163,9 +172,9 @@ def test_the_clustered_error_of_kappa_by_hand():
     of p is 1/6.
     """
     first, second = [0, 1, 0, 0, 1, 1], [0, 1, 0, 1, 1, 0]
-    found = cohen_kappa(first, second, clusters=[7, 7, 8, 8, 9, 9], level=0.5)
-    assert found.estimate == pytest.approx(1 / 3)
-    assert found.error == pytest.approx(1 / 3)
+    kappa = cohen_kappa(first, second, clusters=[7, 7, 8, 8, 9, 9], level=0.5)
+    assert kappa.estimate == pytest.approx(1 / 3)
+    assert kappa.error == pytest.approx(1 / 3)
 
 
 @pytest.mark.slow
@@ -174,34 +183,34 @@ def test_the_interval_of_kappa_covers():
     for _ in range(runs):
         a = rng.integers(0, 2, 100)
         b = np.where(rng.random(100) < 0.8, a, 1 - a)
-        found = cohen_kappa(a, b).interval
-        hits += found.low <= truth <= found.high
+        interval = cohen_kappa(a, b).interval
+        hits += interval.low <= truth <= interval.high
     assert 0.92 < hits / runs < 0.98
 
 
 def test_perfect_agreement_is_not_certainty():
-    found = kappa_from_table([[10, 0], [0, 10]], level=0.5).interval
+    interval = kappa_from_table([[10, 0], [0, 10]], level=0.5).interval
     z = 0.6744897501960817  # Wilson of 20 of 20 is n / (n + z²), and kappa 2p - 1
-    assert found.low == pytest.approx(2 * 20 / (20 + z**2) - 1)
-    found = kappa_from_table([[10, 0], [0, 10]]).interval
-    assert found.estimate == 1
-    assert 0.5 < found.low < 0.9
-    assert found.high == 1
+    assert interval.low == pytest.approx(2 * 20 / (20 + z**2) - 1)
+    interval = kappa_from_table([[10, 0], [0, 10]]).interval
+    assert interval.estimate == 1
+    assert 0.5 < interval.low < 0.9
+    assert interval.high == 1
 
 
 @pytest.mark.parametrize("table", [[[9, 0], [0, 0]], [[0, 0], [0, 0]]])
 def test_kappa_of_one_class_is_undefined_and_says_so(table):
-    found = kappa_from_table(table)
-    assert math.isnan(found.estimate)
-    assert (found.interval.low, found.interval.high) == (-1, 1)
-    assert found.interval.method == "undefined"
+    kappa = kappa_from_table(table)
+    assert math.isnan(kappa.estimate)
+    assert (kappa.interval.low, kappa.interval.high) == (-1, 1)
+    assert kappa.interval.method == "undefined"
     n = sum(map(sum, table))
-    assert (found.interval.level, found.interval.n, found.interval.n_effective) == (0.95, n, n)
-    assert found.words == "undefined"
-    assert math.isnan(found.z)
-    assert found.table.tolist() == table
+    assert (kappa.interval.level, kappa.interval.n, kappa.interval.n_effective) == (0.95, n, n)
+    assert kappa.words == "undefined"
+    assert math.isnan(kappa.z)
+    assert kappa.table.tolist() == table
     # One class: they agree always, and would by chance. No rows: nothing is known.
-    assert (found.observed, found.expected) == pytest.approx(
+    assert (kappa.observed, kappa.expected) == pytest.approx(
         (1, 1) if n else (NAN, NAN), nan_ok=True
     )
 
@@ -209,10 +218,10 @@ def test_kappa_of_one_class_is_undefined_and_says_so(table):
 @settings(deadline=None)
 @given(hnp.arrays(int, (3, 3), elements=st.integers(0, 20)))
 def test_kappa_is_symmetric_and_bounded(table):
-    one, other = kappa_from_table(table), kappa_from_table(table.T)
-    if not math.isnan(one.estimate):
-        assert one.estimate == pytest.approx(other.estimate)
-        assert -1 <= one.interval.low <= one.estimate <= one.interval.high <= 1
+    kappa, other_kappa = kappa_from_table(table), kappa_from_table(table.T)
+    if not math.isnan(kappa.estimate):
+        assert kappa.estimate == pytest.approx(other_kappa.estimate)
+        assert -1 <= kappa.interval.low <= kappa.estimate <= kappa.interval.high <= 1
 
 
 def test_confusion_counts_first_by_row():
@@ -279,15 +288,15 @@ def test_alpha_is_its_definition(scale, distance):
     rng = np.random.default_rng(5)
     values = rng.integers(1, 6, size=(30, 4)).astype(float)
     values[rng.random((30, 4)) < 0.3] = NAN
-    found = krippendorff_alpha(values, scale).estimate
-    assert found == pytest.approx(slow_alpha(values, distance))
+    estimate = krippendorff_alpha(values, scale).estimate
+    assert estimate == pytest.approx(slow_alpha(values, distance))
 
 
 @pytest.mark.parametrize("scale", ["ordinal", "interval"])
 def test_alpha_is_of_any_unit_and_origin(scale):
     """Distances far below 1 and values far from 0 are no other disagreement."""
-    moved = krippendorff_alpha(UNITS / 1000 - 7, scale).estimate
-    assert moved == pytest.approx(krippendorff_alpha(UNITS, scale).estimate)
+    estimate = krippendorff_alpha(UNITS / 1000 - 7, scale).estimate
+    assert estimate == pytest.approx(krippendorff_alpha(UNITS, scale).estimate)
 
 
 def test_alpha_of_values_far_from_zero_keeps_its_digits():
@@ -314,9 +323,9 @@ def test_alpha_is_nominal_unless_said_and_six_clusters_are_enough_for_an_interva
 def test_alpha_of_chance_is_nought_and_its_interval_holds_it():
     rng = np.random.default_rng(6)
     tables = rng.integers(0, 2, size=(60, 200, 3)).astype(float)
-    found = [krippendorff_alpha(table, rng=rng, n_bootstrap=300) for table in tables]
-    assert np.mean([one.estimate for one in found]) == pytest.approx(0, abs=0.02)
-    assert np.mean([not one.excludes(0) for one in found]) > 0.85
+    alphas = [krippendorff_alpha(table, rng=rng, n_bootstrap=300) for table in tables]
+    assert np.mean([entry.estimate for entry in alphas]) == pytest.approx(0, abs=0.02)
+    assert np.mean([not entry.excludes(0) for entry in alphas]) > 0.85
 
 
 @pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval"])
@@ -328,8 +337,8 @@ def test_alpha_of_copies_is_one_and_of_one_value_undefined(scale):
 
 
 def test_alpha_without_randomness_has_no_interval_and_says_so():
-    found = krippendorff_alpha(UNITS)
-    assert (found.low, found.high, found.method) == (-1.0, 1.0, "no interval")
+    alpha = krippendorff_alpha(UNITS)
+    assert (alpha.low, alpha.high, alpha.method) == (-1.0, 1.0, "no interval")
 
 
 def test_the_interval_of_alpha_takes_its_level_and_its_resamples():
@@ -341,15 +350,15 @@ def test_the_interval_of_alpha_takes_its_level_and_its_resamples():
     assert (found(level=0.5).level, found(level=0.5).n) == (0.5, 30)
     assert found(level=0.5).half_width < 0.5 * found().half_width
     assert found(n_bootstrap=50).low != found(n_bootstrap=51).low
-    none = krippendorff_alpha(values, level=0.8)
-    assert (none.level, none.n, none.n_effective) == (0.8, 30, 30)
-    undefined = krippendorff_alpha(np.ones((4, 3)), level=0.8)
-    assert (undefined.level, undefined.n) == (0.8, 4)
+    alpha = krippendorff_alpha(values, level=0.8)
+    assert (alpha.level, alpha.n, alpha.n_effective) == (0.8, 30, 30)
+    undefined_alpha = krippendorff_alpha(np.ones((4, 3)), level=0.8)
+    assert (undefined_alpha.level, undefined_alpha.n) == (0.8, 4)
 
 
 def test_kappa_of_two_clusters_has_one_degree_of_freedom():
     """Cluster means of agreement 1 and 1/2: p has the error 1/4, kappa twice that; t is 1."""
-    found = cohen_kappa(
+    interval = cohen_kappa(
         [0, 1, 0, 1, 0, 1, 0, 1],
         [0, 1, 0, 1, 0, 1, 1, 0],
         clusters=[0, 0, 0, 0, 1, 1, 1, 1],
@@ -358,8 +367,8 @@ def test_kappa_of_two_clusters_has_one_degree_of_freedom():
     # Wilson's interval of 3/4 at the size with the error 1/4 of t, for the quantile z.
     z = 0.6744897501960817
     share = wilson(3 / 4 * 3 * z**2, 3 * z**2, 0.5)
-    assert (found.low, found.high) == pytest.approx((2 * share.low - 1, 2 * share.high - 1))
-    assert found.n_effective == 2
+    assert (interval.low, interval.high) == pytest.approx((2 * share.low - 1, 2 * share.high - 1))
+    assert interval.n_effective == 2
 
 
 def test_the_interval_of_alpha_is_over_clusters():
@@ -373,8 +382,8 @@ def test_the_interval_of_alpha_is_over_clusters():
 
 
 def test_one_cluster_bounds_kappa_by_what_is_possible():
-    found = cohen_kappa([0, 1, 0, 1], [0, 1, 1, 1], clusters=[3, 3, 3, 3]).interval
-    assert (found.low, found.high) == (-1, 1)
+    interval = cohen_kappa([0, 1, 0, 1], [0, 1, 1, 1], clusters=[3, 3, 3, 3]).interval
+    assert (interval.low, interval.high) == (-1, 1)
 
 
 def test_a_table_of_the_wrong_shape_is_refused():

@@ -14,17 +14,17 @@ NAN = np.nan
 
 
 def test_two_candidates_and_three_judges_is_a_majority():
-    found = borda([[1, 2], [1, 2], [2, 1]])
-    assert found.scores == pytest.approx([2, 1])
-    assert (found.winner, found.margin) == (0, pytest.approx(1 / 3))
+    scores = borda([[1, 2], [1, 2], [2, 1]])
+    assert scores.scores == pytest.approx([2, 1])
+    assert (scores.winner, scores.margin) == (0, pytest.approx(1 / 3))
 
 
 def test_points_are_k_minus_rank():
-    found = borda([[1, 2, 3, 4], [2, 1, 4, 3]])
-    assert found.points.tolist() == [[3, 2, 1, 0], [2, 3, 0, 1]]
-    assert found.scores == pytest.approx([5, 5, 1, 1])
-    assert found.places.tolist() == [1, 1, 3, 3]
-    assert found.winner == -1
+    scores = borda([[1, 2, 3, 4], [2, 1, 4, 3]])
+    assert scores.points.tolist() == [[3, 2, 1, 0], [2, 3, 0, 1]]
+    assert scores.scores == pytest.approx([5, 5, 1, 1])
+    assert scores.places.tolist() == [1, 1, 3, 3]
+    assert scores.winner == -1
 
 
 def test_tied_candidates_share_the_points_of_their_places():
@@ -37,15 +37,15 @@ def test_only_the_order_of_ranks_counts():
 
 
 def test_weights_and_missing_judges():
-    found = borda([[1, 2], [2, 1], [NAN, NAN]], weights=[2, 1, 5])
-    assert found.scores == pytest.approx([2, 1])
-    assert found.weight == 3
-    assert found.margin == pytest.approx(1 / 3)
+    scores = borda([[1, 2], [2, 1], [NAN, NAN]], weights=[2, 1, 5])
+    assert scores.scores == pytest.approx([2, 1])
+    assert scores.weight == 3
+    assert scores.margin == pytest.approx(1 / 3)
 
 
 def test_nobody_ranked():
-    found = borda([[NAN, NAN], [NAN, NAN]])
-    assert (found.winner, found.weight, found.margin) == (-1, 0, 0)
+    scores = borda([[NAN, NAN], [NAN, NAN]])
+    assert (scores.winner, scores.weight, scores.margin) == (-1, 0, 0)
 
 
 def test_many_items_at_once_are_each_item_alone():
@@ -77,8 +77,8 @@ def test_points_of_a_judge_always_add_up_to_the_same(ranks):
 
 def test_the_margin_is_one_at_most_and_reached():
     """Always first, and the rest in every order: nothing can lead more."""
-    found = borda([[1, 2, 3], [1, 3, 2]])
-    assert found.margin == pytest.approx(1)
+    scores = borda([[1, 2, 3], [1, 3, 2]])
+    assert scores.margin == pytest.approx(1)
     assert borda([[1, 2]] * 3).margin == 1
 
 
@@ -101,8 +101,8 @@ def test_two_candidates_agree_with_weighted_majority():
 
 
 def test_weights_that_differ_by_rounding_do_not_decide():
-    found = borda([[1, 2], [2, 1], [2, 1]], weights=[0.3, 0.1, 0.2])
-    assert found.winner == -1
+    scores = borda([[1, 2], [2, 1], [2, 1]], weights=[0.3, 0.1, 0.2])
+    assert scores.winner == -1
 
 
 @pytest.mark.parametrize(
@@ -147,15 +147,15 @@ def test_on_complete_rankings_pairs_count_what_points_do(rows):
 def test_a_place_that_a_judge_leaves_out_is_no_lost_one():
     """The first judge leaves out A, which both others put first; it has B before C."""
     nan = np.nan
-    found = borda_pairwise([[nan, 1, 2], [1, 2, 3], [1, 3, 2]])
+    table = borda_pairwise([[nan, 1, 2], [1, 2, 3], [1, 3, 2]])
     # A beats both in 2 of 2; B beats C in 2 of 3. Times the weight of 3 judges.
-    assert found.scores == pytest.approx([2 * 3, 2 / 3 * 3, 1 / 3 * 3])
-    assert found.winner == 0
-    assert found.weight == 3
+    assert table.scores == pytest.approx([2 * 3, 2 / 3 * 3, 1 / 3 * 3])
+    assert table.winner == 0
+    assert table.weight == 3
 
 
 def test_a_pair_that_nobody_ranked_is_even():
     nan = np.nan
-    found = borda_pairwise([[nan, 1, 2], [1, nan, 2]])
-    assert found.scores == pytest.approx([(0.5 + 1) * 2, (0.5 + 1) * 2, 0])
-    assert found.winner == -1
+    table = borda_pairwise([[nan, 1, 2], [1, nan, 2]])
+    assert table.scores == pytest.approx([(0.5 + 1) * 2, (0.5 + 1) * 2, 0])
+    assert table.winner == -1

@@ -43,8 +43,8 @@ def expected_points(fit, counts):
         for j in range(len(worth)):
             if i != j:
                 tie = fit.nu * np.sqrt(worth[i] * worth[j])
-                both = worth[i] + worth[j] + tie
-                total[i] += counts.games[i, j] * (worth[i] + tie / 2) / both
+                sum_of_both = worth[i] + worth[j] + tie
+                total[i] += counts.games[i, j] * (worth[i] + tie / 2) / sum_of_both
     return total
 
 
@@ -76,9 +76,9 @@ def test_observed_ties_are_expected_ties():
     fit = bradley_terry(counts, prior=2.0)
     gap = fit.theta[:, None] - fit.theta[None, :]
     tied = fit.nu / (fit.nu + 2 * np.cosh(gap / 2))
-    expected = np.sum(np.triu(counts.games * tied, 1))
+    expected_ties = np.sum(np.triu(counts.games * tied, 1))
     assert np.sum(np.triu(ties, 1)) + 2 / 3 == pytest.approx(
-        expected + 2 * fit.nu / (2 + fit.nu), abs=1e-7
+        expected_ties + 2 * fit.nu / (2 + fit.nu), abs=1e-7
     )
 
 
@@ -129,14 +129,14 @@ def test_standard_errors_agree_with_scikit_learn_information():
 
     design = np.eye(4)[i] - np.eye(4)[j]
     # Candidate 0 as the reference makes the regression identified without a penalty.
-    other = LogisticRegression(C=1e12, fit_intercept=False, tol=1e-10, max_iter=1000)
-    coefficients = other.fit(design[:, 1:], y).coef_[0]
+    other_reference_fit = LogisticRegression(C=1e12, fit_intercept=False, tol=1e-10, max_iter=1000)
+    coefficients = other_reference_fit.fit(design[:, 1:], y).coef_[0]
     assert fit.theta[1:] - fit.theta[0] == pytest.approx(coefficients, abs=1e-4)
     p = sigmoid(design[:, 1:] @ coefficients)
     information = design[:, 1:].T @ (design[:, 1:] * (p * (1 - p))[:, None])
     errors = np.sqrt(np.diag(np.linalg.inv(information)))
-    ours = [gap_of(fit, k, 0)[1] for k in (1, 2, 3)]
-    assert ours == pytest.approx(errors, rel=1e-3)
+    our_gaps = [gap_of(fit, k, 0)[1] for k in (1, 2, 3)]
+    assert our_gaps == pytest.approx(errors, rel=1e-3)
 
 
 def test_gradient_and_curvature_agree_with_finite_differences():
@@ -157,8 +157,8 @@ def test_gradient_and_curvature_agree_with_finite_differences():
 def test_a_tie_counts_half_a_win_where_asked():
     ties = np.array([[0, 8], [8, 0.0]])
     half = bradley_terry(counts_of([[0, 6], [2, 0]], ties), ties="half")
-    same = bradley_terry(counts_of([[0, 10], [6, 0]]))
-    assert half.theta == pytest.approx(same.theta)
+    same_fit = bradley_terry(counts_of([[0, 10], [6, 0]]))
+    assert half.theta == pytest.approx(same_fit.theta)
     assert half.nu == 0
 
 
@@ -221,10 +221,10 @@ def test_without_a_prior_a_group_that_never_lost_is_refused():
 
 def test_weights_are_repeated_comparisons():
     i, j, y = [0, 0, 1, 2], [1, 2, 2, 1], [1, 0, 1, 0.5]
-    weighted = count_comparisons(i, j, y, 3, [3, 1, 2, 4])
-    repeated = count_comparisons(*(np.repeat(v, [3, 1, 2, 4]) for v in (i, j, y)), 3)
-    assert np.array_equal(weighted.wins, repeated.wins)
-    assert np.array_equal(weighted.ties, repeated.ties)
+    weighted_counts = count_comparisons(i, j, y, 3, [3, 1, 2, 4])
+    repeated_counts = count_comparisons(*(np.repeat(v, [3, 1, 2, 4]) for v in (i, j, y)), 3)
+    assert np.array_equal(weighted_counts.wins, repeated_counts.wins)
+    assert np.array_equal(weighted_counts.ties, repeated_counts.ties)
 
 
 def test_missing_outcomes_are_left_out():
@@ -234,8 +234,8 @@ def test_missing_outcomes_are_left_out():
 
 def test_relabelling_candidates_relabels_the_strengths():
     counts, order = counts_of(LOPSIDED), np.array([3, 1, 4, 0, 2])
-    moved = counts_of(np.asarray(LOPSIDED)[np.ix_(order, order)])
-    assert bradley_terry(moved).theta == pytest.approx(bradley_terry(counts).theta[order])
+    moved_counts = counts_of(np.asarray(LOPSIDED)[np.ix_(order, order)])
+    assert bradley_terry(moved_counts).theta == pytest.approx(bradley_terry(counts).theta[order])
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,7 @@ def test_strengths_of_59_models_agree_with_evalica_on_real_votes():
 @pytest.mark.parametrize("truth", [(0, 0, 0, -3), (0, 0.5, -0.5, -5)])
 def test_intervals_cover_where_a_candidate_hardly_ever_wins(truth):
     """At 5.5 logits, where 30 games say little more than "below", the prior costs some points."""
-    rng, hits, separated, runs = np.random.default_rng(8), 0, 0, 300
+    rng, hits, n_separated, runs = np.random.default_rng(8), 0, 0, 300
     theta = np.array(truth, dtype=float)
     beats = sigmoid(theta[:, None] - theta[None, :])
     for _ in range(runs):
@@ -310,8 +310,8 @@ def test_intervals_cover_where_a_candidate_hardly_ever_wins(truth):
         fit = bradley_terry(counts_of(wins + losses.T))
         gap, error = gap_of(fit, 0, 3)
         hits += abs(gap - (theta[0] - theta[3])) <= 1.959964 * error
-        separated += fit.is_separated
-    assert separated > 30
+        n_separated += fit.is_separated
+    assert n_separated > 30
     assert hits / runs > 0.88
 
 

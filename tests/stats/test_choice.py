@@ -64,12 +64,12 @@ def test_strengths_are_those_of_the_win_rates_that_screens_show():
         PairOutcomes(0, 1, rows[:200], (rng.random(200) < 0.7).astype(float)),
         PairOutcomes(1, 2, rows[100:], (rng.random(200) < 0.6).astype(float)),
     ]
-    shown = win_rates(pairs, rows, 3, same_items=False)
+    rates = win_rates(pairs, rows, 3, same_items=False)
     sample = [PairSample(p.first, p.second, p.rows, p.outcomes) for p in pairs]
     blank = np.full((300, 3), np.nan)
     draws = draw_candidates(sample, blank, blank, rows, RNG(5), by_strengths=True, draws=1000)
-    assert draws.quality.mean(axis=0) == pytest.approx([r.estimate for r in shown.rates], abs=0.01)
-    spread = np.sqrt(((shown.influence - shown.influence.mean(axis=0)) ** 2).sum(axis=0))
+    assert draws.quality.mean(axis=0) == pytest.approx([r.estimate for r in rates.rates], abs=0.01)
+    spread = np.sqrt(((rates.influence - rates.influence.mean(axis=0)) ** 2).sum(axis=0))
     assert draws.quality.std(axis=0) == pytest.approx(spread, rel=0.15)
 
 

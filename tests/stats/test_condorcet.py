@@ -112,8 +112,8 @@ def test_all_methods_elect_the_condorcet_winner_where_there_is_one(ranks):
 @given(hnp.arrays(float, (5, 4), elements=st.integers(1, 4).map(float)), st.permutations(range(4)))
 def test_renaming_candidates_renames_the_scores(ranks, order):
     for method in METHODS:
-        scores, renamed = method(preferences(ranks)), method(preferences(ranks[:, order]))
-        assert np.array_equal(renamed, scores[list(order)])
+        scores, renamed_scores = method(preferences(ranks)), method(preferences(ranks[:, order]))
+        assert np.array_equal(renamed_scores, scores[list(order)])
 
 
 def test_many_tables_at_once_have_the_scores_of_each():
@@ -127,18 +127,22 @@ def brute_smith(d):
     k = len(d)
     sets = (s for size in range(1, k + 1) for s in combinations(range(k), size))
     beats = d > d.T
-    rest = range(k)
-    return next(set(s) for s in sets if all(beats[a, b] for a in s for b in rest if b not in s))
+    remaining_candidates = range(k)
+    return next(
+        set(s)
+        for s in sets
+        if all(beats[a, b] for a in s for b in remaining_candidates if b not in s)
+    )
 
 
 @settings(deadline=None)
 @given(hnp.arrays(float, (5, 5), elements=st.integers(0, 3).map(float)))
 def test_the_smith_set_is_the_smallest_that_beats_the_rest(matrix):
     np.fill_diagonal(matrix, 0)
-    found = smith_set(matrix)
-    assert set(found.tolist()) == brute_smith(matrix)
+    members = smith_set(matrix)
+    assert set(members.tolist()) == brute_smith(matrix)
     if condorcet_winner(matrix) >= 0:
-        assert found.tolist() == [condorcet_winner(matrix)]
+        assert members.tolist() == [condorcet_winner(matrix)]
 
 
 @settings(deadline=None)
@@ -177,11 +181,13 @@ def test_eight_candidates_are_exact():
     cost = sum(d[b, a] for i, a in enumerate(order) for b in order[i + 1 :])
     # Moving any one candidate anywhere does not help.
     for i in range(8):
-        rest = np.delete(order, i)
+        remaining_order = np.delete(order, i)
         for j in range(8):
-            other = np.insert(rest, j, order[i])
-            moved = sum(d[b, a] for x, a in enumerate(other) for b in other[x + 1 :])
-            assert moved >= cost - 1e-9
+            other_order = np.insert(remaining_order, j, order[i])
+            disagreement = sum(
+                d[b, a] for x, a in enumerate(other_order) for b in other_order[x + 1 :]
+            )
+            assert disagreement >= cost - 1e-9
 
 
 @pytest.mark.parametrize("method", [condorcet_winner, smith_set, majority_cycle])

@@ -33,15 +33,15 @@ def test_rouge_l_by_hand() -> None:
 
 def test_shape_counts_markdown() -> None:
     text = "# Title\n\n- one\n- two\n1. three\n\n```python\nx = 1\n```\nwords here"
-    found = Shape.of(text)
-    assert (found.sections, found.list_items, found.code_blocks) == (1, 3, 1)
-    assert structural_divergence(found, found) == 0
-    assert structural_divergence(found, Shape.of("plain")) == 1
+    shape = Shape.of(text)
+    assert (shape.sections, shape.list_items, shape.code_blocks) == (1, 3, 1)
+    assert structural_divergence(shape, shape) == 0
+    assert structural_divergence(shape, Shape.of("plain")) == 1
 
 
 def test_identical_texts_do_not_differ_and_others_do() -> None:
-    same = diversity(["a b c", "…"], ["a b c", "…"], [1.0, 1.0])
-    assert np.allclose(same, 0)
+    same_diversity = diversity(["a b c", "…"], ["a b c", "…"], [1.0, 1.0])
+    assert np.allclose(same_diversity, 0)
     apart = diversity(["alpha beta gamma"], ["# x\n- delta " + "epsilon " * 30], [0.1])
     assert np.all(apart > 0.5)
     assert length_variation([100, 300]) == 0.5
@@ -82,9 +82,9 @@ def test_tfidf_is_scikit_learns(max_grams: int) -> None:
         return "".join(part + str(rng.choice(blanks)) for part in parts)
 
     firsts, seconds = [text() for _ in range(60)], [text() for _ in range(60)]
-    expected = np.clip(by_scikit_learn(firsts, seconds, max_grams), 0, 1)
+    expected_similarity = np.clip(by_scikit_learn(firsts, seconds, max_grams), 0, 1)
     similarity = tfidf_similarity(firsts, seconds, max_grams=max_grams)
-    np.testing.assert_allclose(similarity, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(similarity, expected_similarity, rtol=0, atol=1e-12)
 
 
 def test_tfidf_of_texts_without_a_gram() -> None:
@@ -106,12 +106,12 @@ def test_split_by_hand() -> None:
     """Two judges, three ballots of the shy one: 0.9, 0.7, 0.5 against 0.6, 0.3, 0.1 of the ready."""
     tied = np.array([0.9, 0.7, 0.5])
     at = np.array([[0.9, 0.6], [0.7, 0.3], [0.5, 0.1]])
-    found = split_ties(tied, at, np.array([0.5, 0.1]), eligible=np.array([True, True]))
-    assert found.no_guidance == pytest.approx(0.3 / 2.1)
-    assert found.equivalence == pytest.approx((0.5 + 0.2) / 2.1)
-    assert found.conservatism == pytest.approx((0.3 + 0.4 + 0.4) / 2.1)
-    none = split_ties(tied * 0, at, np.zeros(2), eligible=np.array([True, True]))
-    assert math.isnan(none.equivalence)
+    split = split_ties(tied, at, np.array([0.5, 0.1]), eligible=np.array([True, True]))
+    assert split.no_guidance == pytest.approx(0.3 / 2.1)
+    assert split.equivalence == pytest.approx((0.5 + 0.2) / 2.1)
+    assert split.conservatism == pytest.approx((0.3 + 0.4 + 0.4) / 2.1)
+    no_split = split_ties(tied * 0, at, np.zeros(2), eligible=np.array([True, True]))
+    assert math.isnan(no_split.equivalence)
 
 
 def _made(n: int, shift: dict[str, float], slope: float, seed: int = 0, floor: float = 0.0):
@@ -122,8 +122,8 @@ def _made(n: int, shift: dict[str, float], slope: float, seed: int = 0, floor: f
     for i in range(n):
         apart = rng.random()
         base = rng.choice(words, 60)
-        other = np.where(rng.random(60) < apart, rng.choice(words, 60), base)
-        texts[f"q{i}"] = Texts(" ".join(base), " ".join(other))
+        other_indices = np.where(rng.random(60) < apart, rng.choice(words, 60), base)
+        texts[f"q{i}"] = Texts(" ".join(base), " ".join(other_indices))
         for judge, ease in shift.items():
             p = 1 / (1 + np.exp(-(slope * (apart - 0.5) + ease)))
             decides = rng.random() < p * (1 - floor)
@@ -133,29 +133,29 @@ def _made(n: int, shift: dict[str, float], slope: float, seed: int = 0, floor: f
 
 def test_ties_of_alike_responses_are_equivalence() -> None:
     votes, texts = _made(250, {"a": 0.0, "b": 0.0}, slope=14)
-    found = equivalence(votes, texts, seed=1)
-    assert found.reading == "equivalence"
-    assert found.r2.low > 0.4
-    assert found.shares.equivalence.low > 0.7
-    assert found.shares.conservatism.estimate < 0.15
+    test = equivalence(votes, texts, seed=1)
+    assert test.reading == "equivalence"
+    assert test.r2.low > 0.4
+    assert test.shares.equivalence.low > 0.7
+    assert test.shares.conservatism.estimate < 0.15
     total = sum(
         part.estimate
-        for part in (found.shares.equivalence, found.shares.conservatism, found.shares.unguided)
+        for part in (test.shares.equivalence, test.shares.conservatism, test.shares.unguided)
     )
     assert total == pytest.approx(1)
 
 
 def test_ties_whatever_the_responses_are_failure() -> None:
     votes, texts = _made(250, {"a": -1.0, "b": -1.0}, slope=0)
-    found = equivalence(votes, texts, seed=1)
-    assert found.published == "failure"
-    assert found.shares.unguided.estimate > 0.7
+    test = equivalence(votes, texts, seed=1)
+    assert test.published == "failure"
+    assert test.shares.unguided.estimate > 0.7
 
 
 def test_a_shy_judge_beside_a_ready_one_is_conservative() -> None:
     votes, texts = _made(250, {"ready": 3.0, "shy": -3.0}, slope=3)
-    found = equivalence(votes, texts, seed=1)
-    assert found.shares.conservatism.low > 0.6
+    test = equivalence(votes, texts, seed=1)
+    assert test.shares.conservatism.low > 0.6
 
 
 def test_a_coin_that_never_ties_sets_no_standard() -> None:
@@ -170,6 +170,6 @@ def test_a_coin_that_never_ties_sets_no_standard() -> None:
 def test_no_ties_have_no_split_and_few_items_no_regression() -> None:
     votes, texts = _made(40, {"a": 30.0}, slope=0)
     assert equivalence(votes, texts).shares is None
-    few, some = _made(5, {"a": 0.0}, slope=1)
+    few, some_responses = _made(5, {"a": 0.0}, slope=1)
     with pytest.raises(StatisticsError, match="20 items"):
-        equivalence(few, some)
+        equivalence(few, some_responses)

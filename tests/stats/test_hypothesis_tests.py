@@ -37,11 +37,11 @@ def test_tables_agree_with_scipy(a, b, c, d):
     assert tests.fisher_exact(table).p == pytest.approx(stats.fisher_exact(table).pvalue, abs=1e-9)
     if min(a + b, c + d, a + c, b + d) > 0:
         for correction in (False, True):
-            found = tests.chi_square(table, correction=correction)
-            other = stats.chi2_contingency(table, correction=correction)
-            assert found.statistic == pytest.approx(other.statistic, abs=1e-9)
-            assert found.p == pytest.approx(other.pvalue, abs=1e-9)
-            assert tests.smallest_expected(table) == pytest.approx(other.expected_freq.min())
+            test = tests.chi_square(table, correction=correction)
+            other_test = stats.chi2_contingency(table, correction=correction)
+            assert test.statistic == pytest.approx(other_test.statistic, abs=1e-9)
+            assert test.p == pytest.approx(other_test.pvalue, abs=1e-9)
+            assert tests.smallest_expected(table) == pytest.approx(other_test.expected_freq.min())
     else:
         assert tests.chi_square(table).p == 1
 
@@ -51,9 +51,9 @@ def test_tables_agree_with_scipy(a, b, c, d):
 def test_sign_test_and_mcnemar_agree_with_scipy(wins, losses):
     from scipy.stats import binomtest
 
-    expected = binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
-    assert tests.sign_test(wins, losses).p == pytest.approx(expected)
-    assert tests.mcnemar(wins, losses).p == pytest.approx(expected)
+    expected_p = binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    assert tests.sign_test(wins, losses).p == pytest.approx(expected_p)
+    assert tests.mcnemar(wins, losses).p == pytest.approx(expected_p)
 
 
 def test_binomial_tail_agrees_with_scipy():
@@ -65,24 +65,24 @@ def test_binomial_tail_agrees_with_scipy():
 
 def test_mcnemar_with_correction_of_a_known_table():
     """(|15 - 5| - 1)^2 / 20 = 4.05, p = 0.0442."""
-    found = tests.mcnemar(15, 5, exact=False)
-    assert (found.statistic, found.p) == pytest.approx((4.05, 0.04417), abs=1e-4)
+    test = tests.mcnemar(15, 5, exact=False)
+    assert (test.statistic, test.p) == pytest.approx((4.05, 0.04417), abs=1e-4)
     assert tests.mcnemar(0, 0, exact=False).p == 1
 
 
 def test_the_odds_ratio_has_woolfs_interval():
-    found = tests.odds_ratio([[10, 5], [4, 12]])
+    ratio = tests.odds_ratio([[10, 5], [4, 12]])
     error = math.sqrt(1 / 10 + 1 / 5 + 1 / 4 + 1 / 12)
-    assert found.estimate == pytest.approx(6)
-    assert math.log(found.high / 6) == pytest.approx(1.959964 * error, rel=1e-5)
-    assert math.log(6 / found.low) == pytest.approx(1.959964 * error, rel=1e-5)
+    assert ratio.estimate == pytest.approx(6)
+    assert math.log(ratio.high / 6) == pytest.approx(1.959964 * error, rel=1e-5)
+    assert math.log(6 / ratio.low) == pytest.approx(1.959964 * error, rel=1e-5)
 
 
 def test_an_empty_cell_is_raised_and_it_says_so():
-    found = tests.odds_ratio([[20, 0], [10, 10]])
-    assert found.estimate == pytest.approx(20.5 * 10.5 / (0.5 * 10.5))
-    assert "0.5" in found.method
-    assert math.isfinite(found.high)
+    ratio = tests.odds_ratio([[20, 0], [10, 10]])
+    assert ratio.estimate == pytest.approx(20.5 * 10.5 / (0.5 * 10.5))
+    assert "0.5" in ratio.method
+    assert math.isfinite(ratio.high)
 
 
 @pytest.mark.parametrize("empty", range(4))
@@ -91,13 +91,13 @@ def test_any_empty_cell_is_raised(empty):
     table = np.array([7.0, 3.0, 2.0, 5.0])
     table[empty] = 0
     a, b, c, d = table + 0.5
-    found = tests.odds_ratio(table.reshape(2, 2), 0.8)
-    assert found.estimate == pytest.approx(a * d / (b * c))
-    assert math.log(found.high / found.estimate) == pytest.approx(
+    ratio = tests.odds_ratio(table.reshape(2, 2), 0.8)
+    assert ratio.estimate == pytest.approx(a * d / (b * c))
+    assert math.log(ratio.high / ratio.estimate) == pytest.approx(
         1.2815515655446004 * math.sqrt(1 / a + 1 / b + 1 / c + 1 / d)
     )
-    assert (found.level, found.n, found.n_effective) == (0.8, table.sum(), table.sum())
-    assert found.method == "woolf, cells raised by 0.5"
+    assert (ratio.level, ratio.n, ratio.n_effective) == (0.8, table.sum(), table.sum())
+    assert ratio.method == "woolf, cells raised by 0.5"
     assert tests.odds_ratio([[7, 3], [2, 5]]).method == "woolf"
 
 
@@ -105,11 +105,11 @@ def test_any_empty_cell_is_raised(empty):
     "table", [[[0, 0], [3, 4]], [[3, 4], [0, 0]], [[0, 3], [0, 4]], [[3, 0], [4, 0]]]
 )
 def test_any_empty_margin_leaves_the_odds_ratio_undefined(table):
-    found = tests.odds_ratio(table, 0.8)
-    assert math.isnan(found.estimate)
-    assert (found.low, found.high) == (0, math.inf)
-    assert (found.level, found.n, found.n_effective) == (0.8, 7, 7)
-    assert found.method == "undefined"
+    ratio = tests.odds_ratio(table, 0.8)
+    assert math.isnan(ratio.estimate)
+    assert (ratio.low, ratio.high) == (0, math.inf)
+    assert (ratio.level, ratio.n, ratio.n_effective) == (0.8, 7, 7)
+    assert ratio.method == "undefined"
 
 
 @pytest.mark.parametrize("table", [[[3, 3], [4, 4]], [[3, 4], [3, 4]], [[4, 3], [3, 4]]])
@@ -119,9 +119,9 @@ def test_even_margins_are_no_empty_ones(table):
 
 
 def test_an_empty_margin_has_no_odds_ratio():
-    found = tests.odds_ratio([[0, 0], [3, 4]])
-    assert math.isnan(found.estimate)
-    assert (found.low, found.high) == (0, math.inf)
+    ratio = tests.odds_ratio([[0, 0], [3, 4]])
+    assert math.isnan(ratio.estimate)
+    assert (ratio.low, ratio.high) == (0, math.inf)
 
 
 @pytest.mark.parametrize(("k1", "n1", "k2", "n2"), [(0, 0, 1, 2), (0, 5, 0, 7), (5, 5, 7, 7)])
@@ -134,46 +134,48 @@ def test_a_paired_difference_without_clusters_is_the_paired_t_test():
 
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(2, 30))
-    found, other = tests.paired_difference(x, y), ttest_rel(x, y)
-    assert (found.test.statistic, found.test.p) == pytest.approx((other.statistic, other.pvalue))
-    expected = other.confidence_interval(0.95)
-    assert (found.difference.low, found.difference.high) == pytest.approx(
-        (expected.low, expected.high)
+    gap, reference_test = tests.paired_difference(x, y), ttest_rel(x, y)
+    assert (gap.test.statistic, gap.test.p) == pytest.approx(
+        (reference_test.statistic, reference_test.pvalue)
+    )
+    expected_interval = reference_test.confidence_interval(0.95)
+    assert (gap.difference.low, gap.difference.high) == pytest.approx(
+        (expected_interval.low, expected_interval.high)
     )
 
 
 def test_copies_do_not_make_a_paired_difference_significant():
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(2, 20))
-    copied = [np.repeat(v, 8) for v in (x, y)]
-    once, blind = tests.paired_difference(x, y), tests.paired_difference(*copied)
-    aware = tests.paired_difference(*copied, np.repeat(np.arange(20), 8))
+    copied_values = [np.repeat(v, 8) for v in (x, y)]
+    once, blind = tests.paired_difference(x, y), tests.paired_difference(*copied_values)
+    aware = tests.paired_difference(*copied_values, np.repeat(np.arange(20), 8))
     assert aware.test.p == pytest.approx(once.test.p)
     assert blind.test.p < aware.test.p
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.1, 1.0])
 def test_paired_differences_that_are_all_alike(gap):
-    found = tests.paired_difference(np.full(7, gap), np.zeros(7))
+    actual_gap = tests.paired_difference(np.full(7, gap), np.zeros(7))
     # No spread to test by, but seven differences of one sign, whose mean is rounded; others may come.
-    assert found.test.p == (1.0 if gap == 0 else 2 / 2**7)
-    assert -1 <= found.difference.low < gap <= found.difference.high <= 1
+    assert actual_gap.test.p == (1.0 if gap == 0 else 2 / 2**7)
+    assert -1 <= actual_gap.difference.low < gap <= actual_gap.difference.high <= 1
     # At the end of the range the bound is Wilson's at 7 of 7.
     if gap == 1:
-        assert found.difference.low == pytest.approx(2 * wilson(7, 7).low - 1)
+        assert actual_gap.difference.low == pytest.approx(2 * wilson(7, 7).low - 1)
 
 
 def test_one_cluster_proves_nothing():
-    found = tests.paired_difference([1, 1, 1], [0, 0, 0], [4, 4, 4])
-    assert found.test.p == 1
-    assert (found.difference.low, found.difference.high) == (-1, 1)
+    gap = tests.paired_difference([1, 1, 1], [0, 0, 0], [4, 4, 4])
+    assert gap.test.p == 1
+    assert (gap.difference.low, gap.difference.high) == (-1, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["t", "bootstrap", "flips"])
 def test_paired_tests_hold_their_size_with_clusters(method):
     rng, runs, clusters = np.random.default_rng(2), 250, np.repeat(np.arange(25), 4)
-    rejected = 0
+    n_rejected = 0
     for _ in range(runs):
         x = np.repeat(rng.normal(size=25), 4) + 0.3 * rng.normal(size=100)
         zero = np.zeros(100)
@@ -183,13 +185,13 @@ def test_paired_tests_hold_their_size_with_clusters(method):
             p = tests.paired_bootstrap(x, zero, clusters, rng, 300).test.p
         else:
             p = tests.sign_flip_test(x, zero, clusters, rng, 300).p
-        rejected += p <= 0.05
-    assert 0.01 < rejected / runs < 0.10
+        n_rejected += p <= 0.05
+    assert 0.01 < n_rejected / runs < 0.10
 
 
 def test_few_clusters_are_flipped_in_every_way():
-    found = tests.sign_flip_test([1, 2, 3, 0], [0, 0, 0, 0], [0, 1, 2, 3], np.random.default_rng(0))
-    assert (found.p, found.statistic) == (0.25, 6)
+    test = tests.sign_flip_test([1, 2, 3, 0], [0, 0, 0, 0], [0, 1, 2, 3], np.random.default_rng(0))
+    assert (test.p, test.statistic) == (0.25, 6)
 
 
 def test_the_sign_flip_test_by_every_assignment_of_signs():
@@ -199,10 +201,10 @@ def test_the_sign_flip_test_by_every_assignment_of_signs():
     totals = [0.5, -0.25, 0.45, 0.25, 0.1, -0.05]
     sums = [abs(np.dot(signs, totals)) for signs in itertools.product((1, -1), repeat=6)]
     share = np.mean([value >= abs(sum(totals)) - 1e-12 for value in sums])
-    found = tests.sign_flip_test(gaps, 0 * gaps, clusters, np.random.default_rng(0))
-    assert found.p == share
-    assert found.statistic == pytest.approx(sum(totals))
-    assert found.method == "sign-flip test over clusters"
+    test = tests.sign_flip_test(gaps, 0 * gaps, clusters, np.random.default_rng(0))
+    assert test.p == share
+    assert test.statistic == pytest.approx(sum(totals))
+    assert test.method == "sign-flip test over clusters"
 
 
 @pytest.mark.parametrize(("clusters", "p"), [(12, 2 / 2**12), (13, 1 / 100)])
@@ -214,8 +216,8 @@ def test_twelve_clusters_are_flipped_in_every_way_and_thirteen_at_random(cluster
 
 def test_many_clusters_are_flipped_at_random_and_never_to_nought():
     x = np.ones(40)
-    found = tests.sign_flip_test(x, 0 * x, np.arange(40), np.random.default_rng(0), 999)
-    assert found.p == 1 / 1000
+    test = tests.sign_flip_test(x, 0 * x, np.arange(40), np.random.default_rng(0), 999)
+    assert test.p == 1 / 1000
     assert tests.sign_flip_test(x, x, np.arange(40), np.random.default_rng(0)).p == 1
 
 
@@ -243,23 +245,25 @@ def test_the_bootstrap_of_a_difference_takes_its_number_and_level():
 def test_the_bootstrap_of_a_difference_by_its_own_resamples():
     """Two clusters, of gaps 1, 1 and -2, -2, -2: drawn (0, 0), (0, 1) or (1, 1)."""
     gaps, zero = np.array([1.0, 1, -2, -2, -2]), np.zeros(5)
-    found = tests.paired_bootstrap(gaps, zero, [0, 0, 1, 1, 1], np.random.default_rng(1), 20_000)
+    test = tests.paired_bootstrap(gaps, zero, [0, 0, 1, 1, 1], np.random.default_rng(1), 20_000)
     # Both times the first cluster: the only replicates above 0, a quarter of them.
-    assert found.test.p == pytest.approx(0.5, abs=0.02)
-    assert found.test.statistic == found.difference.estimate == pytest.approx(-0.8)
-    assert found.test.method == "paired bootstrap over clusters"
-    assert (found.difference.low, found.difference.high) == (-2, 1)
+    assert test.test.p == pytest.approx(0.5, abs=0.02)
+    assert test.test.statistic == test.difference.estimate == pytest.approx(-0.8)
+    assert test.test.method == "paired bootstrap over clusters"
+    assert (test.difference.low, test.difference.high) == (-2, 1)
 
 
 def test_replicates_at_nought_count_on_both_sides():
-    found = tests.paired_bootstrap([1, 0], [1, 0], [0, 1], np.random.default_rng(0), 50)
-    assert found.test.p == 1
+    test = tests.paired_bootstrap([1, 0], [1, 0], [0, 1], np.random.default_rng(0), 50)
+    assert test.test.p == 1
 
 
 def test_a_paired_difference_is_at_the_level_that_was_asked_for():
-    found = tests.paired_difference([1, 3], [0, 0], level=0.5).difference
-    assert (found.low, found.high) == pytest.approx((1, 3))  # t with 1 df: the quartile is 1
-    assert found.level == 0.5
+    difference = tests.paired_difference([1, 3], [0, 0], level=0.5).difference
+    assert (difference.low, difference.high) == pytest.approx(
+        (1, 3)
+    )  # t with 1 df: the quartile is 1
+    assert difference.level == 0.5
     alike = tests.paired_difference([1, 1, 1], [3, 3, 3], level=0.5)
     assert alike.test == tests.Significance(2 / 2**3, -math.inf, "paired t test")
     assert (alike.difference.low, alike.difference.high) == (-2, -2)
@@ -267,8 +271,8 @@ def test_a_paired_difference_is_at_the_level_that_was_asked_for():
 
 @pytest.mark.parametrize("rows", [(0, 0, 3, 5), (3, 5, 0, 0), (4, 4, 6, 6), (0, 4, 0, 6)])
 def test_proportions_without_a_difference_to_see_have_the_statistic_0(rows):
-    found = tests.two_proportions(*rows)
-    assert (found.p, found.statistic, found.method) == (1, 0, "two-proportion z test")
+    test = tests.two_proportions(*rows)
+    assert (test.p, test.statistic, test.method) == (1, 0, "two-proportion z test")
 
 
 @pytest.mark.parametrize(
@@ -333,10 +337,10 @@ def test_proportions_without_a_difference_to_see_have_the_statistic_0(rows):
     ids=range(15),
 )
 def test_a_test_says_which_it_is_and_its_statistic(make, p, statistic, method):
-    found = make()
-    assert found.p == pytest.approx(p, abs=1e-6)
-    assert found.statistic == pytest.approx(statistic)
-    assert found.method == method
+    suite = make()
+    assert suite.p == pytest.approx(p, abs=1e-6)
+    assert suite.statistic == pytest.approx(statistic)
+    assert suite.method == method
 
 
 def test_holm_gives_the_textbook_steps():
@@ -348,9 +352,9 @@ def test_holm_gives_the_textbook_steps():
 @settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
 def test_holm_never_lowers_a_p_and_keeps_the_order(p):
-    adjusted = tests.holm(p)
-    assert np.all(adjusted >= np.array(p))
-    assert np.all(np.diff(adjusted[np.argsort(p, kind="stable")]) >= 0)
+    adjusted_p = tests.holm(p)
+    assert np.all(adjusted_p >= np.array(p))
+    assert np.all(np.diff(adjusted_p[np.argsort(p, kind="stable")]) >= 0)
 
 
 RNG = np.random.default_rng(0)
@@ -424,8 +428,8 @@ def test_signed_ranks_are_scipys(seed):
     x, y = rng.normal(size=18), rng.normal(0.4, 1, size=18)
     assert wilcoxon_signed_rank(x, y).p == pytest.approx(wilcoxon(x, y, mode="exact").pvalue)
     x, y = rng.normal(size=400), rng.normal(0.1, 1, size=400)
-    expected = wilcoxon(x, y, mode="approx", correction=False).pvalue
-    assert wilcoxon_signed_rank(x, y).p == pytest.approx(expected)
+    expected_pvalue = wilcoxon(x, y, mode="approx", correction=False).pvalue
+    assert wilcoxon_signed_rank(x, y).p == pytest.approx(expected_pvalue)
 
 
 def test_signed_ranks_with_ties_zeros_and_copies():

@@ -31,30 +31,30 @@ def _log_likelihood(x: np.ndarray) -> float:
 
 def test_fit_maximises_the_likelihood_by_brute_force() -> None:
     best = optimize.minimize(_log_likelihood, [0.0, 1.0], method="Nelder-Mead", tol=1e-7)
-    found = random_intercept(K, N)
-    assert found.log_likelihood == pytest.approx(-best.fun, abs=1e-4)
-    assert found.beta == pytest.approx(best.x[0], abs=1e-3)
-    assert found.sigma.estimate == pytest.approx(abs(best.x[1]), abs=5e-3)
+    fit = random_intercept(K, N)
+    assert fit.log_likelihood == pytest.approx(-best.fun, abs=1e-4)
+    assert fit.beta == pytest.approx(best.x[0], abs=1e-3)
+    assert fit.sigma.estimate == pytest.approx(abs(best.x[1]), abs=5e-3)
 
 
 def test_profile_interval_is_where_the_likelihood_falls_by_192() -> None:
     """Half the 95% quantile of chi-square with one degree of freedom: 1.9207."""
-    found = random_intercept(K, N)
-    for end in (found.sigma.low, found.sigma.high):
+    fit = random_intercept(K, N)
+    for end in (fit.sigma.low, fit.sigma.high):
         if end in (0.0, 12.0):
             continue
         at = optimize.minimize_scalar(lambda b, s=end: _log_likelihood(np.array([b, s])))
-        assert -at.fun == pytest.approx(found.log_likelihood - 1.9207, abs=1e-3)
+        assert -at.fun == pytest.approx(fit.log_likelihood - 1.9207, abs=1e-3)
 
 
 def test_no_correlation_is_found_where_there_is_none() -> None:
     rng = np.random.default_rng(1)
     n = rng.integers(2, 9, 400)
-    found = random_intercept(rng.binomial(n, 0.8), n)
-    assert found.observed.low == 0.0
-    assert found.observed.estimate < 0.04
-    assert found.p > 0.01
-    assert found.mean == pytest.approx(0.8, abs=0.02)
+    fit = random_intercept(rng.binomial(n, 0.8), n)
+    assert fit.observed.low == 0.0
+    assert fit.observed.estimate < 0.04
+    assert fit.p > 0.01
+    assert fit.mean == pytest.approx(0.8, abs=0.02)
 
 
 @pytest.mark.parametrize(("beta", "sigma"), [(0.0, 0.7), (2.5, 1.5), (-1.0, 3.0)])
@@ -62,32 +62,32 @@ def test_truth_is_within_the_interval_on_lopsided_data(beta: float, sigma: float
     rng = np.random.default_rng(7)
     n = rng.integers(1, 12, 600)
     p = 1 / (1 + np.exp(-(beta + sigma * rng.normal(size=600))))
-    found = random_intercept(rng.binomial(n, p), n)
-    assert found.sigma.low < sigma < found.sigma.high
-    assert found.latent.low < sigma**2 / (sigma**2 + math.pi**2 / 3) < found.latent.high
+    fit = random_intercept(rng.binomial(n, p), n)
+    assert fit.sigma.low < sigma < fit.sigma.high
+    assert fit.latent.low < sigma**2 / (sigma**2 + math.pi**2 / 3) < fit.latent.high
     truth = response_moments(beta, sigma)
-    assert found.observed.low < truth.icc < found.observed.high
-    assert found.mean == pytest.approx(truth.mean, abs=0.05)
+    assert fit.observed.low < truth.icc < fit.observed.high
+    assert fit.mean == pytest.approx(truth.mean, abs=0.05)
 
 
 @pytest.mark.slow
 def test_interval_covers_about_as_often_as_it_says() -> None:
     rng = np.random.default_rng(3)
-    covered = 0
+    n_covered = 0
     for _ in range(60):
         p = 1 / (1 + np.exp(-rng.normal(size=60)))
         n = np.full(60, 6)
-        found = random_intercept(rng.binomial(n, p), n)
-        covered += found.sigma.low <= 1.0 <= found.sigma.high
-    assert covered >= 51
+        fit = random_intercept(rng.binomial(n, p), n)
+        n_covered += fit.sigma.low <= 1.0 <= fit.sigma.high
+    assert n_covered >= 51
 
 
 def test_linearised_conversion_and_what_is_wrong_with_the_published_one() -> None:
     """For small sigma the observed correlation is p(1-p) sigma^2; the published formula divides
     by Var(Y) once more, gives sigma^2, and so exceeds 1 for sigma > 1."""
     for beta in (0.0, 2.0):
-        found = response_moments(beta, 0.1)
-        assert found.icc == pytest.approx(found.mean * (1 - found.mean) * 0.01, rel=0.05)
+        moments = response_moments(beta, 0.1)
+        assert moments.icc == pytest.approx(moments.mean * (1 - moments.mean) * 0.01, rel=0.05)
     assert response_moments(0.0, 1.5).icc < 1 < 1.5**2
 
 
@@ -97,9 +97,9 @@ def test_linearised_conversion_and_what_is_wrong_with_the_published_one() -> Non
 )
 def test_what_data_cannot_tell_is_nan_with_the_widest_interval(successes, trials) -> None:
     """All alike, no cluster of two, a single cluster."""
-    found = random_intercept(successes, trials)
-    assert math.isnan(found.observed.estimate)
-    assert (found.observed.low, found.observed.high) == (0, 1)
+    fit = random_intercept(successes, trials)
+    assert math.isnan(fit.observed.estimate)
+    assert (fit.observed.low, fit.observed.high) == (0, 1)
 
 
 @pytest.mark.parametrize(("successes", "trials"), [([3], [2]), ([0.5], [2]), ([], []), ([0], [0])])
@@ -122,9 +122,9 @@ def test_anova_by_hand() -> None:
 def test_anova_is_near_the_model_and_gee() -> None:
     """statsmodels 0.15.0, GEE with exchangeable working correlation on the same rows: 0.5596."""
     x, codes = _rows()
-    found = anova_icc(x, codes, rng=np.random.default_rng(0))
-    assert found.low < random_intercept(K, N).observed.estimate < found.high
-    assert found.estimate == pytest.approx(0.5596, abs=0.08)
+    icc = anova_icc(x, codes, rng=np.random.default_rng(0))
+    assert icc.low < random_intercept(K, N).observed.estimate < icc.high
+    assert icc.estimate == pytest.approx(0.5596, abs=0.08)
 
 
 def test_anova_of_ties_and_wins_has_the_planned_correlation() -> None:

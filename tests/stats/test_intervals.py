@@ -31,8 +31,8 @@ PROPORTIONS = [
 
 @pytest.mark.parametrize(("k", "n", "score"), PROPORTIONS)
 def test_proportions_agree_with_statsmodels(k, n, score):
-    found = wilson(k, n)
-    assert (found.low, found.high) == pytest.approx(score, abs=1e-12)
+    interval = wilson(k, n)
+    assert (interval.low, interval.high) == pytest.approx(score, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -40,23 +40,27 @@ def test_proportions_agree_with_statsmodels(k, n, score):
     [(88, 100, 80.2, 93.0), (29, 29, 88.3, 100.0), (0, 2, 0.0, 65.8), (71, 74, 88.7, 98.6)],
 )
 def test_wilson_gives_the_intervals_printed_in_the_agent_clash_paper(k, n, low, high):
-    found = wilson(k, n)
-    assert (100 * found.low, 100 * found.high) == pytest.approx((low, high), abs=0.06)
+    interval = wilson(k, n)
+    assert (100 * interval.low, 100 * interval.high) == pytest.approx((low, high), abs=0.06)
 
 
 @settings(deadline=None)
 @given(st.integers(0, 50), st.integers(0, 50), st.floats(0.5, 0.999))
 def test_a_proportion_and_its_interval_stay_in_order_and_in_range(k, more, level):
     n = k + more
-    found = wilson(k, n, level)
-    assert 0 <= found.low < found.high <= 1
-    assert math.isnan(found.estimate) if n == 0 else found.low <= found.estimate <= found.high
+    interval = wilson(k, n, level)
+    assert 0 <= interval.low < interval.high <= 1
+    assert (
+        math.isnan(interval.estimate)
+        if n == 0
+        else interval.low <= interval.estimate <= interval.high
+    )
 
 
 def test_nothing_observed_is_everything_possible():
-    found = wilson(0, 0)
-    assert math.isnan(found.estimate)
-    assert (found.low, found.high, found.n) == (0.0, 1.0, 0.0)
+    interval = wilson(0, 0)
+    assert math.isnan(interval.estimate)
+    assert (interval.low, interval.high, interval.n) == (0.0, 1.0, 0.0)
 
 
 @pytest.mark.parametrize(("k", "n"), [(-1, 5), (6, 5), (math.nan, 5)])
@@ -72,37 +76,41 @@ def test_a_level_outside_zero_to_one_is_refused(level):
 
 
 def test_a_design_effect_is_worth_as_many_fewer_trials():
-    found = wilson(40, 100, design_effect=4)
-    same = wilson(10, 25)
-    assert (found.low, found.high, found.n_effective) == (same.low, same.high, 25)
+    interval = wilson(40, 100, design_effect=4)
+    same_interval = wilson(10, 25)
+    assert (interval.low, interval.high, interval.n_effective) == (
+        same_interval.low,
+        same_interval.high,
+        25,
+    )
 
 
 def test_without_repeats_the_clustered_interval_is_wilsons():
     values = [1] * 88 + [0] * 12
-    found, plain = wilson_clustered(values, np.arange(100)), wilson(88, 100)
-    assert (found.low, found.high) == (plain.low, plain.high)
+    interval, plain = wilson_clustered(values, np.arange(100)), wilson(88, 100)
+    assert (interval.low, interval.high) == (plain.low, plain.high)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 20])
 def test_copies_of_an_observation_tell_nothing(n):
     """n items five times each are n items: the interval is Wilson's of the originals."""
     originals = np.arange(n) % 4 < 3
-    found = wilson_clustered(np.repeat(originals, 5), np.repeat(np.arange(n), 5))
+    interval = wilson_clustered(np.repeat(originals, 5), np.repeat(np.arange(n), 5))
     plain = wilson(originals.sum(), n)
-    assert found.n_effective == pytest.approx(n)
-    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+    assert interval.n_effective == pytest.approx(n)
+    assert (interval.low, interval.high) == pytest.approx((plain.low, plain.high))
 
 
 def test_half_correlated_clusters_by_hand():
     """20 clusters of 5; ten hold 4 of one kind and 1 of the other, ten are of one kind."""
     values = np.array([[1, 1, 1, 1, 0]] * 10 + [[1] * 5] * 5 + [[0] * 5] * 5, dtype=float)
-    found = wilson_clustered(values.ravel(), np.repeat(np.arange(20), 5))
+    interval = wilson_clustered(values.ravel(), np.repeat(np.arange(20), 5))
     # p = 0.65; cluster totals less 5 p: 0.75 ten times, 1.75 and -3.25 five times each.
     squares = 10 * 0.75**2 + 5 * 1.75**2 + 5 * 3.25**2
     effect = squares / (65 * 0.35**2 + 35 * 0.65**2)
     assert 1 < effect < 5
     student = (1.98422 / 2.09302) ** 2
-    assert found.n_effective == pytest.approx(100 / effect * student, rel=1e-4)
+    assert interval.n_effective == pytest.approx(100 / effect * student, rel=1e-4)
 
 
 def test_the_bounds_are_where_the_score_test_with_clusters_turns():
@@ -111,9 +119,9 @@ def test_the_bounds_are_where_the_score_test_with_clusters_turns():
 
     totals = np.array([5] * 8 + [4, 4, 3, 1])
     values = (np.arange(5) < totals[:, None]).astype(float)
-    found = wilson_clustered(values.ravel(), np.repeat(np.arange(12), 5))
+    interval = wilson_clustered(values.ravel(), np.repeat(np.arange(12), 5))
     p, n = totals.sum() / 60, 60
-    for pi in (found.low, found.high):
+    for pi in (interval.low, interval.high):
         squares = (totals / 5 - pi) ** 2
         freedom = min(11, 2 * squares.sum() ** 2 / (12 * squares.var()))
         student = (stats.t.ppf(0.975, 59) / stats.t.ppf(0.975, freedom)) ** 2
@@ -124,9 +132,9 @@ def test_the_bounds_are_where_the_score_test_with_clusters_turns():
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_where_all_agree_clusters_are_taken_as_copies(value):
-    found = wilson_clustered(np.full(30, value), np.repeat(np.arange(6), 5))
-    assert found.n_effective == pytest.approx(6)
-    assert 0 <= found.low < found.high <= 1
+    interval = wilson_clustered(np.full(30, value), np.repeat(np.arange(6), 5))
+    assert interval.n_effective == pytest.approx(6)
+    assert 0 <= interval.low < interval.high <= 1
 
 
 @settings(max_examples=200)
@@ -137,9 +145,9 @@ def test_where_all_agree_clusters_are_taken_as_copies(value):
 )
 def test_clusters_are_worth_no_less_than_copies_and_no_more_than_their_observations(clusters):
     sizes = np.array([len(c) for c in clusters])
-    found = wilson_clustered(np.concatenate(clusters), np.repeat(np.arange(len(sizes)), sizes))
+    interval = wilson_clustered(np.concatenate(clusters), np.repeat(np.arange(len(sizes)), sizes))
     copies = sizes.sum() ** 2 / np.sum(sizes**2)
-    assert 1 - 1e-9 <= copies - 1e-9 <= found.n_effective <= sizes.sum() + 1e-9
+    assert 1 - 1e-9 <= copies - 1e-9 <= interval.n_effective <= sizes.sum() + 1e-9
 
 
 @pytest.mark.slow
@@ -154,8 +162,8 @@ def test_few_clusters_cover_a_truth_drawn_at_random(groups):
             sizes = np.full(groups, size) if equal else rng.integers(1, 2 * size, groups)
             codes = np.repeat(np.arange(groups), sizes)
             lean = _leans(p, rho, groups, rng)
-            found = wilson_clustered((rng.random(len(codes)) < lean[codes]).astype(float), codes)
-            hits += found.low <= p <= found.high
+            interval = wilson_clustered((rng.random(len(codes)) < lean[codes]).astype(float), codes)
+            hits += interval.low <= p <= interval.high
         assert hits / 500 > 0.93
 
 
@@ -168,9 +176,9 @@ def _leans(p, rho, groups, rng):
 
 
 def test_one_cluster_counts_as_one_observation():
-    found = wilson_clustered([1, 1, 0, 1], [7, 7, 7, 7])
-    assert found.n_effective == 1
-    assert found.high - found.low > 0.7
+    interval = wilson_clustered([1, 1, 0, 1], [7, 7, 7, 7])
+    assert interval.n_effective == 1
+    assert interval.high - interval.low > 0.7
 
 
 @pytest.mark.slow
@@ -182,8 +190,8 @@ def test_clustered_wilson_covers_where_plain_wilson_does_not():
     for _ in range(runs):
         easy = rng.random(30) < 0.5
         x = (rng.random((30, 4)) < np.where(easy, 1.0, 0.6)[:, None]).astype(float).ravel()
-        found = wilson_clustered(x, clusters)
-        hits["clustered"] += found.low <= truth <= found.high
+        interval = wilson_clustered(x, clusters)
+        hits["clustered"] += interval.low <= truth <= interval.high
         plain = wilson(x.sum(), len(x))
         hits["plain"] += plain.low <= truth <= plain.high
     assert hits["clustered"] / runs > 0.93
@@ -203,21 +211,21 @@ def test_clusters_of_another_length_are_refused():
 
 def test_newcombe_gives_his_published_example():
     """56/70 - 48/80: (0.0524, 0.3339), Newcombe 1998, table II; statsmodels agrees."""
-    found = newcombe(56, 70, 48, 80)
-    assert (found.low, found.high) == pytest.approx((0.05243147240, 0.3338726540), abs=1e-9)
+    interval = newcombe(56, 70, 48, 80)
+    assert (interval.low, interval.high) == pytest.approx((0.05243147240, 0.3338726540), abs=1e-9)
 
 
 @pytest.mark.parametrize(("k1", "n1", "k2", "n2"), [(10, 10, 0, 20), (0, 5, 0, 9), (7, 7, 4, 4)])
 def test_a_difference_has_length_even_at_the_ends(k1, n1, k2, n2):
-    found = newcombe(k1, n1, k2, n2)
-    assert -1 <= found.low < found.high <= 1
-    assert found.low <= found.estimate <= found.high
+    interval = newcombe(k1, n1, k2, n2)
+    assert -1 <= interval.low < interval.high <= 1
+    assert interval.low <= interval.estimate <= interval.high
 
 
 def test_a_difference_with_nothing_is_bounded_by_what_is_possible():
-    found = difference(wilson(3, 4), wilson(0, 0))
-    assert math.isnan(found.estimate)
-    assert found.low == pytest.approx(wilson(3, 4).low - 1)
+    gap = difference(wilson(3, 4), wilson(0, 0))
+    assert math.isnan(gap.estimate)
+    assert gap.low == pytest.approx(wilson(3, 4).low - 1)
 
 
 def test_differences_of_unlike_levels_are_refused():
@@ -242,30 +250,42 @@ def test_differences_of_unlike_levels_are_refused():
 )
 def test_newcombe_paired_gives_his_published_table(cells, low, high):
     """Newcombe 1998b, table III, method 10: its corrected phi is what sets it off from method 8."""
-    found = newcombe_paired(*cells)
-    assert found.estimate == pytest.approx((cells[1] - cells[2]) / sum(cells))
-    assert (found.low, found.high) == pytest.approx((low, high), abs=5.1e-5)
+    interval = newcombe_paired(*cells)
+    assert interval.estimate == pytest.approx((cells[1] - cells[2]) / sum(cells))
+    assert (interval.low, interval.high) == pytest.approx((low, high), abs=5.1e-5)
 
 
 @pytest.mark.parametrize(("cells", "margins"), [((3, 2, 1, 1), (5, 4)), ((6, 3, 2, 2), (9, 8))])
 def test_a_correlation_within_its_correction_is_none(cells, margins):
     """ad - bc is 1 of n = 7 and 6 of n = 13, no more than n / 2: as if the items were not shared."""
-    paired, n = newcombe_paired(*cells, level=0.8), sum(cells)
+    paired_interval, n = newcombe_paired(*cells, level=0.8), sum(cells)
     apart = newcombe(margins[0], n, margins[1], n, level=0.8)
-    assert (paired.low, paired.high) == pytest.approx((apart.low, apart.high), abs=1e-12)
+    assert (paired_interval.low, paired_interval.high) == pytest.approx(
+        (apart.low, apart.high), abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.99])
 def test_differences_are_at_the_level_that_was_asked_for(level):
     """Equal rates, unshared: square-and-add of two equal halves is one of them times sqrt(2)."""
-    one = wilson(10, 20, level)
-    found = newcombe(10, 20, 10, 20, level)
-    assert (found.level, found.n, found.n_effective) == (level, 40, 40)
-    assert found.high == pytest.approx(math.sqrt(2) * (one.high - 0.5), abs=1e-12)
-    assert found.low == pytest.approx(-found.high, abs=1e-12)
-    paired = newcombe_paired(5, 5, 5, 5, level)
-    assert (paired.level, paired.n, paired.n_effective) == (level, 20, 20)
-    assert (paired.low, paired.high) == pytest.approx((found.low, found.high), abs=1e-12)
+    interval = wilson(10, 20, level)
+    actual_interval = newcombe(10, 20, 10, 20, level)
+    assert (actual_interval.level, actual_interval.n, actual_interval.n_effective) == (
+        level,
+        40,
+        40,
+    )
+    assert actual_interval.high == pytest.approx(math.sqrt(2) * (interval.high - 0.5), abs=1e-12)
+    assert actual_interval.low == pytest.approx(-actual_interval.high, abs=1e-12)
+    paired_interval = newcombe_paired(5, 5, 5, 5, level)
+    assert (paired_interval.level, paired_interval.n, paired_interval.n_effective) == (
+        level,
+        20,
+        20,
+    )
+    assert (paired_interval.low, paired_interval.high) == pytest.approx(
+        (actual_interval.low, actual_interval.high), abs=1e-12
+    )
     nothing = newcombe_paired(0, 0, 0, 0, level)
     assert math.isnan(nothing.estimate)
     assert (nothing.low, nothing.high) == (-1, 1)
@@ -273,42 +293,46 @@ def test_differences_are_at_the_level_that_was_asked_for(level):
 
 
 def test_pairing_narrows_the_difference_of_alike_methods():
-    paired, unpaired = newcombe_paired(70, 5, 4, 21), newcombe(75, 100, 74, 100)
-    assert paired.high - paired.low < 0.6 * (unpaired.high - unpaired.low)
+    paired_interval, unpaired_interval = newcombe_paired(70, 5, 4, 21), newcombe(75, 100, 74, 100)
+    assert paired_interval.high - paired_interval.low < 0.6 * (
+        unpaired_interval.high - unpaired_interval.low
+    )
 
 
 @pytest.mark.parametrize("cells", [(0, 0, 0, 0), (0, 5, 0, 0), (5, 0, 0, 0), (0, 0, 0, 5)])
 def test_paired_differences_of_degenerate_tables_are_bounded(cells):
-    found = newcombe_paired(*cells)
-    assert -1 <= found.low < found.high <= 1
+    interval = newcombe_paired(*cells)
+    assert -1 <= interval.low < interval.high <= 1
 
 
 def test_a_mean_without_clusters_is_students():
     from scipy.stats import ttest_1samp
 
     x = np.array([0.3, 1.7, -2.0, 0.1, 5.5])
-    found = mean_clustered(x)
-    expected = ttest_1samp(x, 0).confidence_interval(0.95)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-    assert found.n_effective == pytest.approx(5)
+    interval = mean_clustered(x)
+    expected_interval = ttest_1samp(x, 0).confidence_interval(0.95)
+    assert (interval.low, interval.high) == pytest.approx(
+        (expected_interval.low, expected_interval.high)
+    )
+    assert interval.n_effective == pytest.approx(5)
 
 
 def test_a_mean_of_copies_is_the_mean_of_the_originals():
     x = np.array([0.3, 1.7, -2.0, 0.1, 5.5])
-    found, plain = mean_clustered(np.repeat(x, 3), np.repeat(np.arange(5), 3)), mean_clustered(x)
-    assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+    interval, plain = mean_clustered(np.repeat(x, 3), np.repeat(np.arange(5), 3)), mean_clustered(x)
+    assert (interval.low, interval.high) == pytest.approx((plain.low, plain.high))
 
 
 def test_a_single_cluster_says_nothing_of_a_mean():
-    found = mean_clustered([1.0, 2.0], [0, 0])
-    assert (found.low, found.high) == (-math.inf, math.inf)
+    interval = mean_clustered([1.0, 2.0], [0, 0])
+    assert (interval.low, interval.high) == (-math.inf, math.inf)
 
 
 def test_an_interval_is_a_test():
-    found = newcombe(90, 100, 60, 100)
-    assert found.excludes(0)
-    assert not found.excludes(found.estimate)
-    assert found.half_width == pytest.approx((found.high - found.low) / 2)
+    interval = newcombe(90, 100, 60, 100)
+    assert interval.excludes(0)
+    assert not interval.excludes(interval.estimate)
+    assert interval.half_width == pytest.approx((interval.high - interval.low) / 2)
 
 
 def test_the_normal_quantile_is_the_one_in_the_tables():
@@ -349,17 +373,17 @@ HALVES, PAIRED = [0, 0, 1, 1], [5, 5, 8, 8]
     ids=range(11),
 )
 def test_an_interval_says_what_it_is_of(make, estimate, n, n_effective, method):
-    found = make()
-    assert found.estimate == pytest.approx(estimate, nan_ok=True)
-    assert (found.level, found.n, found.method) == (0.8, n, method)
-    assert found.n_effective == pytest.approx(n_effective)
+    suite = make()
+    assert suite.estimate == pytest.approx(estimate, nan_ok=True)
+    assert (suite.level, suite.n, suite.method) == (0.8, n, method)
+    assert suite.n_effective == pytest.approx(n_effective)
 
 
 def test_a_small_design_effect_by_hand():
     """Clusters 11, 10, 10, 11: totals 1/2 from 3/2, 1 / (6/16 + 18/16) < 1; t of 7 and 3 degrees."""
-    found = wilson_clustered([1, 1, 1, 0, 0, 1, 1, 1], [1, 1, 2, 2, 3, 3, 4, 4], level=0.5)
+    interval = wilson_clustered([1, 1, 1, 0, 0, 1, 1, 1], [1, 1, 2, 2, 3, 3, 4, 4], level=0.5)
     student = 0.7111418 / 0.7648923  # the upper quartiles, from a table of Student's t
-    assert found.n_effective == pytest.approx(8 * student**2, rel=1e-6)
+    assert interval.n_effective == pytest.approx(8 * student**2, rel=1e-6)
 
 
 @pytest.mark.slow
@@ -370,24 +394,24 @@ def test_rare_misses_in_clusters_are_covered(rho):
     hits = 0
     for _ in range(runs):
         x = (rng.random(150) < _leans(0.95, rho, 30, rng)[clusters]).astype(float)
-        found = wilson_clustered(x, clusters)
-        hits += found.low <= 0.95 <= found.high
+        interval = wilson_clustered(x, clusters)
+        hits += interval.low <= 0.95 <= interval.high
     assert hits / runs > 0.935
 
 
 def test_the_ends_of_an_interval_are_not_excluded():
-    found = Interval(0.5, 0.25, 0.75, 0.95, 10, 10, "made")
-    assert not found.excludes(0.25)
-    assert not found.excludes(0.75)
-    assert found.excludes(0.2499)
-    assert found.excludes(0.7501)
+    interval = Interval(0.5, 0.25, 0.75, 0.95, 10, 10, "made")
+    assert not interval.excludes(0.25)
+    assert not interval.excludes(0.75)
+    assert interval.excludes(0.2499)
+    assert interval.excludes(0.7501)
 
 
 def test_both_bounds_of_a_difference_with_nothing():
-    found = difference(wilson(3, 4), wilson(0, 0))
-    assert (found.low, found.high) == pytest.approx((wilson(3, 4).low - 1, wilson(3, 4).high))
-    found = difference(wilson(0, 0), wilson(3, 4))
-    assert (found.low, found.high) == pytest.approx((-wilson(3, 4).high, 1 - wilson(3, 4).low))
+    gap = difference(wilson(3, 4), wilson(0, 0))
+    assert (gap.low, gap.high) == pytest.approx((wilson(3, 4).low - 1, wilson(3, 4).high))
+    gap = difference(wilson(0, 0), wilson(3, 4))
+    assert (gap.low, gap.high) == pytest.approx((-wilson(3, 4).high, 1 - wilson(3, 4).low))
 
 
 @pytest.mark.parametrize(

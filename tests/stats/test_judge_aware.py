@@ -46,11 +46,11 @@ def without_style(pairs):
 
 def test_one_judge_without_style_is_the_plain_fit():
     pairs = without_style(simulated(np.random.default_rng(0), [1.0, 0, -0.5, -0.5], [1.0]))
-    found = judge_aware(pairs)
+    fit = judge_aware(pairs)
     plain = bradley_terry(count_comparisons(pairs.first, pairs.second, pairs.points, 4))
-    assert found.converged
-    assert found.theta == pytest.approx(plain.theta - plain.theta.mean(), abs=1e-6)
-    assert found.tie[0] == pytest.approx(plain.nu, rel=1e-6)
+    assert fit.converged
+    assert fit.theta == pytest.approx(plain.theta - plain.theta.mean(), abs=1e-6)
+    assert fit.tie[0] == pytest.approx(plain.nu, rel=1e-6)
 
 
 def test_strengths_and_style_agree_with_scikit_learn():
@@ -59,28 +59,31 @@ def test_strengths_and_style_agree_with_scikit_learn():
 
     rng = np.random.default_rng(1)
     pairs = simulated(rng, [0.8, 0.2, -1.0], [1.0], n=800, nu=0.0)
-    found = judge_aware(pairs, reliability=False, prior=1e-6)
+    fit = judge_aware(pairs, reliability=False, prior=1e-6)
     contrast = np.eye(3)[pairs.first] - np.eye(3)[pairs.second]
     # The ridge of scikit-learn is 1 for all columns: style is scaled to have the same prior.
     design = np.hstack([contrast * 1e3, pairs.style * STYLE_SCALE])
-    other = LogisticRegression(solver="newton-cholesky", fit_intercept=False, tol=1e-12)
-    other.fit(design, pairs.points)
-    theta, style = other.coef_[0, :3] * 1e3, other.coef_[0, 3:] * STYLE_SCALE
-    assert found.theta == pytest.approx(theta - theta.mean(), abs=1e-4)
-    assert found.style == pytest.approx(style, abs=1e-4)
+    other_reference_fit = LogisticRegression(
+        solver="newton-cholesky", fit_intercept=False, tol=1e-12
+    )
+    other_reference_fit.fit(design, pairs.points)
+    theta, style = (
+        other_reference_fit.coef_[0, :3] * 1e3,
+        other_reference_fit.coef_[0, 3:] * STYLE_SCALE,
+    )
+    assert fit.theta == pytest.approx(theta - theta.mean(), abs=1e-4)
+    assert fit.style == pytest.approx(style, abs=1e-4)
 
 
 def test_errors_are_those_of_the_inverse_information_where_the_model_holds():
     """And every item its own cluster: the sandwich estimates the same, here within a tenth."""
     pairs = simulated(np.random.default_rng(2), [0.5, 0, -0.5], [1.0], n=4000, nu=0.0)
-    found = judge_aware(pairs)
-    eta = (found.theta[pairs.first] - found.theta[pairs.second]) + pairs.style @ found.style
+    fit = judge_aware(pairs)
+    eta = (fit.theta[pairs.first] - fit.theta[pairs.second]) + pairs.style @ fit.style
     p = 1 / (1 + np.exp(-eta))
     design = np.hstack([np.eye(3)[pairs.first] - np.eye(3)[pairs.second], pairs.style])
     inverse = np.linalg.pinv(design.T @ (design * (p * (1 - p))[:, None]))
-    assert np.sqrt(np.diag(found.covariance)[:5]) == pytest.approx(
-        np.sqrt(np.diag(inverse)), rel=0.1
-    )
+    assert np.sqrt(np.diag(fit.covariance)[:5]) == pytest.approx(np.sqrt(np.diag(inverse)), rel=0.1)
 
 
 def test_sparse_tables_give_the_same_fit(monkeypatch):
@@ -93,22 +96,22 @@ def test_sparse_tables_give_the_same_fit(monkeypatch):
 
 
 def test_the_gradient_vanishes_and_reliabilities_have_mean_one():
-    found = judge_aware(simulated(np.random.default_rng(3), [1.0, 0, -1.0], [1.8, 1.1, 0.1]))
-    assert found.converged
-    assert found.gradient < 1e-5
-    assert found.reliability.mean() == pytest.approx(1)
-    assert found.theta.mean() == pytest.approx(0, abs=1e-12)
+    fit = judge_aware(simulated(np.random.default_rng(3), [1.0, 0, -1.0], [1.8, 1.1, 0.1]))
+    assert fit.converged
+    assert fit.gradient < 1e-5
+    assert fit.reliability.mean() == pytest.approx(1)
+    assert fit.theta.mean() == pytest.approx(0, abs=1e-12)
 
 
 def test_a_coin_and_an_inverted_judge_are_found():
-    found = judge_aware(
+    fit = judge_aware(
         simulated(np.random.default_rng(4), [1.5, 0, -1.5], [1.6, 1.6, 1.6, 0.2, -1.0], n=300)
     )
-    order = found.reliability
+    order = fit.reliability
     assert min(order[:3]) > 1.2
     assert abs(order[3] - 0.25) < 0.5
     assert order[4] < -0.5
-    assert found.theta[0] > 0.5 > -0.5 > found.theta[2]
+    assert fit.theta[0] > 0.5 > -0.5 > fit.theta[2]
 
 
 @pytest.mark.slow
@@ -119,16 +122,16 @@ def test_strengths_style_and_reliabilities_hold_their_truth():
     hits = {"strength": [], "style": [], "reliability": []}
     for _ in range(runs):
         theta = rng.normal(size=4) * 0.7
-        found = judge_aware(simulated(rng, theta, reliability, n=80))
+        fit = judge_aware(simulated(rng, theta, reliability, n=80))
         for name, intervals, truth in (
-            ("strength", found.strengths(), theta - theta.mean()),
-            ("style", found.style_effects(), (0.5, 0.3)),
-            ("reliability", found.reliabilities(), reliability),
+            ("strength", fit.strengths(), theta - theta.mean()),
+            ("style", fit.style_effects(), (0.5, 0.3)),
+            ("reliability", fit.reliabilities(), reliability),
         ):
             pairs = zip(intervals, truth, strict=True)
             hits[name] += [i.low <= t <= i.high for i, t in pairs]
-    for name, held in hits.items():
-        assert 0.915 < np.mean(held) < 0.985, name
+    for name, n_held in hits.items():
+        assert 0.915 < np.mean(n_held) < 0.985, name
 
 
 def test_copies_of_an_item_tell_nothing_new():
@@ -139,17 +142,17 @@ def test_copies_of_an_item_tell_nothing_new():
         n_candidates=3,
         style=np.tile(pairs.style, (20, 1)),
     )
-    one, many = judge_aware(pairs), judge_aware(twice)
-    assert many.n_clusters == one.n_clusters == 60
-    widths = [fit.strengths()[0].half_width for fit in (one, many)]
+    first_fit, many = judge_aware(pairs), judge_aware(twice)
+    assert many.n_clusters == first_fit.n_clusters == 60
+    widths = [fit.strengths()[0].half_width for fit in (first_fit, many)]
     assert widths[1] == pytest.approx(widths[0], rel=0.1)
 
 
 def test_a_candidate_that_won_everything_is_finite_and_unsure():
     pairs = judged_pairs([0] * 6, [1] * 6, [1.0] * 6, [0] * 6, range(6), n_candidates=2)
-    found = judge_aware(pairs)
-    interval = found.contrast(np.array([1.0, -1.0, 1.0])[[0, 1, 2]] * np.array([1, 1, 0]))
-    assert found.converged
+    fit = judge_aware(pairs)
+    interval = fit.contrast(np.array([1.0, -1.0, 1.0])[[0, 1, 2]] * np.array([1, 1, 0]))
+    assert fit.converged
     assert interval.estimate > 0
     assert np.isfinite(interval.high)
     assert interval.half_width > 1
@@ -162,9 +165,9 @@ def test_one_item_bounds_nothing():
 
 def test_ties_alone_are_level():
     pairs = judged_pairs([0, 1, 2], [1, 2, 0], [0.5] * 3, [0, 0, 1], [0, 1, 2], n_candidates=3)
-    found = judge_aware(pairs)
-    assert found.theta == pytest.approx([0, 0, 0], abs=1e-9)
-    assert found.converged
+    fit = judge_aware(pairs)
+    assert fit.theta == pytest.approx([0, 0, 0], abs=1e-9)
+    assert fit.converged
 
 
 @pytest.mark.parametrize(
@@ -188,9 +191,9 @@ def test_what_is_no_comparison_is_refused(first, points, style):
 @pytest.mark.parametrize("cells", [0, 1 << 21], ids=["sparse", "dense"])
 def test_a_fit_in_blocks_is_the_fit_of_all_comparisons(monkeypatch, cells):
     pairs = simulated(np.random.default_rng(5), [0.7, 0.1, -0.8], [1.3, 1.0, 0.7], n=60)
-    whole = judge_aware(pairs)
+    full_fit = judge_aware(pairs)
     monkeypatch.setattr(module, "_BLOCK", 7)
     monkeypatch.setattr(module, "_CELLS", cells)
     blocks = judge_aware(pairs)
-    assert blocks.theta == pytest.approx(whole.theta, abs=1e-9)
-    assert blocks.covariance == pytest.approx(whole.covariance, abs=1e-9)
+    assert blocks.theta == pytest.approx(full_fit.theta, abs=1e-9)
+    assert blocks.covariance == pytest.approx(full_fit.covariance, abs=1e-9)

@@ -27,34 +27,34 @@ def test_the_two_parts_are_found_and_covered(options):
     rng = np.random.default_rng(options)
     r, a, n, runs = 0.8, 0.7, 150, 120
     single = a * r + (1 - a) * (1 - r) / (options - 1)
-    covered = np.zeros(4)
+    n_covered = np.zeros(4)
     for _ in range(runs):
         truth = rng.integers(0, options, n)
         people = said(rng, np.repeat(truth[:, None], 3, axis=1), r, options)
         panel = said(rng, truth, a, options)
         pairs = np.mean([people[:, i] == people[:, j] for i, j in ((0, 1), (0, 2), (1, 2))], axis=0)
-        found = label_noise(
+        noise = label_noise(
             pairs, (people == panel[:, None]).mean(axis=1), np.ones(n), options, np.arange(n)
         )
         truths = (r, a, 1 - r, r - single)
-        intervals = (found.person, found.panel, found.noise, found.judge_error)
-        covered += [i.low <= x <= i.high for i, x in zip(intervals, truths, strict=True)]
-    assert (covered / runs > 0.89).all()
+        intervals = (noise.person, noise.panel, noise.noise, noise.judge_error)
+        n_covered += [i.low <= x <= i.high for i, x in zip(intervals, truths, strict=True)]
+    assert (n_covered / runs > 0.89).all()
 
 
 def test_people_who_agree_by_chance_say_nothing_of_the_panel():
     rng = np.random.default_rng(1)
-    found = label_noise(rng.random(40) < 0.5, rng.random(40) < 0.5, np.ones(40), 2, np.arange(40))
-    assert np.isnan(found.panel.estimate)
-    assert (found.panel.low, found.panel.high) == (0, 1)
+    noise = label_noise(rng.random(40) < 0.5, rng.random(40) < 0.5, np.ones(40), 2, np.arange(40))
+    assert np.isnan(noise.panel.estimate)
+    assert (noise.panel.low, noise.panel.high) == (0, 1)
 
 
 def test_a_panel_without_a_verdict_is_not_taken_to_guess():
     verdicts = np.arange(60) % 2 == 0
-    found = label_noise(np.ones(60), verdicts.astype(float), verdicts, 2, np.arange(60))
-    assert found.person.estimate == 1
-    assert found.panel.estimate == pytest.approx(0.5)
-    assert found.judge_error.estimate == pytest.approx(0.5)
+    noise = label_noise(np.ones(60), verdicts.astype(float), verdicts, 2, np.arange(60))
+    assert noise.person.estimate == 1
+    assert noise.panel.estimate == pytest.approx(0.5)
+    assert noise.judge_error.estimate == pytest.approx(0.5)
 
 
 def test_the_majority_of_several_is_righter_than_one_and_ties_are_left_out():

@@ -10,13 +10,13 @@ NAN = np.nan
 
 
 def test_a_majority_counts_what_was_said():
-    found = majority([[1, 1, 0], [0, 0, 0], [1, 0, NAN], [NAN, NAN, NAN], [0.5, 1, 0.5]])
-    assert found.verdict.tolist()[:3] == [1, 0, 0.5]
-    assert np.isnan(found.verdict[3])
-    assert found.verdict[4] == 1
-    assert found.share[0] == pytest.approx(2 / 3)
-    assert found.unanimous.tolist() == [False, True, False, False, False]
-    assert found.split.tolist() == [[2, 1], [0, 3], [1, 1], [0, 0], [1, 0]]
+    majority_votes = majority([[1, 1, 0], [0, 0, 0], [1, 0, NAN], [NAN, NAN, NAN], [0.5, 1, 0.5]])
+    assert majority_votes.verdict.tolist()[:3] == [1, 0, 0.5]
+    assert np.isnan(majority_votes.verdict[3])
+    assert majority_votes.verdict[4] == 1
+    assert majority_votes.share[0] == pytest.approx(2 / 3)
+    assert majority_votes.unanimous.tolist() == [False, True, False, False, False]
+    assert majority_votes.split.tolist() == [[2, 1], [0, 3], [1, 1], [0, 0], [1, 0]]
 
 
 def test_weights_can_overrule_numbers():
@@ -36,10 +36,10 @@ def test_credit_of_ties_misses_and_tied_labels():
 
 
 def test_plurality_of_three_classes():
-    found = plurality([[0, 1, 1], [0, 1, 2], [-1, -1, -1], [2, -1, 2]], 3)
-    assert found.winner.tolist() == [1, -1, -1, 2]
-    assert found.credit[1] == pytest.approx([1 / 3] * 3)
-    assert found.credit[2].tolist() == [0, 0, 0]
+    winners = plurality([[0, 1, 1], [0, 1, 2], [-1, -1, -1], [2, -1, 2]], 3)
+    assert winners.winner.tolist() == [1, -1, -1, 2]
+    assert winners.credit[1] == pytest.approx([1 / 3] * 3)
+    assert winners.credit[2].tolist() == [0, 0, 0]
 
 
 def test_two_classes_are_the_majority():
@@ -47,9 +47,9 @@ def test_two_classes_are_the_majority():
     votes, weights = rng.choice([0, 1, NAN], size=(300, 4)), rng.random(4)
     codes = np.where(np.isnan(votes), -1, np.nan_to_num(votes)).astype(int)
     two, many = majority(votes, weights), plurality(codes, 2, weights)
-    decided = (two.verdict == 0) | (two.verdict == 1)
-    assert np.array_equal(many.winner[decided], two.verdict[decided].astype(int))
-    assert np.all(many.winner[~decided] == -1)
+    is_decided = (two.verdict == 0) | (two.verdict == 1)
+    assert np.array_equal(many.winner[is_decided], two.verdict[is_decided].astype(int))
+    assert np.all(many.winner[~is_decided] == -1)
 
 
 @pytest.mark.parametrize("vote", [2, 0.3, -1, np.inf])

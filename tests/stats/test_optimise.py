@@ -28,9 +28,9 @@ def test_the_equations_of_the_estimate_hold_at_the_end_and_the_fit_says_so():
         loss.precision,
         centre=loss.centre,
     )
-    expected = loss.columns @ (loss.weights * sigmoid(fit.x @ loss.columns))
+    expected_gradient = loss.columns @ (loss.weights * sigmoid(fit.x @ loss.columns))
     np.testing.assert_allclose(
-        expected - loss.columns @ loss.successes,
+        expected_gradient - loss.columns @ loss.successes,
         -loss.precision * (fit.x - loss.centre),
         atol=1e-9,
     )
@@ -41,11 +41,11 @@ def test_the_equations_of_the_estimate_hold_at_the_end_and_the_fit_says_so():
 def test_it_ends_where_a_general_optimiser_does():
     loss = _problem(seed=3)
     fit = minimise(loss, np.zeros(4), gradient_tol=1e-10)
-    other = minimize(
+    other_minimum = minimize(
         lambda b: float(loss.value(b)), np.zeros(4), jac=lambda b: loss.derivatives(b)[0]
     )
-    assert float(fit.value) <= other.fun + 1e-9
-    np.testing.assert_allclose(fit.x, other.x, atol=1e-4)
+    assert float(fit.value) <= other_minimum.fun + 1e-9
+    np.testing.assert_allclose(fit.x, other_minimum.x, atol=1e-4)
 
 
 def _rows(kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -68,11 +68,11 @@ def test_logistic_regression_is_that_of_scikit_learn(kind: str):
         design, target = np.vstack([design, design[:1]]), np.append(target, 1 - target[0])
         weights = np.append(rng.uniform(0.5, 3, 80), 1e-13)
         fit = logistic_regression(design, target, weights, np.full(4, precision))
-        other = sklearn.LogisticRegression(
+        other_fit_result = sklearn.LogisticRegression(
             C=1 / precision, fit_intercept=False, solver="newton-cholesky", tol=1e-12
         ).fit(design, target, weights)
         assert fit.converged
-        np.testing.assert_allclose(fit.x, other.coef_[0], rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(fit.x, other_fit_result.coef_[0], rtol=1e-7, atol=1e-8)
 
 
 def test_the_regression_of_two_classes_is_that_of_several_with_one_column_empty():

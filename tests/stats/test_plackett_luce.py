@@ -52,14 +52,14 @@ def standard_error(fit, i, j):
 
 def observed_and_expected(theta, ranks):
     """Times each candidate was chosen and was expected to be, choice by choice."""
-    observed, expected = np.zeros(len(theta)), np.zeros(len(theta))
+    observed_wins, expected_wins = np.zeros(len(theta)), np.zeros(len(theta))
     for row in ranks:
         order = [int(i) for i in np.argsort(row) if not np.isnan(row[i])]
         for at in range(len(order) - 1):
             left = order[at:]
-            observed[order[at]] += 1
-            expected[left] += np.exp(theta[left]) / np.exp(theta[left]).sum()
-    return observed, expected
+            observed_wins[order[at]] += 1
+            expected_wins[left] += np.exp(theta[left]) / np.exp(theta[left]).sum()
+    return observed_wins, expected_wins
 
 
 def test_times_chosen_are_expected_times_chosen_on_lopsided_data():
@@ -68,19 +68,19 @@ def test_times_chosen_are_expected_times_chosen_on_lopsided_data():
     ranks = 5.0 - np.argsort(np.argsort(draws, axis=1), axis=1)
     ranks[:20, 3] = NAN
     fit = plackett_luce(count_choices(ranks), prior=0.5)
-    observed, expected = observed_and_expected(fit.theta, ranks)
+    observed_wins, expected_wins = observed_and_expected(fit.theta, ranks)
     sigmoid = 1 / (1 + np.exp(-fit.theta))
     assert fit.converged
-    assert observed + 0.25 == pytest.approx(expected + 0.5 * sigmoid, abs=1e-6)
+    assert observed_wins + 0.25 == pytest.approx(expected_wins + 0.5 * sigmoid, abs=1e-6)
 
 
 def test_two_candidates_are_bradley_terry():
     ranks = np.array([[1, 2]] * 7 + [[2, 1]] * 3 + [[1, 1]] * 4, float)
     fit = plackett_luce(count_choices(ranks))
     outcome = [1] * 7 + [0] * 3 + [0.5] * 4
-    other = bradley_terry(count_comparisons([0] * 14, [1] * 14, outcome, 2), ties="half")
-    assert fit.theta == pytest.approx(other.theta)
-    assert fit.covariance == pytest.approx(other.covariance)
+    other_fit = bradley_terry(count_comparisons([0] * 14, [1] * 14, outcome, 2), ties="half")
+    assert fit.theta == pytest.approx(other_fit.theta)
+    assert fit.covariance == pytest.approx(other_fit.covariance)
 
 
 def test_first_choices_have_the_closed_form():

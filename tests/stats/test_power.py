@@ -65,20 +65,26 @@ def test_two_proportions_by_hand() -> None:
 def test_power_of_two_proportions_like_statsmodels(
     n: float, p1: float, p2: float, power: float
 ) -> None:
-    ours = power_two_proportions(n, p1 - p2, (p1 + p2) / 2)
-    assert ours == pytest.approx(power, abs=0.01)
+    our_power = power_two_proportions(n, p1 - p2, (p1 + p2) / 2)
+    assert our_power == pytest.approx(power, abs=0.01)
 
 
 def test_required_power_and_detectable_invert_each_other() -> None:
-    given, level = Clustering(3.0, 0.4, 0.5), ErrorRates(0.01, 0.9)
+    clustering, level = Clustering(3.0, 0.4, 0.5), ErrorRates(0.01, 0.9)
     for effect in (0.02, 0.1, 0.3):
-        need = required_two_proportions(effect, 0.6, given, level)
-        assert power_two_proportions(need.exact, effect, 0.6, given, level) == pytest.approx(0.9)
-        found = detectable_two_proportions(need.exact, 0.6, given, level)
-        assert found == pytest.approx(effect)
-        need = required_paired(effect, 0.7, given, level)
-        assert power_paired(need.exact, effect, 0.7, given, level) == pytest.approx(0.9, abs=1e-4)
-        assert detectable_paired(need.exact, 0.7, given, level) == pytest.approx(effect, abs=1e-4)
+        need = required_two_proportions(effect, 0.6, clustering, level)
+        assert power_two_proportions(need.exact, effect, 0.6, clustering, level) == pytest.approx(
+            0.9
+        )
+        detectable = detectable_two_proportions(need.exact, 0.6, clustering, level)
+        assert detectable == pytest.approx(effect)
+        need = required_paired(effect, 0.7, clustering, level)
+        assert power_paired(need.exact, effect, 0.7, clustering, level) == pytest.approx(
+            0.9, abs=1e-4
+        )
+        assert detectable_paired(need.exact, 0.7, clustering, level) == pytest.approx(
+            effect, abs=1e-4
+        )
 
 
 def test_power_at_no_effect_is_alpha() -> None:
@@ -158,30 +164,30 @@ def test_perfect_and_chance_agreement_have_an_answer() -> None:
 def test_simulated_power_is_what_was_planned(
     comparison: Comparison, rng: np.random.Generator
 ) -> None:
-    done = check_comparison(comparison, comparison.demand().clusters, rng, replications=600)
-    assert done.claim == pytest.approx(0.8, abs=0.01)
-    assert done.rate.low - 0.02 < 0.8 < done.rate.high + 0.02
+    check = check_comparison(comparison, comparison.demand().clusters, rng, replications=600)
+    assert check.claim == pytest.approx(0.8, abs=0.01)
+    assert check.rate.low - 0.02 < 0.8 < check.rate.high + 0.02
 
 
 def test_simulated_error_rate_is_alpha(rng: np.random.Generator) -> None:
     no_effect = Comparison("compare", 0.0, Clustering(7, 0.3))
-    done = check_comparison(no_effect, 60, rng, replications=1500)
-    assert done.claim == pytest.approx(0.05)
-    assert done.rate.low < 0.05 < done.rate.high
+    check = check_comparison(no_effect, 60, rng, replications=1500)
+    assert check.claim == pytest.approx(0.05)
+    assert check.rate.low < 0.05 < check.rate.high
 
 
 def test_simulated_intervals_are_as_narrow_and_cover(rng: np.random.Generator) -> None:
-    given = Clustering(2, 0.4)
-    need = concordance_items(0.05, 0.85, given)
+    clustering = Clustering(2, 0.4)
+    need = concordance_items(0.05, 0.85, clustering)
     kappa = kappa_items(0.1, 0.6, 0.3)
     checks = [
-        (0.05, check_concordance(need.clusters, 0.85, given, rng, replications=600)),
+        (0.05, check_concordance(need.clusters, 0.85, clustering, rng, replications=600)),
         (0.10, check_kappa(kappa.clusters, 0.6, 0.3, 0.3, rng, replications=400)),
         (0.05, check_retest(retest_items(0.05, 0.8, 3).clusters, 0.8, 3, rng, replications=600)),
     ]
-    for width, done in checks:
-        assert done.width == pytest.approx(width, rel=0.03)
-        assert done.rate.estimate > 0.92
+    for width, check_result in checks:
+        assert check_result.width == pytest.approx(width, rel=0.03)
+        assert check_result.rate.estimate > 0.92
 
 
 WRONG = {
@@ -203,7 +209,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("what", WRONG)
-def test_assumptions_out_of_range_are_refused(what: str) -> None:
+@pytest.mark.parametrize("problem", WRONG)
+def test_assumptions_out_of_range_are_refused(problem: str) -> None:
     with pytest.raises(StatisticsError):
-        WRONG[what]()
+        WRONG[problem]()

@@ -25,16 +25,16 @@ def _trials(curve: PsychometricCurve, seed: int) -> np.ndarray:
 )
 def test_known_judges_are_recovered(tau: float, scale: float, lapse: float) -> None:
     truth = PsychometricCurve(tau, scale, lapse)
-    found = fit_psychometric(
+    curve_fit = fit_psychometric(
         GAPS, _trials(truth, 3), np.repeat(np.arange(100), 6),
         rng=np.random.default_rng(0), n_bootstrap=60,
     )  # fmt: skip
-    assert found.tau.low - 0.02 <= tau <= found.tau.high + 0.02
-    assert found.slope.low * 0.9 <= truth.slope <= found.slope.high * 1.1
-    assert found.lapse.low - 0.02 <= lapse <= found.lapse.high + 0.02
-    assert found.curve.tau == pytest.approx(tau, abs=0.06)
-    assert found.band.estimate == pytest.approx(2 * found.tau.estimate)
-    assert found.residual < 1e-3
+    assert curve_fit.tau.low - 0.02 <= tau <= curve_fit.tau.high + 0.02
+    assert curve_fit.slope.low * 0.9 <= truth.slope <= curve_fit.slope.high * 1.1
+    assert curve_fit.lapse.low - 0.02 <= lapse <= curve_fit.lapse.high + 0.02
+    assert curve_fit.curve.tau == pytest.approx(tau, abs=0.06)
+    assert curve_fit.band.estimate == pytest.approx(2 * curve_fit.tau.estimate)
+    assert curve_fit.residual < 1e-3
 
 
 def test_shyer_judges_have_wider_bands() -> None:
@@ -74,11 +74,11 @@ def test_a_coin_never_reaches_three_quarters_and_a_mute_judge_only_ties() -> Non
 
 def test_no_control_pair_is_warned_about() -> None:
     keep = GAPS > 0
-    found = fit_psychometric(
+    curve_fit = fit_psychometric(
         GAPS[keep], _trials(PsychometricCurve(0.2, 0.1, 0.0), 5)[keep],
         rng=np.random.default_rng(0), n_bootstrap=20,
     )  # fmt: skip
-    assert any("without a gap" in warning for warning in found.warnings)
+    assert any("without a gap" in warning for warning in curve_fit.warnings)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ def normal_draws(theta, error, rng, n=1000):
 
 def test_what_is_far_apart_has_one_rank():
     scores, draws = normal_draws(np.array([3.0, 1, 2]), 0.05, np.random.default_rng(0))
-    found = rank_intervals(scores, draws)
-    assert found.low.tolist() == found.high.tolist() == [1, 3, 2]
-    assert found.better.tolist() == [[False, True, True], [False] * 3, [False, True, False]]
+    ranks = rank_intervals(scores, draws)
+    assert ranks.low.tolist() == ranks.high.tolist() == [1, 3, 2]
+    assert ranks.better.tolist() == [[False, True, True], [False] * 3, [False, True, False]]
 
 
 def test_equal_candidates_have_all_ranks_in_95_of_100_samples():
@@ -40,8 +40,8 @@ def test_a_step_down_finds_what_one_step_does_not():
 
 
 def test_what_never_varied_is_apart_only_where_it_differs():
-    found = rank_intervals(np.array([1.0, 1.0, 0.0]), np.tile([1.0, 1.0, 0.0], (50, 1)))
-    assert (found.low.tolist(), found.high.tolist()) == ([1, 1, 3], [2, 2, 3])
+    ranks = rank_intervals(np.array([1.0, 1.0, 0.0]), np.tile([1.0, 1.0, 0.0], (50, 1)))
+    assert (ranks.low.tolist(), ranks.high.tolist()) == ([1, 1, 3], [2, 2, 3])
 
 
 @pytest.mark.parametrize("unsure", [np.nan, 5.0])
@@ -49,8 +49,8 @@ def test_a_candidate_whose_error_is_unknown_is_apart_from_nobody(unsure):
     scores, draws = normal_draws(np.array([3.0, 1, 5]), 0.05, np.random.default_rng(3))
     scores[2] = unsure
     draws[:, 2] = unsure
-    found = rank_intervals(scores, draws, comparable=np.array([True, True, False]))
-    assert (found.low.tolist(), found.high.tolist()) == ([1, 2, 1], [2, 3, 3])
+    ranks = rank_intervals(scores, draws, comparable=np.array([True, True, False]))
+    assert (ranks.low.tolist(), ranks.high.tolist()) == ([1, 2, 1], [2, 3, 3])
 
 
 def test_replicates_without_a_candidate_are_left_out():

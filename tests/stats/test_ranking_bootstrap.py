@@ -11,16 +11,16 @@ from clash.stats.voting.rules import RANKING_RULES, PairwiseTable
 FAST = ("borda", "majority", "bradley-terry", "plackett-luce")
 
 
-def drawn(given, name, rng, n=1000, doubt=DOUBT, twins=TWINS):
-    tally = PairwiseTable.of(with_twins(given, twins, rng), given.n_clusters)
-    weights = draw(given.n_clusters, twins, n, rng, doubt)
+def drawn(rankings, name, rng, n=1000, doubt=DOUBT, twins=TWINS):
+    tally = PairwiseTable.of(with_twins(rankings, twins, rng), rankings.n_clusters)
+    weights = draw(rankings.n_clusters, twins, n, rng, doubt)
     return replicate(RANKING_RULES[name](tally), weights)
 
 
-def judged(rng, n_items, theta, judges=3, shared=1.0, grid=0.0):
+def judged(rng, n_items, theta, judges=3, shared_noise=1.0, grid=0.0):
     """Rankings by strengths with noise, part of which all judges of an item share."""
     k, items = len(theta), np.repeat(np.arange(n_items), judges)
-    taste = shared * rng.gumbel(size=(n_items, k))
+    taste = shared_noise * rng.gumbel(size=(n_items, k))
     worth = np.asarray(theta) + taste[items] + rng.gumbel(size=(len(items), k))
     return ranking_array(-np.round(worth / grid) if grid else -worth, items=items)
 
@@ -37,58 +37,60 @@ def test_items_that_one_candidate_won_leave_the_doubt_of_a_few_tosses():
     """Its share in a replicate is 1 less a binomial of doubt's twins, half of them lost."""
     from scipy.stats import binom
 
-    found = drawn(ranking_array([[1, 2]] * 10), "borda", np.random.default_rng(1), 4000)
-    lost = binom(10, 1 / 12)
-    low, high = found.score_interval(0.95)
-    assert (low[0], high[0]) == (1 - lost.ppf(0.975) / 10, 1)
-    assert found.first()[0] == pytest.approx(lost.cdf(4) + lost.pmf(5) / 2, abs=0.01)
+    draws = drawn(ranking_array([[1, 2]] * 10), "borda", np.random.default_rng(1), 4000)
+    loss_distribution = binom(10, 1 / 12)
+    low, high = draws.score_interval(0.95)
+    assert (low[0], high[0]) == (1 - loss_distribution.ppf(0.975) / 10, 1)
+    assert draws.first()[0] == pytest.approx(
+        loss_distribution.cdf(4) + loss_distribution.pmf(5) / 2, abs=0.01
+    )
     plain = drawn(ranking_array([[1, 2]] * 10), "borda", np.random.default_rng(1), doubt=0)
     assert plain.score_interval(0.95)[0][0] == 1
 
 
 def test_ballots_of_one_item_are_drawn_together():
     rng = np.random.default_rng(0)
-    won = np.repeat(rng.random(60) < 0.6, 9)
-    ranks = np.stack([1 - won, won], axis=1).astype(float)
+    wins = np.repeat(rng.random(60) < 0.6, 9)
+    ranks = np.stack([1 - wins, wins], axis=1).astype(float)
     spread = {}
     for name, items in (("items", np.repeat(np.arange(60), 9)), ("ballots", np.arange(540))):
-        found = drawn(
+        draws = drawn(
             ranking_array(ranks, items=items), "bradley-terry", np.random.default_rng(1), 400
         )
-        spread[name] = found.scores[:, 0].std()
+        spread[name] = draws.scores[:, 0].std()
     assert spread["items"] / spread["ballots"] == pytest.approx(3, rel=0.25)
 
 
 def test_a_candidate_that_never_wins_has_a_finite_strength_and_a_wide_interval():
     ranks = [[1, 2, 3], [2, 1, 3]] * 8
-    found = drawn(ranking_array(ranks), "bradley-terry", np.random.default_rng(2))
-    low, high = found.score_interval(0.95)
-    assert np.all(np.isfinite(found.scores))
+    draws = drawn(ranking_array(ranks), "bradley-terry", np.random.default_rng(2))
+    low, high = draws.score_interval(0.95)
+    assert np.all(np.isfinite(draws.scores))
     assert high[2] - low[2] > 1.5
-    assert found.ahead()[2, 0] < 0.01
+    assert draws.ahead()[2, 0] < 0.01
 
 
 def test_what_is_never_apart_is_a_tie_in_every_replicate():
-    found = drawn(ranking_array([[1, 1]] * 8), "copeland", np.random.default_rng(3), 100)
-    assert np.all(found.places == 1)
-    assert found.first() == pytest.approx([0.5, 0.5])
-    assert found.ahead()[0, 1] == 0.5
+    draws = drawn(ranking_array([[1, 1]] * 8), "copeland", np.random.default_rng(3), 100)
+    assert np.all(draws.places == 1)
+    assert draws.first() == pytest.approx([0.5, 0.5])
+    assert draws.ahead()[0, 1] == 0.5
 
 
 def test_the_same_seed_gives_the_same_replicates():
-    given = judged(np.random.default_rng(0), 12, (1, 0, -1))
-    one, other = (drawn(given, "kemeny", np.random.default_rng(7), 50) for _ in range(2))
-    assert np.array_equal(one.scores, other.scores)
+    run = judged(np.random.default_rng(0), 12, (1, 0, -1))
+    draws, other_draws = (drawn(run, "kemeny", np.random.default_rng(7), 50) for _ in range(2))
+    assert np.array_equal(draws.scores, other_draws.scores)
 
 
 def test_a_rare_candidate_is_absent_from_some_replicates_and_takes_nothing_from_the_others():
     ranks = [[1, 2, np.nan], [2, 1, np.nan]] * 10 + [[np.nan, 2, 1]]
-    found = drawn(ranking_array(ranks), "borda", np.random.default_rng(4))
-    absent = np.isnan(found.scores[:, 2])
+    draws = drawn(ranking_array(ranks), "borda", np.random.default_rng(4))
+    absent = np.isnan(draws.scores[:, 2])
     assert 0.2 < absent.mean() < 0.5
-    assert np.all(found.places[absent, 2] == 0)
-    assert not np.isnan(found.scores[:, :2]).any()
-    assert found.first().sum() == pytest.approx(1)
+    assert np.all(draws.places[absent, 2] == 0)
+    assert not np.isnan(draws.scores[:, :2]).any()
+    assert draws.first().sum() == pytest.approx(1)
 
 
 def test_one_item_shows_no_variation():
@@ -112,12 +114,12 @@ def test_intervals_cover_the_truth(theta, grid, plain_fails):
     runs, rng = 120, np.random.default_rng(1)
     hits = {(name, doubt): np.zeros(len(theta)) for name in FAST for doubt in (0.0, DOUBT)}
     for _ in range(runs):
-        given = judged(rng, 10, theta, grid=grid)
-        tally = PairwiseTable.of(with_twins(given, 100, rng), 10)
-        for (name, doubt), counted in hits.items():
-            found = replicate(RANKING_RULES[name](tally), draw(10, 100, 200, rng, doubt))
-            low, high = found.score_interval(0.95)
-            counted += (low <= truth[name] + 1e-9) & (truth[name] <= high + 1e-9)
+        run = judged(rng, 10, theta, grid=grid)
+        tally = PairwiseTable.of(with_twins(run, 100, rng), 10)
+        for (name, doubt), n_counted in hits.items():
+            replicates = replicate(RANKING_RULES[name](tally), draw(10, 100, 200, rng, doubt))
+            low, high = replicates.score_interval(0.95)
+            n_counted += (low <= truth[name] + 1e-9) & (truth[name] <= high + 1e-9)
     for name in FAST:
         assert hits[name, DOUBT].min() / runs > 0.86, name
     worst = min(hits[name, 0.0].min() for name in FAST) / runs
@@ -131,13 +133,13 @@ def test_the_chance_of_being_first_comes_true_where_candidates_differ():
     Of candidates that hardly differ (spread 0.3) it says too much, 84% for 69%: it knows no prior
     by which the best of equals is partly luck.
     """
-    rng, told, best = np.random.default_rng(0), [], []
+    rng, estimates, best = np.random.default_rng(0), [], []
     for _ in range(250):
         theta = rng.normal(size=3)
-        given = judged(rng, 10, theta)
-        told.append(drawn(given, "borda", rng, 200, twins=100).first())
+        run = judged(rng, 10, theta)
+        estimates.append(drawn(run, "borda", rng, 200, twins=100).first())
         best.append(np.arange(3) == theta.argmax())
-    p, y = np.ravel(told), np.ravel(best)
+    p, y = np.ravel(estimates), np.ravel(best)
     for low, high in ((0, 0.25), (0.25, 0.75), (0.75, 1.01)):
         inside = (p >= low) & (p < high)
         assert inside.sum() > 100

@@ -18,8 +18,8 @@ from clash.stats.voting.rules import FIT_SLACK, RANKING_RULES, PairwiseTable
 NAN = np.nan
 
 
-def scores(name, given, weights=None):
-    tally = PairwiseTable.of(given)
+def scores(name, rankings, weights=None):
+    tally = PairwiseTable.of(rankings)
     row = tally.own_weights() if weights is None else np.asarray(weights, dtype=float)[None]
     return RANKING_RULES[name](tally).scores(row)[0]
 
@@ -48,8 +48,8 @@ def partial(n=60, k=5, seed=0):
 
 def test_borda_is_the_borda_count_of_complete_rankings():
     ranks, weights = whole(), np.random.default_rng(1).random(40)
-    found = scores("borda", ranking_array(ranks, weights))
-    assert found == pytest.approx(borda(ranks, weights).scores / weights.sum() / 3)
+    score_table = scores("borda", ranking_array(ranks, weights))
+    assert score_table == pytest.approx(borda(ranks, weights).scores / weights.sum() / 3)
 
 
 def test_head_to_head_rules_are_those_of_the_table_of_pairs():
@@ -64,36 +64,40 @@ def test_head_to_head_rules_are_those_of_the_table_of_pairs():
 def test_of_two_candidates_majority_and_borda_give_each_item_the_same_winner():
     """The Borda count of an item with two candidates is its majority vote."""
     votes = np.random.default_rng(3).choice([1.0, 0.0, 0.5, NAN], size=(50, 3))
-    judged = votes[~np.isnan(votes).all(axis=1)]
-    verdict = majority(judged).verdict
-    rows = np.stack([1 - judged, judged], axis=2)
+    vote = votes[~np.isnan(votes).all(axis=1)]
+    verdict = majority(vote).verdict
+    rows = np.stack([1 - vote, vote], axis=2)
     for item, row in enumerate(rows):
-        found = scores("borda", ranking_array(row[~np.isnan(row).any(axis=1)]))
-        assert np.sign(found[0] - found[1]) == np.sign(2 * verdict[item] - 1)
-    items = np.repeat(np.arange(len(judged)), 3)
+        score_table = scores("borda", ranking_array(row[~np.isnan(row).any(axis=1)]))
+        assert np.sign(score_table[0] - score_table[1]) == np.sign(2 * verdict[item] - 1)
+    items = np.repeat(np.arange(len(vote)), 3)
     share = scores("majority", ranking_array(rows.reshape(-1, 2), items=items))
     assert share[0] == pytest.approx(verdict.mean())
 
 
 def test_majority_of_many_candidates_shares_an_item_among_those_with_most_first_places():
     ranks = [[1, 2, 3], [2, 1, 3], [1, 2, 3], [3, 2, 1], [1, 1, 2]]
-    found = scores("majority", ranking_array(ranks, items=[0, 0, 1, 1, 2]))
+    score_table = scores("majority", ranking_array(ranks, items=[0, 0, 1, 1, 2]))
     # Item 0 is shared by the first two, item 1 by the outer two, item 2 by the first two.
-    assert found == pytest.approx(np.array([1.5, 1.0, 0.5]) / 3)
+    assert score_table == pytest.approx(np.array([1.5, 1.0, 0.5]) / 3)
 
 
 @pytest.mark.parametrize("davidson", [True, False])
 def test_strengths_solve_the_equation_of_the_fit(davidson):
     ranks = partial() if davidson else np.argsort(np.argsort(whole(seed=5), axis=1), axis=1)
-    given = ranking_array(ranks)
-    met = pairwise_outcomes(given)
-    outcome = np.where(met.tied, 0.5, 1.0)
-    k = given.n_candidates
-    fit = bradley_terry(count_comparisons(met.first, met.second, outcome, k))
-    assert scores("bradley-terry", given) == pytest.approx(fit.theta - fit.theta.mean(), abs=1e-7)
+    rankings = ranking_array(ranks)
+    outcomes = pairwise_outcomes(rankings)
+    outcome = np.where(outcomes.tied, 0.5, 1.0)
+    k = rankings.n_candidates
+    fit = bradley_terry(count_comparisons(outcomes.first, outcomes.second, outcome, k))
+    assert scores("bradley-terry", rankings) == pytest.approx(
+        fit.theta - fit.theta.mean(), abs=1e-7
+    )
     assert (fit.nu > 0) == davidson
     luce = plackett_luce(count_choices(ranks))
-    assert scores("plackett-luce", given) == pytest.approx(luce.theta - luce.theta.mean(), abs=1e-7)
+    assert scores("plackett-luce", rankings) == pytest.approx(
+        luce.theta - luce.theta.mean(), abs=1e-7
+    )
 
 
 def test_of_pairs_plackett_luce_is_bradley_terry_with_ties_as_half_wins():
@@ -102,8 +106,8 @@ def test_of_pairs_plackett_luce_is_bradley_terry_with_ties_as_half_wins():
     for row in ranks:
         row[rng.choice(4, 2, replace=False)] = rng.choice([[0, 1], [1, 1]])
     luce = plackett_luce(count_choices(ranks))
-    found = scores("plackett-luce", ranking_array(ranks))
-    assert found == pytest.approx(luce.theta - luce.theta.mean(), abs=1e-7)
+    score_table = scores("plackett-luce", ranking_array(ranks))
+    assert score_table == pytest.approx(luce.theta - luce.theta.mean(), abs=1e-7)
 
 
 @pytest.mark.parametrize("name", RANKING_RULES)
@@ -112,17 +116,17 @@ def test_a_cluster_of_weight_two_is_there_twice(name):
     weights = np.random.default_rng(4).integers(0, 3, 10)
     copies = np.repeat(np.arange(10), weights)
     again = (copies[:, None] * 3 + np.arange(3)).ravel()
-    repeated = ranking_array(ranks[again], items=np.repeat(np.arange(len(copies)), 3))
-    found = scores(name, ranking_array(ranks, items=clusters), weights)
-    assert found == pytest.approx(scores(name, repeated), abs=1e-6)
+    repeated_rankings = ranking_array(ranks[again], items=np.repeat(np.arange(len(copies)), 3))
+    score_table = scores(name, ranking_array(ranks, items=clusters), weights)
+    assert score_table == pytest.approx(scores(name, repeated_rankings), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", RANKING_RULES)
 def test_a_candidate_that_was_not_drawn_has_no_score(name):
     ranks = [[1, 2, NAN], [2, 1, NAN], [1, 2, NAN], [NAN, 1, 2]]
-    found = scores(name, ranking_array(ranks), [1, 1, 1, 0])
-    assert np.isnan(found).tolist() == [False, False, True]
-    assert places(found).tolist()[2] == 0
+    score_table = scores(name, ranking_array(ranks), [1, 1, 1, 0])
+    assert np.isnan(score_table).tolist() == [False, False, True]
+    assert places(score_table).tolist()[2] == 0
 
 
 DEGENERATE = {
@@ -137,15 +141,15 @@ DEGENERATE = {
 @pytest.mark.parametrize("name", RANKING_RULES)
 @pytest.mark.parametrize("case", DEGENERATE)
 def test_degenerate_rankings_have_finite_scores(name, case):
-    given = ranking_array(DEGENERATE[case])
-    rule = RANKING_RULES[name](PairwiseTable.of(given))
-    found = rule.scores(PairwiseTable.of(given).own_weights())[0]
-    assert np.all(np.isfinite(found))
+    rankings = ranking_array(DEGENERATE[case])
+    rule = RANKING_RULES[name](PairwiseTable.of(rankings))
+    actual_scores = rule.scores(PairwiseTable.of(rankings).own_weights())[0]
+    assert np.all(np.isfinite(actual_scores))
     assert rule.fit is None or rule.fit.converged
     if case == "all ties":
-        assert np.ptp(found) == pytest.approx(0, abs=1e-9)
+        assert np.ptp(actual_scores) == pytest.approx(0, abs=1e-9)
     if case == "one wins everything":
-        assert places(found, rule.slack)[0] == 1
+        assert places(actual_scores, rule.slack)[0] == 1
         assert rule.fit is None or rule.fit.is_separated
 
 
@@ -165,17 +169,19 @@ def test_renaming_candidates_renames_the_scores(ranks, order):
         return
     before, after = ranking_array(ranks), ranking_array(ranks[:, order])
     for name in RANKING_RULES:
-        there = np.array(scores(name, before))[list(order)]
-        assert np.allclose(there, scores(name, after), atol=FIT_SLACK, equal_nan=True), name
+        reordered_scores = np.array(scores(name, before))[list(order)]
+        assert np.allclose(reordered_scores, scores(name, after), atol=FIT_SLACK, equal_nan=True), (
+            name
+        )
 
 
 def test_a_twin_has_the_sizes_and_ties_of_its_cluster_and_nobody_is_better():
     ranks, clusters = partial(12), np.repeat(np.arange(4), 3)
-    given = ranking_array(ranks, items=clusters)
-    pool = with_twins(given, 4000, np.random.default_rng(0))
+    rankings = ranking_array(ranks, items=clusters)
+    pool = with_twins(rankings, 4000, np.random.default_rng(0))
     assert pool.n_clusters == 4 + 4000
-    own = {tuple(np.sort(np.nan_to_num(row, nan=9))) for row in given.ranks}
-    assert {tuple(np.sort(np.nan_to_num(row, nan=9))) for row in pool.ranks} == own
+    own_rows = {tuple(np.sort(np.nan_to_num(row, nan=9))) for row in rankings.ranks}
+    assert {tuple(np.sort(np.nan_to_num(row, nan=9))) for row in pool.ranks} == own_rows
     everyone = ranking_array([[1, 2, 3]] * 5)
     twins = with_twins(everyone, 6000, np.random.default_rng(1))
     share = RANKING_RULES["borda"](PairwiseTable.of(twins, 5)).scores(

@@ -13,19 +13,19 @@ def weighted_mean(x):
 
 def test_the_error_of_a_mean_is_the_textbooks():
     x = np.random.default_rng(0).normal(size=400)
-    found = cluster_bootstrap(weighted_mean(x), np.arange(400), np.random.default_rng(1), 4000)
-    assert found.replicates.std() == pytest.approx(x.std() / 20, rel=0.05)
-    assert found.interval().estimate == pytest.approx(x.mean())
+    bootstrap = cluster_bootstrap(weighted_mean(x), np.arange(400), np.random.default_rng(1), 4000)
+    assert bootstrap.replicates.std() == pytest.approx(x.std() / 20, rel=0.05)
+    assert bootstrap.interval().estimate == pytest.approx(x.mean())
 
 
 def test_clusters_are_drawn_whole():
     """Five copies of each observation leave the error of the originals."""
     x = np.random.default_rng(0).normal(size=100)
-    found = cluster_bootstrap(
+    bootstrap = cluster_bootstrap(
         weighted_mean(np.repeat(x, 5)), np.repeat(np.arange(100), 5), np.random.default_rng(1), 3000
     )
-    assert found.replicates.std() == pytest.approx(x.std() / 10, rel=0.06)
-    assert found.n_clusters == 100
+    assert bootstrap.replicates.std() == pytest.approx(x.std() / 10, rel=0.06)
+    assert bootstrap.n_clusters == 100
 
 
 def test_weights_are_multinomial_counts_of_clusters():
@@ -56,22 +56,24 @@ def test_bca_agrees_with_scipy_on_a_skewed_statistic():
         mean = w @ x / w.sum(axis=1)
         return (w @ x**2) / w.sum(axis=1) - mean**2
 
-    found = cluster_bootstrap(
+    bounds = cluster_bootstrap(
         spread, np.arange(60), np.random.default_rng(4), 20000, method="bca"
     ).interval()
-    other = bootstrap(
+    other_confidence_interval = bootstrap(
         (x,), np.var, n_resamples=20000, method="BCa", rng=np.random.default_rng(5)
     ).confidence_interval
-    assert (found.low, found.high) == pytest.approx((other.low, other.high), rel=0.04)
+    assert (bounds.low, bounds.high) == pytest.approx(
+        (other_confidence_interval.low, other_confidence_interval.high), rel=0.04
+    )
 
 
 def test_several_values_are_bootstrapped_together():
     x = np.random.default_rng(0).normal(size=(50, 2))
-    found = cluster_bootstrap(
+    bootstrap = cluster_bootstrap(
         lambda w: (w @ x) / w.sum(axis=1, keepdims=True), np.arange(50), np.random.default_rng(1)
     )
-    assert found.low.shape == found.high.shape == (2,)
-    assert np.all((found.low < found.estimate) & (found.estimate < found.high))
+    assert bootstrap.low.shape == bootstrap.high.shape == (2,)
+    assert np.all((bootstrap.low < bootstrap.estimate) & (bootstrap.estimate < bootstrap.high))
 
 
 def test_the_jackknife_leaves_out_a_cluster_at_a_time():
@@ -93,19 +95,19 @@ def test_undefined_replicates_are_counted_not_hidden():
         among = w @ x
         return np.where(among > 0, w @ (x * [1, 0, 0, 0, 0, 1]) / np.maximum(among, 1), np.nan)
 
-    found = cluster_bootstrap(share, np.arange(6), np.random.default_rng(0), 2000)
+    bootstrap = cluster_bootstrap(share, np.arange(6), np.random.default_rng(0), 2000)
     # Nobody of the three is drawn in 0.5^6 of the resamples.
-    assert 5 < found.undefined < 80
-    assert np.isnan(found.replicates).sum() == found.undefined
-    assert not np.isnan(found.low).any()
+    assert 5 < bootstrap.undefined < 80
+    assert np.isnan(bootstrap.replicates).sum() == bootstrap.undefined
+    assert not np.isnan(bootstrap.low).any()
 
 
 @pytest.mark.parametrize("method", ["percentile", "bca"])
 def test_a_constant_statistic_has_no_width(method):
-    found = cluster_bootstrap(
+    bootstrap = cluster_bootstrap(
         lambda w: np.full(len(w), 0.25), np.arange(5), np.random.default_rng(0), 100, method=method
     )
-    assert (found.low[0], found.high[0]) == (0.25, 0.25)
+    assert (bootstrap.low[0], bootstrap.high[0]) == (0.25, 0.25)
 
 
 @pytest.mark.parametrize("clusters", [[], [3], [3, 3, 3]])

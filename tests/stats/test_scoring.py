@@ -22,8 +22,10 @@ def test_losses_agree_with_scikit_learn():
 
 def test_two_columns_are_the_same_as_one():
     p, y = np.array([0.2, 0.9]), [0, 1]
-    both = np.stack([1 - p, p], axis=1)
-    assert (log_loss(both, y), brier(both, y)) == pytest.approx((log_loss(p, y), brier(p, y)))
+    both_sides = np.stack([1 - p, p], axis=1)
+    assert (log_loss(both_sides, y), brier(both_sides, y)) == pytest.approx(
+        (log_loss(p, y), brier(p, y))
+    )
 
 
 def test_a_certain_error_costs_what_the_clip_says():
@@ -35,10 +37,10 @@ def test_calibration_of_a_hand_made_case():
     """Four said 0.25 of which one is true, four said 0.75 of which four are: ECE 0.125."""
     p, y = [0.25] * 4 + [0.75] * 4, [1, 0, 0, 0, 1, 1, 1, 1]
     for bins in ("mass", "width"):
-        found = calibration(p, y, n_bins=2, bins=bins)
-        assert found.ece == pytest.approx(0.125)
-        assert found.accuracy.tolist() == [0.25, 1.0]
-        assert found.count.tolist() == [4, 4]
+        calibration_findings = calibration(p, y, n_bins=2, bins=bins)
+        assert calibration_findings.ece == pytest.approx(0.125)
+        assert calibration_findings.accuracy.tolist() == [0.25, 1.0]
+        assert calibration_findings.count.tolist() == [4, 4]
 
 
 def test_certain_and_wrong_is_not_averaged_away():
@@ -47,9 +49,9 @@ def test_certain_and_wrong_is_not_averaged_away():
 
 
 def test_equal_probabilities_are_never_parted():
-    found = calibration([0.3] * 7 + [0.9] * 3, [0, 1] * 5, n_bins=10)
-    assert found.confidence.tolist() == pytest.approx([0.3, 0.9])
-    assert found.count.tolist() == [7, 3]
+    calibration_findings = calibration([0.3] * 7 + [0.9] * 3, [0, 1] * 5, n_bins=10)
+    assert calibration_findings.confidence.tolist() == pytest.approx([0.3, 0.9])
+    assert calibration_findings.count.tolist() == [7, 3]
 
 
 def test_calibrated_probabilities_have_a_small_error():
@@ -62,9 +64,9 @@ def test_calibrated_probabilities_have_a_small_error():
 
 
 def test_bins_of_equal_width_keep_one_in_the_last():
-    found = calibration([0.0, 1.0], [0, 1], bins="width")
-    assert found.count.tolist() == [1, 1]
-    assert found.ece == 0
+    calibration_findings = calibration([0.0, 1.0], [0, 1], bins="width")
+    assert calibration_findings.count.tolist() == [1, 1]
+    assert calibration_findings.ece == 0
 
 
 def test_accuracy_pays_half_for_ties_and_nothing_for_silence():

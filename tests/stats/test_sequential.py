@@ -46,18 +46,18 @@ def test_peeking_is_paid_for() -> None:
     looks = [50 * k for k in range(1, 11)]
     shares = [n / 500 for n in looks]
     bounds = boundaries(shares)
-    missed = {"naive": 0, "always": 0, "spending": 0}
+    n_missed = {"naive": 0, "always": 0, "spending": 0}
     for _ in range(500):
         x = rng.exponential(size=500) - 1
         mean = [float(x[:n].mean()) for n in looks]
         error = [float(x[:n].std(ddof=1)) / math.sqrt(n) for n in looks]
         z = np.abs(np.array(mean) / np.array(error))
-        missed["naive"] += bool(np.any(z > 1.96))
-        missed["spending"] += bool(np.any(z > bounds))
-        missed["always"] += any(always_valid(x[:n], n_planned=250).excludes(0) for n in looks)
-    assert missed["naive"] / 500 > 0.12
-    assert missed["spending"] / 500 < 0.085
-    assert missed["always"] / 500 < 0.05
+        n_missed["naive"] += bool(np.any(z > 1.96))
+        n_missed["spending"] += bool(np.any(z > bounds))
+        n_missed["always"] += any(always_valid(x[:n], n_planned=250).excludes(0) for n in looks)
+    assert n_missed["naive"] / 500 > 0.12
+    assert n_missed["spending"] / 500 < 0.085
+    assert n_missed["always"] / 500 < 0.05
 
 
 def test_confidence_sequence_is_narrowest_for_its_plan() -> None:
@@ -109,36 +109,36 @@ def test_little_data_is_endless_and_a_wrong_plan_refused() -> None:
 def test_shares_miss_the_truth_at_any_look_as_seldom_as_they_say(shares) -> None:
     """Losses, ties and wins of 40 prompts, three items each, looked at five times."""
     rng = np.random.default_rng(7)
-    values, planned, runs = np.array([0.0, 0.5, 1.0]), [8, 16, 24, 32, 40], 150
+    values, planned_looks, runs = np.array([0.0, 0.5, 1.0]), [8, 16, 24, 32, 40], 150
     truth = float(values @ shares)
-    missed = dict.fromkeys(("always-valid", "obrien-fleming", "pocock"), 0)
+    n_missed = dict.fromkeys(("always-valid", "obrien-fleming", "pocock"), 0)
     for _ in range(runs):
         x = np.repeat(rng.choice(values, size=40, p=shares), 3)
         codes = np.repeat(np.arange(40), 3)
-        for name in missed:
-            missed[name] += any(_misses(x[: 3 * n], codes[: 3 * n], at, name, truth)
-                                for at, n in enumerate(planned))  # fmt: skip
+        for name in n_missed:
+            n_missed[name] += any(_misses(x[: 3 * n], codes[: 3 * n], at, name, truth)
+                                for at, n in enumerate(planned_looks))  # fmt: skip
     # 5% of 150 runs, and two standard errors more.
-    assert all(count / runs < 0.086 for count in missed.values())
+    assert all(count / runs < 0.086 for count in n_missed.values())
 
 
 def _misses(x, codes, at: int, name: str, truth: float) -> bool:
     if name == "always-valid":
-        found = always_valid(x, codes, n_planned=20, share=True)
+        interval = always_valid(x, codes, n_planned=20, share=True)
     else:
-        found = group_sequential(x, codes, at, FIFTHS, spending=name, share=True)
-    return found.excludes(truth)
+        interval = group_sequential(x, codes, at, FIFTHS, spending=name, share=True)
+    return interval.excludes(truth)
 
 
 def test_wins_in_a_row_are_no_certainty() -> None:
     """No spread at all is not an interval without length, for a stopping rule would stop there."""
-    for found in (
+    for value in (
         always_valid(np.ones(13), share=True),
         group_sequential(np.ones(13), None, 4, FIFTHS, share=True),
         group_sequential(np.full(13, 0.5), None, 4, FIFTHS, share=True),
     ):
-        assert 0 <= found.low <= found.estimate <= found.high <= 1
-        assert found.high - found.low > 0.2
+        assert 0 <= value.low <= value.estimate <= value.high <= 1
+        assert value.high - value.low > 0.2
     assert (always_valid([1.0], share=True).low, always_valid([1.0], share=True).high) == (0, 1)
     with pytest.raises(StatisticsError):
         always_valid([0.5, 1.5], share=True)
@@ -146,9 +146,11 @@ def test_wins_in_a_row_are_no_certainty() -> None:
 
 def test_smoothing_is_agresti_and_coulls() -> None:
     """One look at independent wins and losses: their interval, by hand (there with z = 1.96)."""
-    found = group_sequential([1.0] * 60 + [0.0] * 20, None, 0, [1.0], share=True)
+    interval = group_sequential([1.0] * 60 + [0.0] * 20, None, 0, [1.0], share=True)
     z = 1.9905  # of Student with 79 degrees of freedom
     n = 80 + z * z
     middle = (60 + z * z / 2) / n
     reach = z * math.sqrt(middle * (1 - middle) / n)
-    assert (found.low, found.high) == pytest.approx((middle - reach, middle + reach), abs=2e-3)
+    assert (interval.low, interval.high) == pytest.approx(
+        (middle - reach, middle + reach), abs=2e-3
+    )

@@ -35,8 +35,8 @@ def test_curie_weiss_is_an_ising_panel(panel: CurieWeiss) -> None:
     """Both ways of writing the law give the same vote counts."""
     ising = ising_of(panel, 6)
     counts = ising.states.sum(axis=1)
-    for ours, other in zip(panel.counts(6).pmf, ising.pmf(), strict=True):
-        np.testing.assert_allclose(ours, np.bincount(counts, other), atol=1e-12)
+    for actual, alternative in zip(panel.counts(6).pmf, ising.pmf(), strict=True):
+        np.testing.assert_allclose(actual, np.bincount(counts, alternative), atol=1e-12)
 
 
 @pytest.mark.parametrize("panel", FIGURE_4)
@@ -118,9 +118,9 @@ def test_theorem_3_excess_risk_identity() -> None:
     low, high = sorted((panel.bayes_threshold, panel.independent_threshold))
 
     def integrand(theta: float) -> float:
-        one = 0.7 * norm.pdf(theta, panel.b + panel.a, panel.spread)
+        density_of_one = 0.7 * norm.pdf(theta, panel.b + panel.a, panel.spread)
         zero = 0.3 * norm.pdf(theta, panel.b - panel.a, panel.spread)
-        return float(abs(one - zero))
+        return float(abs(density_of_one - zero))
 
     excess = quad(integrand, np.log(low / (1 - low)), np.log(high / (1 - high)))[0]
     risks = [panel.limiting_risk(t) for t in (panel.independent_threshold, panel.bayes_threshold)]
@@ -136,8 +136,10 @@ def test_proposition_1_weak_factor_has_couplings_of_rank_one() -> None:
 
     def error(strength: float) -> float:
         lam = strength * direction
-        predicted = np.outer(lam, lam) * (1 - np.eye(4))
-        return float(np.abs(pairwise_interactions([0.3, -0.5, 1.0, 0.2], lam) - predicted).max())
+        predicted_covariance = np.outer(lam, lam) * (1 - np.eye(4))
+        return float(
+            np.abs(pairwise_interactions([0.3, -0.5, 1.0, 0.2], lam) - predicted_covariance).max()
+        )
 
     assert error(0.1) < 1e-4
     assert 14 < error(0.1) / error(0.05) < 18
@@ -185,9 +187,9 @@ def test_samples_follow_their_law(panel: IsingPanel | IndependentPanel) -> None:
 
     sample = panel.sample(20_000, np.random.default_rng(7))
     states = sample.votes @ np.array([4, 2, 1])
-    observed = np.bincount(sample.labels * 8 + states, minlength=16)
-    expected = np.concatenate([0.6 * panel.pmf()[0], 0.4 * panel.pmf()[1]]) * 20_000
-    assert chisquare(observed, expected).pvalue > 1e-3
+    observed_counts = np.bincount(sample.labels * 8 + states, minlength=16)
+    expected_counts = np.concatenate([0.6 * panel.pmf()[0], 0.4 * panel.pmf()[1]]) * 20_000
+    assert chisquare(observed_counts, expected_counts).pvalue > 1e-3
 
 
 def test_exchangeable_samples_follow_their_law() -> None:
@@ -197,8 +199,8 @@ def test_exchangeable_samples_follow_their_law() -> None:
     law = CountLaw(np.array([[0.5, 0.1, 0.1, 0.3], [0.1, 0.2, 0.3, 0.4]]), 0.6)
     sample = law.sample(20_000, np.random.default_rng(3))
     counts = np.bincount(sample.labels * 4 + sample.votes.sum(axis=1), minlength=8)
-    expected = np.concatenate([0.4 * law.pmf[0], 0.6 * law.pmf[1]]) * 20_000
-    assert chisquare(counts, expected).pvalue > 1e-3
+    expected_counts = np.concatenate([0.4 * law.pmf[0], 0.6 * law.pmf[1]]) * 20_000
+    assert chisquare(counts, expected_counts).pvalue > 1e-3
     assert chisquare(sample.votes.sum(axis=0)).pvalue > 1e-3
 
 

@@ -75,24 +75,24 @@ def test_the_table_wins_where_judges_interact_and_loses_where_they_do_not():
 
 def test_products_of_two_judges_see_an_xor_that_sums_do_not():
     law = Interaction("parity", 2, 1.0)
-    found = learn(law.draw, (1000,), np.random.default_rng(3))[0]
-    assert found.gap(ADDITIVE) > 0.1
-    assert abs(found.gap()) < 0.01
+    learned_law = learn(law.draw, (1000,), np.random.default_rng(3))[0]
+    assert learned_law.gap(ADDITIVE) > 0.1
+    assert abs(learned_law.gap()) < 0.01
 
 
 def test_real_patterns_are_resampled_in_equal_shares_and_labelled_by_the_rule():
     rng = np.random.default_rng(4)
-    one = np.tile([1.0, 0.5, 0.0], (10, 1))
+    constant_votes = np.tile([1.0, 0.5, 0.0], (10, 1))
     many = rng.choice([0.0, 0.5, 1.0], (90, 3))
     many[:, 0] = 0.0
-    law = ResampledPanels((one, many), regime("parity"))
-    drawn = law.draw(20_000, rng)
-    first = drawn.votes[:, 0] == 1
+    law = ResampledPanels((constant_votes, many), regime("parity"))
+    draws = law.draw(20_000, rng)
+    first = draws.votes[:, 0] == 1
     assert first.mean() == pytest.approx(0.5, abs=0.02)
-    assert (drawn.votes[first] == one[0]).all()
+    assert (draws.votes[first] == constant_votes[0]).all()
     # One vote for side 1 is odd; the tie counts as a vote for side 0.
     right = 1 / (1 + np.exp(-SHARPNESS))
-    assert drawn.labels[first].mean() == pytest.approx(right, abs=0.01)
+    assert draws.labels[first].mean() == pytest.approx(right, abs=0.01)
     assert law.bayes_risk == pytest.approx(right * (1 - right))
 
 

@@ -25,12 +25,12 @@ def test_three_judges_have_the_edges_of_the_closed_form() -> None:
     spins = _spins([0.9, 0.8, 0.7], 2000, 0)
     spins = np.vstack([spins, -spins])  # no lean: means are 0 and loadings are edges
     c = np.cov(spins.T, bias=True)
-    closed = [
+    closed_form = [
         math.sqrt(c[i, j] * c[i, k] / c[j, k]) for i, j, k in ((0, 1, 2), (1, 0, 2), (2, 0, 1))
     ]
-    found = agreement_triangle(spins)
-    assert found.edges == pytest.approx(closed, abs=2e-3)
-    assert math.isnan(found.p_independent)
+    triangle = agreement_triangle(spins)
+    assert triangle.edges == pytest.approx(closed_form, abs=2e-3)
+    assert math.isnan(triangle.p_independent)
 
 
 @pytest.mark.parametrize(
@@ -43,30 +43,30 @@ def test_majority_of_independent_judges_is_that_of_all_patterns(right: list[floa
 
 def test_three_judges_of_70_make_a_panel_of_78() -> None:
     assert majority_accuracy([0.4] * 3) == pytest.approx(0.784)
-    found = agreement_triangle(_spins([0.7] * 3, 4000, 5), rng=np.random.default_rng(0))
-    assert found.accuracy.low < 0.784 < found.accuracy.high
-    assert found.accuracy.high - found.accuracy.low < 0.06
+    triangle = agreement_triangle(_spins([0.7] * 3, 4000, 5), rng=np.random.default_rng(0))
+    assert triangle.accuracy.low < 0.784 < triangle.accuracy.high
+    assert triangle.accuracy.high - triangle.accuracy.low < 0.06
 
 
 def test_intervals_hold_the_truth_and_shrink_with_what_there_is() -> None:
     """Of 20 panels of a good, a fair, a coin and an inverted judge."""
     right = [0.85, 0.75, 0.8, 0.5, 0.2]
-    held = np.zeros(5)
+    n_held = np.zeros(5)
     for seed in range(20):
-        found = agreement_triangle(_spins(right, 250, seed, share=0.6, ties=0.1))
+        triangle = agreement_triangle(_spins(right, 250, seed, share=0.6, ties=0.1))
         truth = 2 * np.array(right) - 1
-        held += (found.low <= truth) & (truth <= found.high)
-    assert held.sum() / 100 > 0.88
-    assert held.min() >= 15
-    assert found.high[4] < 0 < found.low[0]
+        n_held += (triangle.low <= truth) & (truth <= triangle.high)
+    assert n_held.sum() / 100 > 0.88
+    assert n_held.min() >= 15
+    assert triangle.high[4] < 0 < triangle.low[0]
 
 
 def test_copies_are_not_taken_for_good_judges() -> None:
     """Three copies among five: independence is rejected, and with one voice the copies are one."""
-    own = _spins([0.75, 0.75, 0.75], 600, 3)
+    own_spins = _spins([0.75, 0.75, 0.75], 600, 3)
     rng = np.random.default_rng(4)
-    copies = np.where(rng.random((600, 2)) < 0.97, own[:, :1], -own[:, :1])
-    spins = np.column_stack([own, copies])
+    copies = np.where(rng.random((600, 2)) < 0.97, own_spins[:, :1], -own_spins[:, :1])
+    spins = np.column_stack([own_spins, copies])
     assert agreement_triangle(spins).p_independent < 1e-4
     apart = agreement_triangle(spins, voices=np.array([0, 1, 2, 0, 0]))
     assert math.isnan(apart.p_independent)
@@ -96,16 +96,16 @@ def test_rows_of_one_cluster_count_once() -> None:
 def test_what_tells_nothing_is_nan_or_an_interval_of_everything(
     spins: np.ndarray, edges: list[float]
 ) -> None:
-    found = agreement_triangle(spins, rng=np.random.default_rng(0))
-    known = found.is_identified
-    assert np.array_equal(known, ~np.isnan(edges))
-    assert found.edges[known] == pytest.approx(np.array(edges)[known], abs=1e-3)
+    triangle = agreement_triangle(spins, rng=np.random.default_rng(0))
+    is_identified = triangle.is_identified
+    assert np.array_equal(is_identified, ~np.isnan(edges))
+    assert triangle.edges[is_identified] == pytest.approx(np.array(edges)[is_identified], abs=1e-3)
 
 
 def test_a_constant_judge_is_worth_nothing_however_common_its_side() -> None:
     spins = _spins([0.85] * 4, 500, 2, share=0.85)
     spins[:, 3] = 1
-    found = agreement_triangle(spins)
-    assert not found.high[3] > 0.2
-    assert np.all(found.low[:3] < 0.7)
-    assert np.all(found.high[:3] > 0.7)
+    triangle = agreement_triangle(spins)
+    assert not triangle.high[3] > 0.2
+    assert np.all(triangle.low[:3] < 0.7)
+    assert np.all(triangle.high[:3] > 0.7)

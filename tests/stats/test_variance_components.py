@@ -20,8 +20,8 @@ def normal_data(seed: int, n: int = 40) -> np.ndarray:
     rng = np.random.default_rng(seed)
     rubric, shuffle = rng.normal(0, 0.05, (n, 2)), rng.normal(0, 0.04, (n, 3))
     values = 0.5 + rng.normal(0, 0.06, (n, 1)) + rubric[:, CROSSED[:, 0]]
-    both = rng.normal(0, 0.03, (n, 6))[:, CROSSED[:, 0] * 3 + CROSSED[:, 1]]
-    values = values + shuffle[:, CROSSED[:, 1]] + both + rng.normal(0, 0.03, (n, 12))
+    interaction = rng.normal(0, 0.03, (n, 6))[:, CROSSED[:, 0] * 3 + CROSSED[:, 1]]
+    values = values + shuffle[:, CROSSED[:, 1]] + interaction + rng.normal(0, 0.03, (n, 12))
     return np.clip(values, 0, 1)
 
 
@@ -36,8 +36,8 @@ def test_a_balanced_design_has_the_mean_squares_of_the_analysis_of_variance():
     item, cell = cube.mean((1, 2, 3)), cube.mean(3)
     by_rubric, by_shuffle = cube.mean((2, 3)), cube.mean((1, 3))
     error = ((cube - cell[..., None]) ** 2).sum() / (n * r * s * (k - 1))
-    rest = cell - by_rubric[:, :, None] - by_shuffle[:, None, :] + item[:, None, None]
-    ms_both = k * (rest**2).sum() / (n * (r - 1) * (s - 1))
+    remainder = cell - by_rubric[:, :, None] - by_shuffle[:, None, :] + item[:, None, None]
+    ms_both = k * (remainder**2).sum() / (n * (r - 1) * (s - 1))
     ms_rubric = s * k * ((by_rubric - item[:, None]) ** 2).sum() / (n * (r - 1))
     ms_shuffle = r * k * ((by_shuffle - item[:, None]) ** 2).sum() / (n * (s - 1))
     ms_item = r * s * k * item.var(ddof=1)
@@ -65,15 +65,20 @@ def test_missing_cells_leave_it_unbiased_and_copies_of_items_change_no_interval(
     rng = np.random.default_rng(5)
     values = normal_data(7, n=3000)
     holes = np.where(rng.random(values.shape) < 0.3, np.nan, values)
-    whole, holed = raw(variance_components(values, CROSSED)), variance_components(holes, CROSSED)
-    for effect, variance in raw(holed).items():
-        assert variance == pytest.approx(whole[effect], abs=2e-4)
+    full_components, components = (
+        raw(variance_components(values, CROSSED)),
+        variance_components(holes, CROSSED),
+    )
+    for effect, variance in raw(components).items():
+        assert variance == pytest.approx(full_components[effect], abs=2e-4)
     few = normal_data(8, n=15)
     single = variance_components(few, CROSSED)
-    copied = variance_components(np.tile(few, (4, 1)), CROSSED, np.tile(np.arange(15), 4))
-    for one, four in zip(single.components, copied.components, strict=True):
-        assert four.variance.low == pytest.approx(one.variance.low, abs=1e-9)
-        assert four.variance.high == pytest.approx(one.variance.high, abs=1e-9)
+    copied_components = variance_components(
+        np.tile(few, (4, 1)), CROSSED, np.tile(np.arange(15), 4)
+    )
+    for entry, four in zip(single.components, copied_components.components, strict=True):
+        assert four.variance.low == pytest.approx(entry.variance.low, abs=1e-9)
+        assert four.variance.high == pytest.approx(entry.variance.high, abs=1e-9)
 
 
 def votes(seed: int, n: int, flip: float) -> tuple[np.ndarray, np.ndarray]:
@@ -82,8 +87,8 @@ def votes(seed: int, n: int, flip: float) -> tuple[np.ndarray, np.ndarray]:
     levels = np.array([[s] for s, _ in product(range(2), range(2))])
     item = rng.random((n, 1)) < 0.5
     by_shuffle = rng.random((n, 2))[:, levels[:, 0]] < 0.5
-    decided = rng.random((n, 1)) < flip
-    return np.where(decided, by_shuffle, item).astype(float), levels
+    is_decided = rng.random((n, 1)) < flip
+    return np.where(is_decided, by_shuffle, item).astype(float), levels
 
 
 @pytest.mark.parametrize(("n", "flip"), [(25, 0.1), (60, 0.4)])

@@ -35,8 +35,8 @@ def lines(folder):
 
 
 def outcome(folder):
-    (found,) = (finding for finding in audit(folder) if finding.check == CHECK)
-    return found
+    (actual_finding,) = (finding for finding in audit(folder) if finding.check == CHECK)
+    return actual_finding
 
 
 def test_a_line_carries_the_hash_that_other_tools_make_of_the_line_before(folder):

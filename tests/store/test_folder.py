@@ -178,18 +178,18 @@ def test_a_sealed_run_has_nothing_to_be_said_against_and_an_open_one_has(tmp_pat
         writer.append(Item(item_id="q", prompt="?"))
         writer.replace(layout.VERDICTS, [])
         assert "has not ended" in gaps(writer)["manifest is sealed"]
-        sealed = writer.seal(writer.manifest(), status="complete")
+        sealed_seal_result = writer.seal(writer.manifest(), status="complete")
     assert problems(RunFolder(tmp_path / "run")) == {}
-    assert sealed.files["items.jsonl"].lines == 1
-    assert set(sealed.files) == {*layout.COLLECTED_FILES, layout.VERDICTS}
+    assert sealed_seal_result.files["items.jsonl"].lines == 1
+    assert set(sealed_seal_result.files) == {*layout.COLLECTED_FILES, layout.VERDICTS}
 
 
 def test_a_file_that_came_later_is_no_part_of_the_run(tmp_path):
     with made(tmp_path) as writer:
         writer.seal(writer.manifest())
     (tmp_path / "run" / layout.REPORT_JSON).write_text("{}", encoding="utf-8")
-    found = problems(RunFolder(tmp_path / "run"))
-    assert found == {
+    problem_list = problems(RunFolder(tmp_path / "run"))
+    assert problem_list == {
         "files have the sealed hashes": "report.json was added after the run was sealed"
     }
     (tmp_path / "run" / layout.REPORT_JSON).unlink()
@@ -227,9 +227,9 @@ def test_what_clash_did_not_write_fails_and_no_link_is_followed(tmp_path, kind):
         "pipe": lambda: os.mkfifo(entry),
     }[kind]
     make()
-    (found,) = problems(RunFolder(tmp_path / "run")).items()
-    assert found[0] == "the folder holds nothing else"
-    assert found[1].startswith("'notes.txt' is ")
+    (problem,) = problems(RunFolder(tmp_path / "run")).items()
+    assert problem[0] == "the folder holds nothing else"
+    assert problem[1].startswith("'notes.txt' is ")
 
 
 def test_the_seal_of_an_older_clash_holds_though_it_knew_fewer_fields(tmp_path):

@@ -19,11 +19,11 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git makes th
 
 
 def git(folder: Path, *words: str) -> str:
-    about = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false")
-    done = subprocess.run(
-        ["git", *about, *words], cwd=folder, check=True, capture_output=True, text=True
+    identity = ("-c", "user.name=n", "-c", "user.email=e@x", "-c", "commit.gpgsign=false")
+    result = subprocess.run(
+        ["git", *identity, *words], cwd=folder, check=True, capture_output=True, text=True
     )
-    return done.stdout.strip()
+    return result.stdout.strip()
 
 
 @pytest.fixture
@@ -55,8 +55,8 @@ def test_it_is_the_commit_that_git_tells_however_its_branch_is_kept(repository):
         ("checkout", "--detach"),
     ):
         git(repository, *words)
-        expected = {"commit": git(repository, "rev-parse", "HEAD"), "dirty": None}
-        assert git_state(repository) == git_state(repository / "deep" / "er") == expected
+        expected_state = {"commit": git(repository, "rev-parse", "HEAD"), "dirty": None}
+        assert git_state(repository) == git_state(repository / "deep" / "er") == expected_state
 
 
 @needs_git
@@ -125,13 +125,13 @@ def test_a_pipe_is_not_waited_for(tmp_path, name):
 @pytest.mark.parametrize("name", ["\\\\server\\share", "//server/share"])
 def test_a_repository_on_another_machine_is_not_asked_for(tmp_path, name, monkeypatch):
     (tmp_path / ".git").write_text(f"gitdir: {name}\n", encoding="utf-8")
-    opened = []
+    opened_files = []
     real = os.open
     monkeypatch.setattr(
-        os, "open", lambda path, *more: (opened.append(str(path)), real(path, *more))[1]
+        os, "open", lambda path, *more: (opened_files.append(str(path)), real(path, *more))[1]
     )
     assert git_state(tmp_path) is None
-    assert [path for path in opened if "server" in path] == []
+    assert [path for path in opened_files if "server" in path] == []
 
 
 def test_outside_of_a_repository_there_is_none(tmp_path):

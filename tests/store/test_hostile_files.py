@@ -83,8 +83,8 @@ def lay(path: Path, kind: str, victim: Path) -> None:
 
 def clash(capsys, *words: object) -> tuple[int, str]:
     code = cli.run([str(word) for word in words])
-    said = capsys.readouterr()
-    return code, said.out + said.err
+    output = capsys.readouterr()
+    return code, output.out + output.err
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_nothing_outside_of_the_folder_is_touched_and_no_command_waits(
 ):
     lay(run / name, kind, victim)
     for command, *options in COMMANDS:
-        code, said = clash(capsys, command, run, *options)
-        assert code in (0, 1, 2, 5), said
-        assert "of the victim" not in said
+        code, output = clash(capsys, command, run, *options)
+        assert code in (0, 1, 2, 5), output
+        assert "of the victim" not in output
     assert victim.read_text(encoding="utf-8") == SECRET
     assert [path.name for path in victim.parent.iterdir()] == ["victim"]
 
@@ -112,11 +112,11 @@ def test_the_search_for_secrets_reads_no_file_of_holes(capsys, run, name):
     """A terabyte of zero bytes takes no room on the disk, and hours to read."""
     with (run / name).open("wb") as file:
         file.truncate(1 << 40)
-    code, said = clash(capsys, "resume", run, "-q")
+    code, output = clash(capsys, "resume", run, "-q")
     if name == layout.LOCK:
-        assert code == 0, said
+        assert code == 0, output
     else:
-        assert (code, f"{run / name}: has holes" in said) == (2, True)
+        assert (code, f"{run / name}: has holes" in output) == (2, True)
 
 
 def test_the_search_for_secrets_holds_no_endless_line_in_memory(tmp_path, monkeypatch):
@@ -124,10 +124,10 @@ def test_the_search_for_secrets_holds_no_endless_line_in_memory(tmp_path, monkey
     (tmp_path / "published.jsonl").write_bytes(b"-" * (40 << 20) + b" Xk3-tail-9Qz7Lm2vR8")
     redactor = Redactor.of("Xk3-tail-9Qz7Lm2vR8")
     tracemalloc.start()
-    searched = scan(tmp_path, redactor)
+    hits = scan(tmp_path, redactor)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert searched["hits"] == {"published.jsonl": ["a key"]}
+    assert hits["hits"] == {"published.jsonl": ["a key"]}
     assert peak < 20 << 20
 
 
@@ -137,9 +137,9 @@ def test_the_search_for_secrets_holds_no_endless_line_in_memory(tmp_path, monkey
 )
 def test_what_is_refused_is_named(capsys, run, victim, name, kind, word):
     lay(run / name, kind, victim)
-    code, said = clash(capsys, "report", run)
+    code, output = clash(capsys, "report", run)
     assert code == 2
-    assert f"{run / name}: is {word}" in said
+    assert f"{run / name}: is {word}" in output
 
 
 def test_a_report_is_written_though_a_link_lies_where_earlier_versions_wrote_it_first(
@@ -178,17 +178,17 @@ def test_a_name_that_is_swapped_after_the_look_is_not_followed(tmp_path, victim,
     (tmp_path / "x").write_bytes(b"mine")
     real = os.open
 
-    def swap(path, flags, *more, **named):
+    def swap(path, flags, *more, **name):
         if str(path).endswith("x"):
             lay(tmp_path / "x", "link", victim)
-        return real(path, flags, *more, **named)
+        return real(path, flags, *more, **name)
 
     monkeypatch.setattr(os, "open", swap)
-    for opened in (run_files.open_to_read, run_files.open_to_append, run_files.open_to_update):
+    for opener in (run_files.open_to_read, run_files.open_to_append, run_files.open_to_update):
         lay(tmp_path / "x", "file", victim)
         (tmp_path / "x").write_bytes(b"mine")
         with pytest.raises(RunFolderError, match="cannot be"):
-            opened(tmp_path / "x")
+            opener(tmp_path / "x")
     assert victim.read_text(encoding="utf-8") == SECRET
 
 
@@ -233,10 +233,10 @@ def test_a_huge_file_of_nothing_is_refused_at_once_and_in_little_memory(run, nam
         "codes = [run([c, sys.argv[1]]) for c in ('verify', 'report', 'resume')]\n"
         "print('codes', codes)"
     )
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, str(run)], capture_output=True, text=True, timeout=240
     )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert name in done.stderr + done.stdout
+    assert "Traceback" not in result.stderr, result.stderr
+    assert name in result.stderr + result.stdout
     codes = {"manifest.json": [5, 2, 2], "report.json": [5, 0, 0]}.get(name, [5, 2, 2])
-    assert f"codes {codes}" in done.stdout
+    assert f"codes {codes}" in result.stdout

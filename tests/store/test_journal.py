@@ -49,19 +49,19 @@ def test_whatever_a_provider_answered_is_one_line_of_json_that_can_be_read_again
     line = journal.encode(record)
     assert line.endswith(b"\n")
     assert line.count(b"\n") == 1
-    found = Call.model_validate_json(line)
-    assert found.text == sayable(text)
-    assert found.response == sayable(raw)
+    actual_record = Call.model_validate_json(line)
+    assert actual_record.text == sayable(text)
+    assert actual_record.response == sayable(raw)
     # A strict reader of JSON, of which there are more than ours, reads it too.
     json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
 def test_a_record_is_in_the_file_when_append_returns(tmp_path):
-    with Journal(tmp_path / "items.jsonl") as opened:
+    with Journal(tmp_path / "items.jsonl") as journal_file:
         for number in range(3):
-            opened.append(Item(item_id=str(number), prompt="?"))
-            found = list(journal.read(tmp_path / "items.jsonl", Item))
-            assert [item.item_id for item in found] == [str(n) for n in range(number + 1)]
+            journal_file.append(Item(item_id=str(number), prompt="?"))
+            answer = list(journal.read(tmp_path / "items.jsonl", Item))
+            assert [item.item_id for item in answer] == [str(n) for n in range(number + 1)]
 
 
 @pytest.mark.parametrize("text", ["plain", "zwei\u2028Zeilen", "\U0001f600" * 3])
@@ -72,10 +72,10 @@ def test_cut_at_any_byte_of_the_last_record_all_others_stay(tmp_path, text):
     head, last = b"".join(lines[:-1]), lines[-1]
     for cut in range(len(last) + 1):
         path.write_bytes(head + last[:cut])
-        whole = cut >= len(last) - 1  # only its line feed is missing
-        lost = journal.repair_tail(path)
-        assert lost == (0 if whole else cut)
-        assert path.read_bytes() == head + (last if whole else b"")
+        is_complete = cut >= len(last) - 1  # only its line feed is missing
+        lost_tail = journal.repair_tail(path)
+        assert lost_tail == (0 if is_complete else cut)
+        assert path.read_bytes() == head + (last if is_complete else b"")
         assert journal.repair_tail(path) == 0
 
 
@@ -132,11 +132,18 @@ def test_a_file_that_cannot_be_written_is_said(tmp_path):
         Journal(tmp_path / "none" / "items.jsonl")
 
 
-def spent_of(one):
-    tokens = one.tokens and (one.tokens.input, one.tokens.output)
-    known = (one.call_id, one.attempt, one.purpose, one.outcome, one.judge, one.candidate)
-    money = (one.error_class, one.cost_usd, one.cost_bound_usd, one.latency_s, one.ttft_s)
-    return (*known, tokens, *money)
+def spent_of(entry):
+    tokens = entry.tokens and (entry.tokens.input, entry.tokens.output)
+    known_fields = (
+        entry.call_id,
+        entry.attempt,
+        entry.purpose,
+        entry.outcome,
+        entry.judge,
+        entry.candidate,
+    )
+    money = (entry.error_class, entry.cost_usd, entry.cost_bound_usd, entry.latency_s, entry.ttft_s)
+    return (*known_fields, tokens, *money)
 
 
 def test_what_calls_came_to_is_what_the_whole_calls_say(tmp_path):
@@ -154,10 +161,12 @@ def test_what_calls_came_to_is_what_the_whole_calls_say(tmp_path):
         for i, (outcome, cost) in enumerate([("ok", 0.1), ("error", None), ("refusal", 0.0)])
     ]
     with Journal(tmp_path / layout.CALLS) as file:
-        for one in calls:
-            file.append(one)
-    found = list(RunFolder(tmp_path).call_summaries())
-    assert [spent_of(one) for one in found] == [spent_of(one) for one in calls]
+        for first_call in calls:
+            file.append(first_call)
+    summaries = list(RunFolder(tmp_path).call_summaries())
+    assert [spent_of(first_call) for first_call in summaries] == [
+        spent_of(first_call) for first_call in calls
+    ]
 
 
 @pytest.mark.parametrize(

@@ -59,12 +59,12 @@ def test_lines_are_those_of_a_plain_journal_and_the_disk_holds_them_once(tmp_pat
 def test_any_place_of_a_packed_journal_can_be_read(calls):
     path, rows = calls
     assert len(frames_of(path)) > 2
-    whole = b"".join(rows)
+    full_data = b"".join(rows)
     with run_files.open_to_read(path) as file:
-        for start in (0, packed.FRAME - 5, len(whole) // 2, len(whole) - 9, len(whole)):
+        for start in (0, packed.FRAME - 5, len(full_data) // 2, len(full_data) - 9, len(full_data)):
             file.seek(start)
-            assert file.read(5000) == whole[start : start + 5000]
-        assert file.seek(0, os.SEEK_END) == len(whole)
+            assert file.read(5000) == full_data[start : start + 5000]
+        assert file.seek(0, os.SEEK_END) == len(full_data)
     assert chain.head(path) == chain.digest(rows[-1])
 
 
@@ -93,7 +93,7 @@ def test_old_lines_are_packed_while_the_journal_grows(tmp_path, monkeypatch):
 def test_a_process_that_was_killed_while_it_packed_loses_nothing(tmp_path, moment):
     path = tmp_path / layout.CALLS
     journal(path, lines(5))
-    whole = journal(path, lines(5), packs=False)
+    plain_data = journal(path, lines(5), packs=False)
     target = packed.packed_path(path)
     n_before = target.stat().st_size
     plain = path.read_bytes()
@@ -101,26 +101,26 @@ def test_a_process_that_was_killed_while_it_packed_loses_nothing(tmp_path, momen
     path.write_bytes(plain)
     if moment != "lines not removed":
         os.truncate(target, n_before + (20 if moment == "header torn" else 500))
-    assert list(run_files.lines(path)) == whole
+    assert list(run_files.lines(path)) == plain_data
     run_files.mend_frames(path)
-    assert list(run_files.lines(path)) == whole
+    assert list(run_files.lines(path)) == plain_data
     assert path.stat().st_size == (0 if moment == "lines not removed" else len(plain))
-    assert len(journal(path, lines(1))) == len(whole) + 1
+    assert len(journal(path, lines(1))) == len(plain_data) + 1
 
 
 def test_a_process_that_was_killed_between_two_frames_loses_nothing(calls):
-    path, whole = calls
+    path, full_data = calls
     target = packed.packed_path(path)
     data, frames = target.read_bytes(), frames_of(path)
     for cut in (frames[0].end, frames[1].end, frames[1].end + 9, frames[2].end - 1):
-        path.write_bytes(b"".join(whole))
+        path.write_bytes(b"".join(full_data))
         target.write_bytes(data[:cut])
-        assert list(run_files.lines(path)) == whole
-        assert chain.head(path) == chain.digest(whole[-1])
+        assert list(run_files.lines(path)) == full_data
+        assert chain.head(path) == chain.digest(full_data[-1])
         run_files.mend_frames(path)
-        assert list(run_files.lines(path)) == whole
+        assert list(run_files.lines(path)) == full_data
         assert sum(frame.size for frame in frames_of(path)) + path.stat().st_size == sum(
-            map(len, whole)
+            map(len, full_data)
         )
 
 
@@ -190,10 +190,10 @@ def test_a_hostile_file_is_refused_in_two_lines(tmp_path, name):
     path = tmp_path / layout.CALLS
     path.touch()
     packed.packed_path(path).write_bytes(data)
-    with pytest.raises(RunFolderError, match=message) as raised:
+    with pytest.raises(RunFolderError, match=message) as error:
         list(run_files.lines(path))
-    assert str(packed.packed_path(path)) in str(raised.value)
-    assert "\n  fix: " in str(raised.value)
+    assert str(packed.packed_path(path)) in str(error.value)
+    assert "\n  fix: " in str(error.value)
 
 
 def test_without_the_package_the_message_names_the_extra(calls, monkeypatch):
@@ -245,9 +245,9 @@ def test_reruns_and_arms_of_a_study_are_compressed_where_asked(tmp_path, monkeyp
     design = ["--rubrics", "1", "--shuffles", "2", "--samples", "1"]
     assert clash(["variance", "r", *design, "-q", "--yes", "--compress"]) == 0
     runs = [path.parent for path in (tmp_path / "runs").rglob(layout.MANIFEST)]
-    packed = {run.name for run in runs if (run / layout.PACKED_CALLS).exists()}
-    assert packed == {run.name for run in runs} - {"r"}
-    assert len(packed) >= 2
+    packed_runs = {run.name for run in runs if (run / layout.PACKED_CALLS).exists()}
+    assert packed_runs == {run.name for run in runs} - {"r"}
+    assert len(packed_runs) >= 2
     assert clash(["verify", "runs/r-r1"]) == 0
 
 
@@ -259,11 +259,11 @@ def test_a_resumed_run_reads_answers_that_are_packed(tmp_path, monkeypatch):
     folder = RunFolder(tmp_path / "runs" / "r")
     n_calls = sum(1 for _ in folder.calls())
     judgments = folder.path / layout.JUDGMENTS
-    whole = judgments.read_bytes()
-    judgments.write_bytes(b"".join(whole.splitlines(keepends=True)[:5]))
+    full_data = judgments.read_bytes()
+    judgments.write_bytes(b"".join(full_data.splitlines(keepends=True)[:5]))
     assert clash(["resume", "runs/r", "-q"]) == 0
     assert sum(1 for _ in folder.calls()) == n_calls  # read again, not made again
-    assert sorted(judgments.read_bytes().splitlines()) == sorted(whole.splitlines())
+    assert sorted(judgments.read_bytes().splitlines()) == sorted(full_data.splitlines())
 
 
 def test_a_codec_of_a_later_version_is_named(tmp_path):

@@ -71,34 +71,34 @@ def write(path, lines):
 def test_records_are_those_of_the_file_however_they_are_asked_for(tmp_path):
     lines = [changed(JUDGMENT, item_id=f"q{n}") for n in range(100)]
     path = write(tmp_path / layout.JUDGMENTS, lines)
-    stored, every = StoredRecords.of(path, Judgment), list(journal.read(path, Judgment))
-    assert list(stored) == every
-    assert list(stored[90:]) == every[90:]
-    assert [stored[n] for n in (99, 0, -1, 50)] == [every[n] for n in (99, 0, -1, 50)]
-    assert [r.item_id for r in of_items(stored, {"q7", "q70"})] == ["q7", "q70"]
-    assert ByItem(stored)["q31"] == every[31]
+    stored_records, every = StoredRecords.of(path, Judgment), list(journal.read(path, Judgment))
+    assert list(stored_records) == every
+    assert list(stored_records[90:]) == every[90:]
+    assert [stored_records[n] for n in (99, 0, -1, 50)] == [every[n] for n in (99, 0, -1, 50)]
+    assert [r.item_id for r in of_items(stored_records, {"q7", "q70"})] == ["q7", "q70"]
+    assert ByItem(stored_records)["q31"] == every[31]
     assert with_item(every[0], "q1") == every[1]
     with pytest.raises(IndexError):
-        stored[100]
+        stored_records[100]
     assert list(StoredRecords.of(tmp_path / "none.jsonl", Judgment)) == []
 
 
 def test_of_two_records_about_the_same_the_last_counts_in_the_place_of_the_first(tmp_path):
     lines = [changed(JUDGMENT, weight=n, presentation=n % 2) for n in range(5)]
     path = write(tmp_path / layout.JUDGMENTS, lines)
-    stored = StoredRecords.of(path, Judgment, lambda judgment: judgment.presentation)
-    assert [judgment.weight for judgment in stored] == [4, 3]
+    stored_records = StoredRecords.of(path, Judgment, lambda judgment: judgment.presentation)
+    assert [judgment.weight for judgment in stored_records] == [4, 3]
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
     path = write(tmp_path / layout.JUDGMENTS, [changed(JUDGMENT)] * 3)
-    stored = StoredRecords.of(path, Judgment)
+    stored_records = StoredRecords.of(path, Judgment)
     write(path, [b"x" * len(changed(JUDGMENT))] * 3)
     with pytest.raises(RunFolderError, match="was changed while it was read"):
-        list(stored)
+        list(stored_records)
     path.unlink()
     with pytest.raises(RunFolderError, match="is missing"):
-        list(stored)
+        list(stored_records)
 
 
 def test_of_a_call_the_last_attempt_counts_without_its_raw_answer(tmp_path):

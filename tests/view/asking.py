@@ -14,12 +14,14 @@ def get(server, path: str, **headers: str) -> tuple[int, str, dict[str, str]]:
         "GET", path, headers={name.replace("_", "-"): v for name, v in headers.items()}
     )
     answer = connection.getresponse()
-    found = answer.status, answer.read().decode(), dict(answer.getheaders())
+    reply = answer.status, answer.read().decode(), dict(answer.getheaders())
     connection.close()
-    return found
+    return reply
 
 
-def ask(server, what: str, token: str | None = None, **request: Any) -> tuple[int, dict[str, Any]]:
+def ask(
+    server, problem: str, token: str | None = None, **request: Any
+) -> tuple[int, dict[str, Any]]:
     """Status and object of a request."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=240)
     headers = {
@@ -27,19 +29,19 @@ def ask(server, what: str, token: str | None = None, **request: Any) -> tuple[in
         "X-Clash-Token": server.token if token is None else token,
         "Origin": server.origins[0],
     }
-    connection.request("POST", f"/api/{what}", json.dumps(request), headers)
+    connection.request("POST", f"/api/{problem}", json.dumps(request), headers)
     answer = connection.getresponse()
-    found = answer.status, json.loads(answer.read())
+    reply = answer.status, json.loads(answer.read())
     connection.close()
-    return found
+    return reply
 
 
 def rows(server) -> list[dict[str, Any]]:
     """Every row of the list, asked for as the page does."""
-    found: list[dict[str, Any]] = []
+    replies: list[dict[str, Any]] = []
     while True:
-        status, part = ask(server, "runs", **{"from": len(found)})
+        status, part = ask(server, "runs", **{"from": len(replies)})
         assert status == 200
-        found += part["rows"]
-        if not part["rows"] or len(found) >= part["total"]:
-            return found
+        replies += part["rows"]
+        if not part["rows"] or len(replies) >= part["total"]:
+            return replies

@@ -38,22 +38,22 @@ def change(file, **values):
 
 @pytest.fixture
 def server(folder):
-    with ViewServer(folder) as served:
-        yield served
+    with ViewServer(folder) as view_server:
+        yield view_server
 
 
 def test_runs_are_listed_newest_first_with_the_figures_of_their_reports(server, run):
     report = json.loads((run / "report.json").read_text())
-    found = rows(server)
-    assert [row["id"] for row in found] == ["new", "mid", "old"]
-    assert found[0]["items"] == "12 prompts"
-    assert found[0]["day"] == "3 March 2025"
-    assert found[0]["headline"].replace("\u00a0", " ") == report["headline"]["text"]
-    assert " p = " not in found[0]["headline"]  # no line break divides a figure
+    row_list = rows(server)
+    assert [row["id"] for row in row_list] == ["new", "mid", "old"]
+    assert row_list[0]["items"] == "12 prompts"
+    assert row_list[0]["day"] == "3 March 2025"
+    assert row_list[0]["headline"].replace("\u00a0", " ") == report["headline"]["text"]
+    assert " p = " not in row_list[0]["headline"]  # no line break divides a figure
     rate = report["leaderboard"][0]["win_rate_ties_half"]
-    shown = found[0]["figure"]
-    assert [shown["low"], shown["high"]] == pytest.approx([100 * rate["low"], 100 * rate["high"]])
-    assert found[0]["measure"].startswith(report["leaderboard"][0]["candidate"])
+    figure = row_list[0]["figure"]
+    assert [figure["low"], figure["high"]] == pytest.approx([100 * rate["low"], 100 * rate["high"]])
+    assert row_list[0]["measure"].startswith(report["leaderboard"][0]["candidate"])
 
 
 def _link(path):
@@ -96,11 +96,11 @@ def _numbers(path):
 def test_a_hostile_folder_is_one_row_and_hides_no_other(server, folder, harm):
     (folder / "evil").mkdir()
     harm(folder / "evil")
-    found = {row["id"]: row for row in rows(server)}
-    assert set(found) == {"old", "mid", "new", "evil"}
-    assert found["evil"]["headline"]
-    assert found["evil"]["figure"] is None
-    assert "root:" not in json.dumps(found)
+    actual_rows = {row["id"]: row for row in rows(server)}
+    assert set(actual_rows) == {"old", "mid", "new", "evil"}
+    assert actual_rows["evil"]["headline"]
+    assert actual_rows["evil"]["figure"] is None
+    assert "root:" not in json.dumps(actual_rows)
 
 
 def test_a_run_that_was_broken_off_is_stopped_unless_a_process_writes_to_it(server, folder):
@@ -118,10 +118,10 @@ def test_many_runs_come_in_portions_and_each_file_is_read_once(server, folder, r
     for number in range(PORTION):
         copy(run, folder / f"r{number:03}", started=f"2024-01-01T00:00:{number % 60:02}.000Z")
     assert len(ask(server, "runs", **{"from": 0})[1]["rows"]) == PORTION
-    found = rows(server)
-    assert len({row["id"] for row in found}) == len(found) == PORTION + 3
+    row_list = rows(server)
+    assert len({row["id"] for row in row_list}) == len(row_list) == PORTION + 3
     monkeypatch.setattr("clash.files.run_files.read", lambda *_, **__: pytest.fail("read again"))
-    assert rows(server) == found
+    assert rows(server) == row_list
     version = ask(server, "runs", **{"from": 0})[1]["version"]
     assert ask(server, "runs", **{"from": 0, "version": version})[1]["rows"] == []
 
@@ -178,15 +178,15 @@ def test_a_taken_port_is_said_in_two_lines(server, folder):
 
 def test_two_runs_are_compared_the_older_as_a(server, run):
     keys = {row["id"]: row["key"] for row in rows(server)}
-    status, found = ask(server, "compare", runs=[keys["old"], keys["new"]])
+    status, answer = ask(server, "compare", runs=[keys["old"], keys["new"]])
     assert status == 200
     # The three are copies of one run, which have one id: their folders tell them apart.
-    assert found["headline"].startswith("old and new agree on each of the 12 items")
-    assert {row["name"] for row in found["rows"]} == {"north", "south"}
-    assert {row["figure"] for row in found["rows"]} == {"0"}
+    assert answer["headline"].startswith("old and new agree on each of the 12 items")
+    assert {row["name"] for row in answer["rows"]} == {"north", "south"}
+    assert {row["figure"] for row in answer["rows"]} == {"0"}
     status, text, headers = get(server, f"/compare/{keys['old']}/{keys['new']}/")
     assert status == 200
-    assert found["headline"] in html.unescape(text)
+    assert answer["headline"] in html.unescape(text)
     assert "script-src 'sha256-" in headers["Content-Security-Policy"]
 
 

@@ -125,8 +125,8 @@ def test_three_candidates_are_three_pairs_of_one_group(run):
 def test_repeats_of_a_prompt_share_its_group(run):
     items = [pair("q1~1", group="q1"), pair("q1~2", group="q1"), pair("q2")]
     pages = [shown(item.item_id, "a", "b") for item in items]
-    said = [judgment(item.item_id, "j1", A0) for item in items]
-    assert run_votes(run(*items, *pages, *said)).groups.tolist() == [0, 0, 1]
+    judgments = [judgment(item.item_id, "j1", A0) for item in items]
+    assert run_votes(run(*items, *pages, *judgments)).groups.tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -189,11 +189,11 @@ def test_an_export_read_again_is_the_run(run, tmp_path):
         judgment("q1", "j2", None),
     )
     write_votes(tmp_path / "v.csv.gz", vote_rows(folder))
-    ours, read = run_votes(folder), read_votes(tmp_path / "v.csv.gz")
-    assert np.array_equal(ours.matrix, read.matrix, equal_nan=True)
-    assert np.array_equal(ours.labels, read.labels, equal_nan=True)
-    assert (ours.items, ours.presentations) == (read.items, read.presentations)
-    assert np.array_equal(ours.groups, read.groups)
+    our_votes, read = run_votes(folder), read_votes(tmp_path / "v.csv.gz")
+    assert np.array_equal(our_votes.matrix, read.matrix, equal_nan=True)
+    assert np.array_equal(our_votes.labels, read.labels, equal_nan=True)
+    assert (our_votes.items, our_votes.presentations) == (read.items, read.presentations)
+    assert np.array_equal(our_votes.groups, read.groups)
 
 
 def test_scores_are_weighted_means_of_each_response(run):

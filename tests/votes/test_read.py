@@ -144,10 +144,10 @@ def test_subset_and_decisive_leave_rows(tmp_path):
 ])  # fmt: skip
 def test_a_filter_that_leaves_nothing_lists_what_there_is(tmp_path, options, hint):
     path = write(tmp_path, vote(subset="s"), vote(judge="b", subset="s"))
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         read_votes(path, **options)
-    assert hint in str(caught.value)
-    assert str(path) in str(caught.value)
+    assert hint in str(error.value)
+    assert str(path) in str(error.value)
 
 
 @pytest.mark.parametrize(("line", "field", "message"), [
@@ -166,27 +166,27 @@ def test_a_filter_that_leaves_nothing_lists_what_there_is(tmp_path, options, hin
 def test_what_is_wrong_is_said_with_file_line_and_field(tmp_path, line, field, message):
     path = tmp_path / "bad.jsonl"
     path.write_text(json.dumps(vote(label="A")) + "\n\n" + line + "\n")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         read_votes(path)
-    assert (caught.value.line, caught.value.field) == (3, field)
-    assert message in str(caught.value)
-    assert caught.value.hint
+    assert (error.value.line, error.value.field) == (3, field)
+    assert message in str(error.value)
+    assert error.value.hint
 
 
 def test_the_line_is_right_far_into_a_file_and_after_a_filter(tmp_path):
     rows = [vote(f"q{i}", judge="a" if i % 2 else "b") for i in range(20000)]
     path = write(tmp_path, *rows, vote("q19999", judge="a"))
-    with pytest.raises(InputError, match="first in line 20000") as caught:
+    with pytest.raises(InputError, match="first in line 20000") as error:
         read_votes(path, judges="a")
-    assert caught.value.line == 20001
+    assert error.value.line == 20001
 
 
 def test_bytes_that_are_no_text_are_refused(tmp_path):
     path = tmp_path / "votes.jsonl"
     path.write_bytes(b'{"item": "q\xff", "judge": "a", "vote": 1}\n')
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         read_votes(path)
-    assert caught.value.line == 1
+    assert error.value.line == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n"])
@@ -249,10 +249,10 @@ def test_csv_scores_are_numbers(tmp_path):
 def test_csv_errors_name_the_line(tmp_path, text, line, message):
     path = tmp_path / "votes.csv"
     path.write_text(text)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError) as error:
         read_votes(path)
-    assert caught.value.line == line
-    assert message in str(caught.value)
+    assert error.value.line == line
+    assert message in str(error.value)
 
 
 def test_csv_that_is_no_text_or_no_csv_is_refused(tmp_path):
@@ -311,19 +311,19 @@ ROWS = [
 @pytest.mark.parametrize("name", ["v.jsonl", "v.jsonl.gz", "v.csv", "v.csv.gz", "V.CSV.GZ"])
 def test_what_is_written_is_read_again(tmp_path, name):
     assert write_votes(tmp_path / name, ROWS) == 3
-    found, expected = read_votes(tmp_path / name), encode(ROWS)
-    assert np.array_equal(found.matrix, expected.matrix, equal_nan=True)
-    assert np.array_equal(found.labels, expected.labels, equal_nan=True)
-    assert np.array_equal(found.groups, expected.groups)
-    assert (found.items, found.judges, found.families) == (
-        expected.items,
-        expected.judges,
-        expected.families,
+    file_votes, expected_votes = read_votes(tmp_path / name), encode(ROWS)
+    assert np.array_equal(file_votes.matrix, expected_votes.matrix, equal_nan=True)
+    assert np.array_equal(file_votes.labels, expected_votes.labels, equal_nan=True)
+    assert np.array_equal(file_votes.groups, expected_votes.groups)
+    assert (file_votes.items, file_votes.judges, file_votes.families) == (
+        expected_votes.items,
+        expected_votes.judges,
+        expected_votes.families,
     )
-    assert (found.presentations, found.repeats, found.subsets) == (
-        expected.presentations,
-        expected.repeats,
-        expected.subsets,
+    assert (file_votes.presentations, file_votes.repeats, file_votes.subsets) == (
+        expected_votes.presentations,
+        expected_votes.repeats,
+        expected_votes.subsets,
     )
 
 
@@ -378,8 +378,10 @@ def test_every_vote_lands_in_its_cell_and_no_other(triples):
         for c in range(len(votes.judges))
         if not np.isnan(votes.matrix[r, c])
     }
-    said = {(f"q{i}", f"j{j}"): 0.5 if v == "tie" else v for i, j, v in triples if v is not None}
-    assert cells == said
+    expected_votes = {
+        (f"q{i}", f"j{j}"): 0.5 if v == "tie" else v for i, j, v in triples if v is not None
+    }
+    assert cells == expected_votes
     assert votes.failed.sum() == sum(v is None for _, _, v in triples)
 
 

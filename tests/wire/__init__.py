@@ -13,7 +13,7 @@ process or another, reach it over real HTTP::
         server.conduct("old-model", refuses=("json_schema", "temperature"), usage=False)
         ...
         server.count(model="gpt-x")                # requests seen
-        server.count(model="gpt-x", paid=True)     # answers that a provider would bill
+        server.count(model="gpt-x", is_paid=True)  # answers that a provider would bill
         server.calls[0].body                       # every request, whole, in order
 
 ``WireServer(answer=f)`` takes a pure function from :class:`Asked` to the text of the answer. The

@@ -21,23 +21,25 @@ _RESPONSE = re.compile(
 )
 
 
-def deterministic(asked: Asked) -> str:
+def deterministic(request: Asked) -> str:
     """A judge, a writer of criteria or a generator, as the schema asks."""
-    schema = schema_of(asked)
+    schema = schema_of(request)
     if schema is None:
-        return generator(asked)
+        return generator(request)
     if labels(schema):
-        return judge(asked)
-    return criteria(asked) if "criteria" in schema.get("properties", {}) else _dump(schema, asked)
+        return judge(request)
+    return (
+        criteria(request) if "criteria" in schema.get("properties", {}) else _dump(schema, request)
+    )
 
 
-def judge(asked: Asked) -> str:
+def judge(request: Asked) -> str:
     """Rank the responses by a hash of their text; the judge's name tilts it a little."""
-    schema = schema_of(asked)
-    return generator(asked) if schema is None else _dump(schema, asked)
+    schema = schema_of(request)
+    return generator(request) if schema is None else _dump(schema, request)
 
 
-def criteria(asked: Asked) -> str:
+def criteria(request: Asked) -> str:
     """Four criteria, always the same."""
     rows = [
         {"name": name, "weight": weight, "description": f"how the response does in {name}"}
@@ -46,49 +48,53 @@ def criteria(asked: Asked) -> str:
     return json.dumps({"criteria": rows})
 
 
-def generator(asked: Asked) -> str:
+def generator(request: Asked) -> str:
     """Some sentences that depend on the model and on the prompt."""
-    mark = hashlib.sha256(f"{asked.model}\n{asked.prompt}".encode("utf-8", "replace")).hexdigest()
+    mark = hashlib.sha256(
+        f"{request.model}\n{request.prompt}".encode("utf-8", "replace")
+    ).hexdigest()
     words = ("a", "short", "answer", "with", "some", "words", "of", "no", "weight")
-    picked = " ".join(words[int(char, 16) % len(words)] for char in mark[: 8 + int(mark[0], 16)])
-    return f"Answer {mark[:8]}: {picked}."
+    picked_words = " ".join(
+        words[int(char, 16) % len(words)] for char in mark[: 8 + int(mark[0], 16)]
+    )
+    return f"Answer {mark[:8]}: {picked_words}."
 
 
-def schema_of(asked: Asked) -> dict[str, Any] | None:
+def schema_of(request: Asked) -> dict[str, Any] | None:
     """The schema that was asked for; after a degrade it stands in the prompt."""
-    if asked.schema is not None:
-        return asked.schema
-    found = re.search(r"JSON Schema:\s*(\{.*)", asked.prompt, re.DOTALL)
-    if not found:
+    if request.schema is not None:
+        return request.schema
+    match = re.search(r"JSON Schema:\s*(\{.*)", request.prompt, re.DOTALL)
+    if not match:
         return None
-    value, _ = json.JSONDecoder().raw_decode(found[1])
+    value, _ = json.JSONDecoder().raw_decode(match[1])
     return value
 
 
-def code_of(asked: Asked) -> str | None:
+def code_of(request: Asked) -> str | None:
     """The code that the page asks a judge to repeat, as a model would read it."""
-    found = re.findall(r"key `ballot`.*?value `(\w+)`", asked.prompt)
-    return found[-1] if found else None
+    matches = re.findall(r"key `ballot`.*?value `(\w+)`", request.prompt)
+    return matches[-1] if matches else None
 
 
-def with_code(answer: dict[str, Any], asked: Asked) -> dict[str, Any]:
+def with_code(answer: dict[str, Any], request: Asked) -> dict[str, Any]:
     """``answer`` with the page's code first, unless a schema that is enforced has no room for it."""
-    enforced = asked.schema is not None and "ballot" not in asked.schema.get("properties", {})
-    code = code_of(asked)
-    return answer if enforced or code is None else {"ballot": code, **answer}
+    has_schema = request.schema is not None and "ballot" not in request.schema.get("properties", {})
+    code = code_of(request)
+    return answer if has_schema or code is None else {"ballot": code, **answer}
 
 
 def labels(schema: Any) -> list[str]:
     """The blinded labels that a schema names, in order."""
-    found = set(re.findall(r'"(A\d+)"', json.dumps(schema)))
-    return sorted(found, key=lambda label: int(label[1:]))
+    matches = set(re.findall(r'"(A\d+)"', json.dumps(schema)))
+    return sorted(matches, key=lambda label: int(label[1:]))
 
 
 class _Opinion:
     """What the judge makes of the responses: a number for each, from their text."""
 
-    def __init__(self, asked: Asked, names: list[str]) -> None:
-        self._asked, self._names = asked, names
+    def __init__(self, request: Asked, names: list[str]) -> None:
+        self._asked, self._names = request, names
 
     @cached_property
     def quality(self) -> dict[str, float]:
@@ -112,8 +118,8 @@ def share(text: str) -> float:
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:6]) / 2**48
 
 
-def _dump(schema: dict[str, Any], asked: Asked) -> str:
-    return json.dumps(_fill(schema, [], _Opinion(asked, labels(schema))))
+def _dump(schema: dict[str, Any], request: Asked) -> str:
+    return json.dumps(_fill(schema, [], _Opinion(request, labels(schema))))
 
 
 def _fill(schema: dict[str, Any], path: list[str], opinion: _Opinion) -> Any:
@@ -141,8 +147,8 @@ def _choose(options: list[Any], path: list[str], opinion: _Opinion) -> Any:
 
 
 def _score(path: list[str], opinion: _Opinion) -> int:
-    named = [step for step in path if _LABEL.match(step) and step in opinion.order]
-    return opinion.score(named[-1]) if named else 3
+    label_steps = [step for step in path if _LABEL.match(step) and step in opinion.order]
+    return opinion.score(label_steps[-1]) if label_steps else 3
 
 
 def _list(items: dict[str, Any], path: list[str], opinion: _Opinion) -> list[Any]:

@@ -57,43 +57,43 @@ class Asker:
     def ref(self, **more: Any) -> ModelRef:
         return ModelRef(model=f"{self.vendor}/{self.model}", **more)
 
-    def request(self, **changed: Any) -> Request:
-        options = Options(**{**self.api, **self.options, **changed.pop("options", {})})
+    def request(self, **changes: Any) -> Request:
+        options = Options(**{**self.api, **self.options, **changes.pop("options", {})})
         plain = {
             "turns": (Turn(role="user", content="Say something."),),
             "max_tokens": 300,
             "system": "You are a judge.",
         }
-        return Request(**{**plain, "options": options, **changed})
+        return Request(**{**plain, "options": options, **changes})
 
-    def ask(self, times: int = 1, **changed: Any) -> list[Reply | ProviderError]:
+    def ask(self, times: int = 1, **changes: Any) -> list[Reply | ProviderError]:
         """Ask ``times`` times, one after the other; failures come back as they are."""
 
         async def main() -> list[Reply | ProviderError]:
-            opened = open_provider(self.ref(), environ=self.server.environ(), limits=self.limits)
-            said: list[Reply | ProviderError] = []
+            provider = open_provider(self.ref(), environ=self.server.environ(), limits=self.limits)
+            outcomes: list[Reply | ProviderError] = []
             try:
                 for _ in range(times):
                     try:
-                        said.append(await opened.complete(self.request(**changed)))
+                        outcomes.append(await provider.complete(self.request(**changes)))
                     except ProviderError as error:
-                        said.append(error)
+                        outcomes.append(error)
             finally:
-                await opened.aclose()
-            return said
+                await provider.aclose()
+            return outcomes
 
         return run(main())
 
-    def reply(self, **changed: Any) -> Reply:
-        (said,) = self.ask(**changed)
-        if isinstance(said, ProviderError):
-            raise said
-        return said
+    def reply(self, **changes: Any) -> Reply:
+        (answer,) = self.ask(**changes)
+        if isinstance(answer, ProviderError):
+            raise answer
+        return answer
 
-    def failure(self, **changed: Any) -> ProviderError:
-        (said,) = self.ask(**changed)
-        assert isinstance(said, ProviderError), said
-        return said
+    def failure(self, **changes: Any) -> ProviderError:
+        (answer,) = self.ask(**changes)
+        assert isinstance(answer, ProviderError), answer
+        return answer
 
     def misbehave(self, fault: Any, **when: Any) -> None:
         self.server.misbehave(fault, model=self.model, **when)

@@ -51,8 +51,8 @@ def status(
 ) -> Fault:
     """Any status, with the vendor's error body around ``message``."""
 
-    async def play(line: Line, asked: Asked, _: Said) -> None:
-        await line.json(number, vendors.error(asked, number, message, **error), headers)
+    async def play(line: Line, request: Asked, _: Said) -> None:
+        await line.json(number, vendors.error(request, number, message, **error), headers)
 
     return Fault(name or f"status_{number}", play)
 
@@ -84,27 +84,27 @@ def retry_info(delay: str = "2s") -> Fault:
 def quota() -> Fault:
     """429 that no waiting mends, in each vendor's words."""
 
-    async def play(line: Line, asked: Asked, _: Said) -> None:
-        match asked.vendor:
+    async def play(line: Line, request: Asked, _: Said) -> None:
+        match request.vendor:
             case "anthropic":
                 body = vendors.error(
-                    asked, 429, "You reached your limit.", code="organization_spend_limit_reached"
+                    request, 429, "You reached your limit.", code="organization_spend_limit_reached"
                 )
             case "google":
                 violation = {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}
                 failure = "type.googleapis.com/google.rpc.QuotaFailure"
                 hint = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "27s"}
                 body = vendors.error(
-                    asked,
+                    request,
                     429,
                     "You exceeded your current quota.",
                     details=[{"@type": failure, "violations": [violation]}, hint],
                 )
             case "openrouter":
-                body = vendors.error(asked, 429, "Rate limit exceeded: free-models-per-day.")
+                body = vendors.error(request, 429, "Rate limit exceeded: free-models-per-day.")
             case _:
                 body = vendors.error(
-                    asked,
+                    request,
                     429,
                     "You exceeded your current quota, please check your plan and billing details.",
                     code="insufficient_quota",
@@ -132,9 +132,9 @@ def credit_too_low() -> Fault:
 def overloaded() -> Fault:
     """529 of Anthropic, 503 of the others."""
 
-    async def play(line: Line, asked: Asked, _: Said) -> None:
-        code = 529 if asked.vendor == "anthropic" else 503
-        await line.json(code, vendors.error(asked, code, "Overloaded", code="slow_down"))
+    async def play(line: Line, request: Asked, _: Said) -> None:
+        code = 529 if request.vendor == "anthropic" else 503
+        await line.json(code, vendors.error(request, code, "Overloaded", code="slow_down"))
 
     return Fault("overloaded", play)
 
@@ -157,8 +157,10 @@ def should_not_retry(code: int = 500) -> Fault:
 def unauthorized() -> Fault:
     """401; the message repeats a part of the key, as OpenAI's does."""
 
-    async def play(line: Line, asked: Asked, _: Said) -> None:
-        await line.json(401, vendors.error(asked, 401, wrong_key(line.key), code="invalid_api_key"))
+    async def play(line: Line, request: Asked, _: Said) -> None:
+        await line.json(
+            401, vendors.error(request, 401, wrong_key(line.key), code="invalid_api_key")
+        )
 
     return Fault("unauthorized", play)
 
@@ -229,18 +231,18 @@ def unsupported(param: str, code: int = 400, message: str | None = None) -> Faul
 def too_long() -> Fault:
     """The prompt does not fit, in each vendor's words."""
 
-    async def play(line: Line, asked: Asked, _: Said) -> None:
+    async def play(line: Line, request: Asked, _: Said) -> None:
         text = {
             "anthropic": "prompt is too long: 215000 tokens > 200000 maximum",
             "google": "The input token count (1200000) exceeds the maximum number of tokens"
             " allowed (1048576).",
         }.get(
-            asked.vendor,
+            request.vendor,
             "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens"
             " (8000 in the messages, 1000 in max_tokens).",
         )
         await line.json(
-            400, vendors.error(asked, 400, text, code="context_length_exceeded", param="messages")
+            400, vendors.error(request, 400, text, code="context_length_exceeded", param="messages")
         )
 
     return Fault("too_long", play)
@@ -290,8 +292,8 @@ def no_content() -> Fault:
 def error_in_200(code: int = 502, message: str = "Provider returned error") -> Fault:
     """OpenRouter's error under 200."""
 
-    async def play(line: Line, asked: Asked, _: Said) -> None:
-        await line.json(200, vendors.error(asked, code, message))
+    async def play(line: Line, request: Asked, _: Said) -> None:
+        await line.json(200, vendors.error(request, code, message))
 
     return Fault("error_in_200", play, billed=True)
 
@@ -299,13 +301,13 @@ def error_in_200(code: int = 502, message: str = "Provider returned error") -> F
 def error_finish(code: int = 502) -> Fault:
     """OpenRouter's ``finish_reason: error`` with the error beside it."""
 
-    async def play(line: Line, asked: Asked, said: Said) -> None:
-        whole = vendors.body(asked, said)
-        whole["choices"][0] |= {
+    async def play(line: Line, request: Asked, reply: Said) -> None:
+        full_body = vendors.body(request, reply)
+        full_body["choices"][0] |= {
             "finish_reason": "error",
             "error": {"code": code, "message": "Upstream died"},
         }
-        await line.json(200, whole)
+        await line.json(200, full_body)
 
     return Fault("error_finish", play, billed=True)
 
@@ -313,13 +315,13 @@ def error_finish(code: int = 502) -> Fault:
 def failed_response(code: str = "server_error") -> Fault:
     """The Responses API's ``status: failed`` under 200."""
 
-    async def play(line: Line, asked: Asked, said: Said) -> None:
-        whole = vendors.body(asked, said) | {
+    async def play(line: Line, request: Asked, reply: Said) -> None:
+        full_body = vendors.body(request, reply) | {
             "status": "failed",
             "output": [],
             "error": {"code": code, "message": "The model failed"},
         }
-        await line.json(200, whole)
+        await line.json(200, full_body)
 
     return Fault("failed_response", play, billed=True)
 
@@ -339,8 +341,8 @@ def reset_before_headers() -> Fault:
 def reset_mid_body() -> Fault:
     """The connection is reset in the middle of the answer."""
 
-    async def play(line: Line, asked: Asked, said: Said) -> None:
-        body = json.dumps(vendors.body(asked, said)).encode()
+    async def play(line: Line, request: Asked, reply: Said) -> None:
+        body = json.dumps(vendors.body(request, reply)).encode()
         line.head(200, "application/json", length=len(body))
         line.write(body[: len(body) // 2])
         await asyncio.sleep(0.02)
@@ -352,8 +354,8 @@ def reset_mid_body() -> Fault:
 def reset_mid_stream() -> Fault:
     """The connection is reset in the middle of the stream."""
 
-    async def play(line: Line, asked: Asked, said: Said) -> None:
-        events = vendors.events(asked, said)
+    async def play(line: Line, request: Asked, reply: Said) -> None:
+        events = vendors.events(request, reply)
         line.head(200, "text/event-stream")
         for event in events[: len(events) // 2]:
             line.chunk(event)
@@ -366,10 +368,10 @@ def reset_mid_stream() -> Fault:
 def clean_cut() -> Fault:
     """The stream ends properly, but before its last events."""
 
-    async def play(line: Line, asked: Asked, said: Said) -> None:
+    async def play(line: Line, request: Asked, reply: Said) -> None:
         # Gemini puts its finish into the last event, the others before it.
-        keep = -1 if asked.api == "gemini" else -3
-        await line.events(vendors.events(asked, said)[:keep])
+        keep = -1 if request.api == "gemini" else -3
+        await line.events(vendors.events(request, reply)[:keep])
 
     return Fault("clean_cut", play, billed=True)
 
@@ -377,12 +379,12 @@ def clean_cut() -> Fault:
 def error_in_stream(code: int = 502) -> Fault:
     """An error event in the middle of the stream, under 200."""
 
-    async def play(line: Line, asked: Asked, said: Said) -> None:
-        events = vendors.events(asked, said)
-        kind = "overloaded_error" if asked.vendor == "anthropic" else None
-        body = vendors.error(asked, code, "Overloaded", kind=kind, code=str(code))
-        name = "error" if asked.api in ("messages", "responses") else None
-        if asked.api == "responses":
+    async def play(line: Line, request: Asked, reply: Said) -> None:
+        events = vendors.events(request, reply)
+        kind = "overloaded_error" if request.vendor == "anthropic" else None
+        body = vendors.error(request, code, "Overloaded", kind=kind, code=str(code))
+        name = "error" if request.api in ("messages", "responses") else None
+        if request.api == "responses":
             body = {"type": "error", "code": "server_error", "message": "Overloaded", "param": None}
         await line.events([*events[:2], vendors.event(body, name)])
 
@@ -392,9 +394,9 @@ def error_in_stream(code: int = 502) -> Fault:
 def hang(seconds: float = 30.0) -> Fault:
     """Nothing is said for a long time."""
 
-    async def play(line: Line, asked: Asked, said: Said) -> None:
+    async def play(line: Line, request: Asked, reply: Said) -> None:
         await asyncio.sleep(seconds)
-        await line.answer(asked, said)
+        await line.answer(request, reply)
 
     return Fault("hang", play, billed=True)
 
@@ -402,8 +404,8 @@ def hang(seconds: float = 30.0) -> Fault:
 def slow_loris(delay: float = 0.05) -> Fault:
     """One byte at a time, so that no timeout on reading is ever reached."""
 
-    async def play(line: Line, asked: Asked, said: Said) -> None:
-        body = json.dumps(vendors.body(asked, said)).encode()
+    async def play(line: Line, request: Asked, reply: Said) -> None:
+        body = json.dumps(vendors.body(request, reply)).encode()
         line.head(200, "application/json", length=len(body))
         for byte in body:
             line.write(bytes([byte]))
@@ -418,8 +420,8 @@ def slow_loris(delay: float = 0.05) -> Fault:
 def altered(name: str, change: Callable[[Said], Said]) -> Fault:
     """The plain answer, changed."""
 
-    async def play(line: Line, asked: Asked, said: Said) -> None:
-        await line.answer(asked, change(said))
+    async def play(line: Line, request: Asked, reply: Said) -> None:
+        await line.answer(request, change(reply))
 
     return Fault(name, play, billed=True)
 
@@ -427,23 +429,23 @@ def altered(name: str, change: Callable[[Said], Said]) -> Fault:
 def slow(seconds: float) -> Fault:
     """The plain answer, late."""
 
-    async def play(line: Line, asked: Asked, said: Said) -> None:
+    async def play(line: Line, request: Asked, reply: Said) -> None:
         await asyncio.sleep(seconds)
-        await line.answer(asked, said)
+        await line.answer(request, reply)
 
     return Fault("slow", play, billed=True)
 
 
-def text(said: str) -> Fault:
+def text(reply: str) -> Fault:
     """Another text than the answering function's."""
-    return altered("text", lambda plain: replace(plain, text=said))
+    return altered("text", lambda plain: replace(plain, text=reply))
 
 
 def truncated() -> Fault:
     """Cut off at the cap."""
     return altered(
         "truncated",
-        lambda said: replace(said, text=said.text[: len(said.text) // 2], finish="length"),
+        lambda reply: replace(reply, text=reply.text[: len(reply.text) // 2], finish="length"),
     )
 
 
@@ -452,18 +454,18 @@ def reasoning_only() -> Fault:
     tokens = {"input": 10, "output": 100, "reasoning": 100}
     return altered(
         "reasoning_only",
-        lambda said: replace(said, text="", finish="length", reasoning="hm", tokens=tokens),
+        lambda reply: replace(reply, text="", finish="length", reasoning="hm", tokens=tokens),
     )
 
 
 def refusal(words: str = "I cannot help with that.") -> Fault:
     """The model declines, each vendor in its form."""
-    return altered("refusal", lambda said: replace(said, text=words, finish="refusal"))
+    return altered("refusal", lambda reply: replace(reply, text=words, finish="refusal"))
 
 
 def safety() -> Fault:
     """The vendor's filter swallows the answer."""
-    return altered("safety", lambda said: replace(said, text="", finish="blocked"))
+    return altered("safety", lambda reply: replace(reply, text="", finish="blocked"))
 
 
 def prompt_blocked() -> Fault:
@@ -478,24 +480,24 @@ def prompt_blocked() -> Fault:
 
 def empty() -> Fault:
     """A proper answer with no text."""
-    return altered("empty", lambda said: replace(said, text=""))
+    return altered("empty", lambda reply: replace(reply, text=""))
 
 
 def huge(size: int = 12_000_000) -> Fault:
     """An answer of many megabytes."""
-    return altered("huge", lambda said: replace(said, text="x" * size))
+    return altered("huge", lambda reply: replace(reply, text="x" * size))
 
 
 def no_usage() -> Fault:
     """No counts of tokens."""
-    return altered("no_usage", lambda said: replace(said, tokens=None))
+    return altered("no_usage", lambda reply: replace(reply, tokens=None))
 
 
 def usage(counts: Any) -> Fault:
     """Counts as they stand, NaN and negative ones included."""
-    return altered("usage", lambda said: replace(said, usage=counts))
+    return altered("usage", lambda reply: replace(reply, usage=counts))
 
 
 def swapped(model: str) -> Fault:
     """Another model answers than was asked."""
-    return altered("swapped", lambda said: replace(said, model=model))
+    return altered("swapped", lambda reply: replace(reply, model=model))

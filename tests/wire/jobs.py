@@ -20,8 +20,8 @@ def answer_of(row: dict[str, Any]) -> dict[str, Any]:
     question = row["question"]
     schema = question["sampling_params"].get("structured_outputs", {}).get("json")
     prompt = "\n".join(message["content"] for message in question["messages"])
-    asked = SimpleNamespace(model="m", prompt=prompt, schema=schema and json.loads(schema))
-    text = judge(asked)
+    namespace = SimpleNamespace(model="m", prompt=prompt, schema=schema and json.loads(schema))
+    text = judge(namespace)
     return {"custom_id": row["custom_id"], "text": text, "input_tokens": 9, "output_tokens": 5}
 
 
@@ -35,8 +35,8 @@ def answer_some(n: int | None = None) -> Callable[[Path], str]:
     def work(folder: Path) -> str:
         file = folder / "answers.jsonl"
         text = file.read_text() if file.exists() else ""
-        done = {json.loads(line)["custom_id"] for line in text.splitlines()}
-        left = [row for row in rows_in(folder) if row["custom_id"] not in done]
+        custom_ids = {json.loads(line)["custom_id"] for line in text.splitlines()}
+        left = [row for row in rows_in(folder) if row["custom_id"] not in custom_ids]
         lines = [json.dumps(answer_of(row)) + "\n" for row in left[:n]]
         file.write_text(text + "".join(lines))
         return "SUCCEEDED" if len(lines) == len(left) else "FAILED"

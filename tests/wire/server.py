@@ -127,9 +127,9 @@ class Allowance:
         """Take a request out; where none is left, the seconds after which there is."""
         now = time.monotonic()
         # It holds what has come together since it was empty, at most a second's worth.
-        taken = max(self._empty_at, now - 1) + 1 / self.per_second
-        if taken <= now:
-            self._empty_at = taken
+        next_free_at = max(self._empty_at, now - 1) + 1 / self.per_second
+        if next_free_at <= now:
+            self._empty_at = next_free_at
             return None
         self.refused += 1
         # What arrives just after the first refusal was sent before anybody could know of it.
@@ -202,11 +202,11 @@ class WireServer:
 
     def environ(self, *vendors: str) -> dict[str, str]:
         """Keys and addresses of ``vendors`` (of all, where none is named) as variables."""
-        made = {}
+        headers_by_name = {}
         for vendor in vendors or tuple(_ENVIRON):
             key, address = _ENVIRON[vendor]
-            made |= {key: self.keys[vendor], address: self.base_url(vendor)}
-        return made
+            headers_by_name |= {key: self.keys[vendor], address: self.base_url(vendor)}
+        return headers_by_name
 
     def misbehave(
         self,
@@ -236,20 +236,20 @@ class WireServer:
         self._conducts[model] = Conduct(**conduct)
 
     def count(
-        self, *, model: str | None = None, vendor: str | None = None, paid: bool | None = None
+        self, *, model: str | None = None, vendor: str | None = None, is_paid: bool | None = None
     ) -> int:
         """How many requests there were."""
         return sum(
-            (model is None or seen.model == model)
-            and (vendor is None or seen.vendor == vendor)
-            and (paid is None or seen.paid == paid)
-            for seen in self.calls
+            (model is None or call.model == model)
+            and (vendor is None or call.vendor == vendor)
+            and (is_paid is None or call.paid == is_paid)
+            for call in self.calls
         )
 
     def paid_twice(self) -> list[str]:
         """Request bodies that were answered and billed more than once."""
         bodies = Counter(
-            json.dumps([seen.path, seen.body], sort_keys=True) for seen in self.calls if seen.paid
+            json.dumps([call.path, call.body], sort_keys=True) for call in self.calls if call.paid
         )
         return [body for body, times in bodies.items() if times > 1]
 
@@ -310,10 +310,10 @@ class WireServer:
         self.in_work -= 1
         self._working[model] -= 1
 
-    def fault_for(self, seen: Seen) -> Fault | None:
+    def fault_for(self, record: Seen) -> Fault | None:
         """The first order that ``seen`` matches and that is not used up."""
         for order in self._orders:
-            if order.model not in (None, seen.model) or order.vendor not in (None, seen.vendor):
+            if order.model not in (None, record.model) or order.vendor not in (None, record.vendor):
                 continue
             order.matched += 1
             if order.nth is not None:
@@ -360,17 +360,17 @@ class Line(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        head, mark, rest = self._buffer.partition(b"\r\n\r\n")
+        head, mark, remainder = self._buffer.partition(b"\r\n\r\n")
         if not mark:
             return
         first, *lines = head.decode("latin-1").split("\r\n")
         headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines)}
         length = int(headers.get("content-length", 0))
-        if len(rest) < length:
+        if len(remainder) < length:
             return
-        self._buffer = rest[length:]
+        self._buffer = remainder[length:]
         method, target, _ = first.split(" ")
-        self._task = asyncio.ensure_future(self._serve(method, target, headers, rest[:length]))
+        self._task = asyncio.ensure_future(self._serve(method, target, headers, remainder[:length]))
 
     async def _serve(self, method: str, target: str, headers: dict[str, str], data: bytes) -> None:
         # A proxy is asked for the whole URL.
@@ -388,86 +388,90 @@ class Line(asyncio.Protocol):
         server = self._server
         body = json.loads(data)
         server.n_calls += 1
-        seen = Seen(server.n_calls, vendor, path, headers, body)
+        record = Seen(server.n_calls, vendor, path, headers, body)
         if not server.is_forgetful:
-            server.calls.append(seen)
-        self._seen = seen
-        asked = vendors.read(vendor, path, body)
-        seen.model = asked.model
-        server.enter(asked.model)
+            server.calls.append(record)
+        self._seen = record
+        request = vendors.read(vendor, path, body)
+        record.model = request.model
+        server.enter(request.model)
         try:
-            await self._reply(seen, asked)
+            await self._reply(record, request)
         finally:
-            server.n_paid += seen.paid
-            server.leave(asked.model)
+            server.n_paid += record.paid
+            server.leave(request.model)
 
-    async def _reply(self, seen: Seen, asked: Asked) -> None:
-        conduct = self._server.conduct_of(asked.model)
-        if not await self._admitted(asked, seen, conduct):
+    async def _reply(self, record: Seen, request: Asked) -> None:
+        conduct = self._server.conduct_of(request.model)
+        if not await self._admitted(request, record, conduct):
             return
         allowance = self._server.allowance
         if allowance is not None and (wait := allowance.refusal_s()) is not None:
             await faults.rate_limit(f"{wait * 1000:.0f}", header="retry-after-ms").play(
-                self, asked, Said("", asked.model, "stop", None)
+                self, request, Said("", request.model, "stop", None)
             )
             return
         latency = self._server.latency_s if conduct.latency_s is None else conduct.latency_s
         if latency:
             await asyncio.sleep(latency)
-        said = self.said(asked, conduct)
-        seen.text = said.text
-        fault = self._server.fault_for(seen)
+        reply = self.said(request, conduct)
+        record.text = reply.text
+        fault = self._server.fault_for(record)
         if fault is None:
-            seen.paid = True
-            await self.answer(asked, said)
+            record.paid = True
+            await self.answer(request, reply)
         else:
-            seen.fault, seen.paid = fault.name, fault.billed
-            await fault.play(self, asked, said)
+            record.fault, record.paid = fault.name, fault.billed
+            await fault.play(self, request, reply)
 
-    async def _admitted(self, asked: Asked, seen: Seen, conduct: Conduct) -> bool:
-        self.key = _key(seen)
-        wanted = self._server.keys.get(seen.vendor)
-        keyless = seen.vendor == "compatible" and not self.key
-        if wanted and self.key != wanted and not keyless:
-            await self._refuse_key(asked)
-        elif asked.api == "messages" and "anthropic-version" not in seen.headers:
-            await self.json(400, vendors.error(asked, 400, "anthropic-version: header is required"))
-        elif conduct.responses_only and asked.api == "chat":
+    async def _admitted(self, request: Asked, record: Seen, conduct: Conduct) -> bool:
+        self.key = _key(record)
+        entry = self._server.keys.get(record.vendor)
+        keyless = record.vendor == "compatible" and not self.key
+        if entry and self.key != entry and not keyless:
+            await self._refuse_key(request)
+        elif request.api == "messages" and "anthropic-version" not in record.headers:
+            await self.json(
+                400, vendors.error(request, 400, "anthropic-version: header is required")
+            )
+        elif conduct.responses_only and request.api == "chat":
             text = "This model is only supported in v1/responses and not in v1/chat/completions."
-            await self.json(404, vendors.error(asked, 404, text))
-        elif refused := next((p for p in conduct.refuses if carries(asked, p)), None):
+            await self.json(404, vendors.error(request, 404, text))
+        elif refused_refuse := next((p for p in conduct.refuses if carries(request, p)), None):
             status = conduct.refusal_status
-            text = f"Unsupported parameter: '{refused}' is not supported with this model."
+            text = f"Unsupported parameter: '{refused_refuse}' is not supported with this model."
             code = "unsupported_parameter"
-            await self.json(status, vendors.error(asked, status, text, code=code, param=refused))
+            await self.json(
+                status, vendors.error(request, status, text, code=code, param=refused_refuse)
+            )
         else:
             return True
         return False
 
-    async def _refuse_key(self, asked: Asked) -> None:
+    async def _refuse_key(self, request: Asked) -> None:
         text = faults.wrong_key(self.key)
-        if asked.vendor == "google":
+        if request.vendor == "google":
             info = {
                 "@type": "type.googleapis.com/google.rpc.ErrorInfo",
                 "reason": "API_KEY_INVALID",
             }
-            await self.json(400, vendors.error(asked, 400, text, details=[info]))
+            await self.json(400, vendors.error(request, 400, text, details=[info]))
         else:
-            await self.json(401, vendors.error(asked, 401, text, code="invalid_api_key"))
+            await self.json(401, vendors.error(request, 401, text, code="invalid_api_key"))
 
-    def said(self, asked: Asked, conduct: Conduct) -> Said:
+    def said(self, request: Asked, conduct: Conduct) -> Said:
         """What the model says."""
-        text = (conduct.answer or self._server.answer)(asked)
+        text = (conduct.answer or self._server.answer)(request)
         finish = "stop"
-        if conduct.capped and asked.cap is not None and len(text) > asked.cap * 4:
-            text, finish = text[: asked.cap * 4], "length"
+        if conduct.capped and request.cap is not None and len(text) > request.cap * 4:
+            text, finish = text[: request.cap * 4], "length"
         output = len(text) // 4 + 1
-        if asked.cap is not None:
-            output = min(output, asked.cap)
-        counts = {"input": len(asked.prompt) // 4 + 1, "output": output}
+        if request.cap is not None:
+            output = min(output, request.cap)
+        counts = {"input": len(request.prompt) // 4 + 1, "output": output}
         return Said(
             text,
-            conduct.served or asked.model,
+            conduct.served or request.model,
             finish,
             counts if conduct.usage else None,
             usage=conduct.reports,
@@ -492,12 +496,12 @@ class Line(asyncio.Protocol):
 
     # -- writing --------------------------------------------------------------------------------
 
-    async def answer(self, asked: Asked, said: Said) -> None:
+    async def answer(self, request: Asked, reply: Said) -> None:
         """The plain answer, as one body or as a stream, as was asked."""
-        if asked.stream:
-            await self.events(vendors.events(asked, said))
+        if request.stream:
+            await self.events(vendors.events(request, reply))
         else:
-            await self.json(200, vendors.body(asked, said))
+            await self.json(200, vendors.body(request, reply))
 
     async def json(self, status: int, body: Any, headers: dict[str, str] | None = None) -> None:
         """A JSON body under ``status``."""
@@ -561,15 +565,15 @@ class Line(asyncio.Protocol):
         self._transport.abort()
 
 
-def _key(seen: Seen) -> str:
-    if seen.vendor == "google":
-        return seen.headers.get("x-goog-api-key", "")
-    return seen.headers.get("authorization", "").removeprefix("Bearer ")
+def _key(record: Seen) -> str:
+    if record.vendor == "google":
+        return record.headers.get("x-goog-api-key", "")
+    return record.headers.get("authorization", "").removeprefix("Bearer ")
 
 
-def carries(asked: Asked, name: str) -> bool:
+def carries(request: Asked, name: str) -> bool:
     """Whether a request has the field ``name``, at the top or one level down."""
-    body = asked.body
+    body = request.body
     if name in ("json_schema", "json_object"):
         form = (body.get("response_format") or (body.get("text") or {}).get("format") or {}).get(
             "type"

@@ -107,8 +107,8 @@ def _split(messages: list[dict[str, Any]]) -> tuple[str, list[tuple[str, str]]]:
 
 
 def _read_chat(vendor: str, body: dict[str, Any]) -> Asked:
-    wanted = body.get("response_format") or {}
-    schema = (wanted.get("json_schema") or {}).get("schema") or wanted.get("schema")
+    schema_format = body.get("response_format") or {}
+    schema = (schema_format.get("json_schema") or {}).get("schema") or schema_format.get("schema")
     system, turns = _split(body["messages"])
     # A plain compatible server knows the old name of the cap only.
     cap = body.get("max_tokens")
@@ -116,29 +116,29 @@ def _read_chat(vendor: str, body: dict[str, Any]) -> Asked:
         cap = body.get("max_completion_tokens", cap)
     usage = (body.get("stream_options") or {}).get("include_usage", False)
     return Asked(
-        vendor, "chat", body["model"], system, turns, schema, wanted.get("type") in
+        vendor, "chat", body["model"], system, turns, schema, schema_format.get("type") in
         ("json_schema", "json_object"), cap, bool(body.get("stream")),
         usage or vendor == "openrouter", body,
     )  # fmt: skip
 
 
 def _read_responses(vendor: str, body: dict[str, Any]) -> Asked:
-    wanted = (body.get("text") or {}).get("format") or {}
+    schema_format = (body.get("text") or {}).get("format") or {}
     messages = body["input"]
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     system, turns = _split(messages)
     system = "\n".join(filter(None, [body.get("instructions") or "", system]))
     return Asked(
-        vendor, "responses", body["model"], system, turns, wanted.get("schema"),
-        wanted.get("type") in ("json_schema", "json_object"), body.get("max_output_tokens"),
+        vendor, "responses", body["model"], system, turns, schema_format.get("schema"),
+        schema_format.get("type") in ("json_schema", "json_object"), body.get("max_output_tokens"),
         bool(body.get("stream")), True, body,
     )  # fmt: skip
 
 
 def _read_messages(vendor: str, body: dict[str, Any]) -> Asked:
-    wanted = (body.get("output_config") or {}).get("format") or {}
-    schema = wanted.get("schema")
+    schema_format = (body.get("output_config") or {}).get("format") or {}
+    schema = schema_format.get("schema")
     if body.get("tool_choice"):
         schema = body["tools"][0]["input_schema"]
     turns = [(m["role"], _text(m["content"])) for m in body["messages"]]
@@ -166,12 +166,12 @@ def _read_gemini(vendor: str, path: str, body: dict[str, Any]) -> Asked:
 # --- answers ---------------------------------------------------------------------------------
 
 
-def usage(asked: Asked, said: Said) -> Any:
+def usage(request: Asked, reply: Said) -> Any:
     """The usage object, in the vendor's own convention."""
-    if said.usage is not None or said.tokens is None:
-        return said.usage
-    t = {"input": 0, "output": 0, "cached": 0, "reasoning": 0} | said.tokens
-    if asked.api == "chat":
+    if reply.usage is not None or reply.tokens is None:
+        return reply.usage
+    t = {"input": 0, "output": 0, "cached": 0, "reasoning": 0} | reply.tokens
+    if request.api == "chat":
         counts: dict[str, Any] = {
             "prompt_tokens": t["input"],
             "completion_tokens": t["output"],
@@ -179,10 +179,10 @@ def usage(asked: Asked, said: Said) -> Any:
             "prompt_tokens_details": {"cached_tokens": t["cached"]},
             "completion_tokens_details": {"reasoning_tokens": t["reasoning"]},
         }
-        if asked.vendor == "openrouter" and said.cost is not None:
-            counts |= {"cost": said.cost, "is_byok": False}
+        if request.vendor == "openrouter" and reply.cost is not None:
+            counts |= {"cost": reply.cost, "is_byok": False}
         return counts
-    if asked.api == "responses":
+    if request.api == "responses":
         return {
             "input_tokens": t["input"],
             "input_tokens_details": {"cached_tokens": t["cached"]},
@@ -190,7 +190,7 @@ def usage(asked: Asked, said: Said) -> Any:
             "output_tokens_details": {"reasoning_tokens": t["reasoning"]},
             "total_tokens": t["input"] + t["output"],
         }
-    if asked.api == "messages":
+    if request.api == "messages":
         return {
             "input_tokens": t["input"] - t["cached"],
             "cache_read_input_tokens": t["cached"],
@@ -208,60 +208,60 @@ def usage(asked: Asked, said: Said) -> Any:
     }
 
 
-def body(asked: Asked, said: Said) -> dict[str, Any]:
+def body(request: Asked, reply: Said) -> dict[str, Any]:
     """The whole answer as one JSON object."""
-    match asked.api:
+    match request.api:
         case "chat":
-            return _chat(asked, said)
+            return _chat(request, reply)
         case "responses":
-            return _responses(asked, said)
+            return _responses(request, reply)
         case "messages":
-            return _messages(asked, said)
+            return _messages(request, reply)
         case _:
-            return _gemini(asked, said)
+            return _gemini(request, reply)
 
 
-def _chat(asked: Asked, said: Said) -> dict[str, Any]:
-    refused = said.finish == "refusal"
+def _chat(request: Asked, reply: Said) -> dict[str, Any]:
+    is_refusal = reply.finish == "refusal"
     message = {
         "role": "assistant",
-        "content": None if refused or not said.text else said.text,
-        "refusal": said.text if refused else None,
+        "content": None if is_refusal or not reply.text else reply.text,
+        "refusal": reply.text if is_refusal else None,
     }
-    if said.reasoning:
-        message["reasoning"] = said.reasoning
+    if reply.reasoning:
+        message["reasoning"] = reply.reasoning
     choice: dict[str, Any] = {
         "index": 0,
         "message": message,
         "logprobs": None,
-        "finish_reason": STOPS["chat"][said.finish],
+        "finish_reason": STOPS["chat"][reply.finish],
     }
-    whole: dict[str, Any] = {
+    full_body: dict[str, Any] = {
         "id": "chatcmpl-wire",
         "object": "chat.completion",
         "created": 1_795_000_000,
-        "model": said.model,
+        "model": reply.model,
         "choices": [choice],
     }
-    if (counts := usage(asked, said)) is not None:
-        whole["usage"] = counts
-    if asked.vendor == "openrouter":
-        whole["provider"] = said.upstream
+    if (counts := usage(request, reply)) is not None:
+        full_body["usage"] = counts
+    if request.vendor == "openrouter":
+        full_body["provider"] = reply.upstream
         choice["native_finish_reason"] = choice["finish_reason"]
-    return whole
+    return full_body
 
 
-def _responses(asked: Asked, said: Said) -> dict[str, Any]:
-    kind = "refusal" if said.finish == "refusal" else "output_text"
+def _responses(request: Asked, reply: Said) -> dict[str, Any]:
+    kind = "refusal" if reply.finish == "refusal" else "output_text"
     part = (
-        {"type": "refusal", "refusal": said.text}
+        {"type": "refusal", "refusal": reply.text}
         if kind == "refusal"
-        else {"type": "output_text", "text": said.text, "annotations": []}
+        else {"type": "output_text", "text": reply.text, "annotations": []}
     )
     output: list[dict[str, Any]] = []
-    if said.reasoning:
+    if reply.reasoning:
         output.append({"type": "reasoning", "id": "rs_wire", "summary": []})
-    if said.text:
+    if reply.text:
         output.append(
             {
                 "type": "message",
@@ -271,7 +271,7 @@ def _responses(asked: Asked, said: Said) -> dict[str, Any]:
                 "content": [part],
             }
         )
-    reason = {"length": "max_output_tokens", "blocked": "content_filter"}.get(said.finish)
+    reason = {"length": "max_output_tokens", "blocked": "content_filter"}.get(reply.finish)
     return {
         "id": "resp_wire",
         "object": "response",
@@ -279,68 +279,68 @@ def _responses(asked: Asked, said: Said) -> dict[str, Any]:
         "status": "incomplete" if reason else "completed",
         "error": None,
         "incomplete_details": {"reason": reason} if reason else None,
-        "model": said.model,
+        "model": reply.model,
         "output": output,
         "parallel_tool_calls": False,
         "tool_choice": "auto",
         "tools": [],
-        "usage": usage(asked, said),
+        "usage": usage(request, reply),
     }
 
 
-def _messages(asked: Asked, said: Said) -> dict[str, Any]:
+def _messages(request: Asked, reply: Said) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
-    if said.reasoning:
-        content.append({"type": "thinking", "thinking": said.reasoning, "signature": "wire"})
-    if said.text and asked.body.get("tool_choice"):
-        name = asked.body["tool_choice"]["name"]
+    if reply.reasoning:
+        content.append({"type": "thinking", "thinking": reply.reasoning, "signature": "wire"})
+    if reply.text and request.body.get("tool_choice"):
+        name = request.body["tool_choice"]["name"]
         content.append(
-            {"type": "tool_use", "id": "toolu_wire", "name": name, "input": json.loads(said.text)}
+            {"type": "tool_use", "id": "toolu_wire", "name": name, "input": json.loads(reply.text)}
         )
-    elif said.text:
-        content.append({"type": "text", "text": said.text})
+    elif reply.text:
+        content.append({"type": "text", "text": reply.text})
     return {
         "id": "msg_wire",
         "type": "message",
         "role": "assistant",
-        "model": said.model,
+        "model": reply.model,
         "content": content,
-        "stop_reason": STOPS["messages"][said.finish],
+        "stop_reason": STOPS["messages"][reply.finish],
         "stop_sequence": None,
-        "usage": usage(asked, said),
+        "usage": usage(request, reply),
     }
 
 
-def _gemini(asked: Asked, said: Said) -> dict[str, Any]:
+def _gemini(request: Asked, reply: Said) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
-    if said.reasoning:
-        parts.append({"text": said.reasoning, "thought": True})
-    if said.text:
-        parts.append({"text": said.text})
-    candidate: dict[str, Any] = {"finishReason": STOPS["gemini"][said.finish], "index": 0}
+    if reply.reasoning:
+        parts.append({"text": reply.reasoning, "thought": True})
+    if reply.text:
+        parts.append({"text": reply.text})
+    candidate: dict[str, Any] = {"finishReason": STOPS["gemini"][reply.finish], "index": 0}
     if parts:
         candidate["content"] = {"role": "model", "parts": parts}
-    whole: dict[str, Any] = {
+    full_body: dict[str, Any] = {
         "candidates": [candidate],
-        "modelVersion": said.model,
+        "modelVersion": reply.model,
         "responseId": "wire",
     }
-    if (counts := usage(asked, said)) is not None:
-        whole["usageMetadata"] = counts
-    return whole
+    if (counts := usage(request, reply)) is not None:
+        full_body["usageMetadata"] = counts
+    return full_body
 
 
-def events(asked: Asked, said: Said) -> list[bytes]:
+def events(request: Asked, reply: Said) -> list[bytes]:
     """The whole answer as server-sent events, the text in several pieces."""
-    match asked.api:
+    match request.api:
         case "chat":
-            return _chat_events(asked, said)
+            return _chat_events(request, reply)
         case "responses":
-            return _responses_events(asked, said)
+            return _responses_events(request, reply)
         case "messages":
-            return _messages_events(asked, said)
+            return _messages_events(request, reply)
         case _:
-            return _gemini_events(asked, said)
+            return _gemini_events(request, reply)
 
 
 def event(data: Any, name: str | None = None) -> bytes:
@@ -354,50 +354,52 @@ def _pieces(text: str) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)]
 
 
-def _chat_events(asked: Asked, said: Said) -> list[bytes]:
-    whole = _chat(asked, said)
-    base = {k: whole[k] for k in ("id", "created", "model")} | {"object": "chat.completion.chunk"}
-    if "provider" in whole:
-        base["provider"] = whole["provider"]
+def _chat_events(request: Asked, reply: Said) -> list[bytes]:
+    full_body = _chat(request, reply)
+    base = {k: full_body[k] for k in ("id", "created", "model")} | {
+        "object": "chat.completion.chunk"
+    }
+    if "provider" in full_body:
+        base["provider"] = full_body["provider"]
 
     def chunk(delta: dict[str, Any], finish: str | None = None) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
         return event({**base, "choices": [choice]})
 
-    key = "refusal" if said.finish == "refusal" else "content"
-    out = [b": OPENROUTER PROCESSING\n\n"] if asked.vendor == "openrouter" else []
+    key = "refusal" if reply.finish == "refusal" else "content"
+    out = [b": OPENROUTER PROCESSING\n\n"] if request.vendor == "openrouter" else []
     out.append(chunk({"role": "assistant", "content": ""}))
-    out += [chunk({key: piece}) for piece in _pieces(said.text)]
-    out.append(chunk({}, whole["choices"][0]["finish_reason"]))
-    if asked.stream_usage and "usage" in whole:
-        out.append(event({**base, "choices": [], "usage": whole["usage"]}))
+    out += [chunk({key: piece}) for piece in _pieces(reply.text)]
+    out.append(chunk({}, full_body["choices"][0]["finish_reason"]))
+    if request.stream_usage and "usage" in full_body:
+        out.append(event({**base, "choices": [], "usage": full_body["usage"]}))
     out.append(b"data: [DONE]\n\n")
     return out
 
 
-def _responses_events(asked: Asked, said: Said) -> list[bytes]:
-    whole = _responses(asked, said)
-    begun = whole | {"status": "in_progress", "output": [], "usage": None}
-    out: list[dict[str, Any]] = [{"type": "response.created", "response": begun}]
+def _responses_events(request: Asked, reply: Said) -> list[bytes]:
+    full_body = _responses(request, reply)
+    first_body = full_body | {"status": "in_progress", "output": [], "usage": None}
+    out: list[dict[str, Any]] = [{"type": "response.created", "response": first_body}]
     where = {"item_id": "msg_wire", "output_index": 0, "content_index": 0}
-    kind = "refusal" if said.finish == "refusal" else "output_text"
+    kind = "refusal" if reply.finish == "refusal" else "output_text"
     out += [
         {"type": f"response.{kind}.delta", "delta": piece, "logprobs": [], **where}
-        for piece in _pieces(said.text)
+        for piece in _pieces(reply.text)
     ]
-    out.append({"type": f"response.{whole['status']}", "response": whole})
+    out.append({"type": f"response.{full_body['status']}", "response": full_body})
     return [event(e | {"sequence_number": i}, e["type"]) for i, e in enumerate(out)]
 
 
-def _messages_events(asked: Asked, said: Said) -> list[bytes]:
-    whole = _messages(asked, said)
-    counts = whole["usage"] or {}
+def _messages_events(request: Asked, reply: Said) -> list[bytes]:
+    full_body = _messages(request, reply)
+    counts = full_body["usage"] or {}
     first = counts | {"output_tokens": 1} if "output_tokens" in counts else counts
-    begun = whole | {"content": [], "stop_reason": None, "usage": first}
-    out: list[dict[str, Any]] = [{"type": "message_start", "message": begun}]
-    for index, block in enumerate(whole["content"]):
+    first_body = full_body | {"content": [], "stop_reason": None, "usage": first}
+    out: list[dict[str, Any]] = [{"type": "message_start", "message": first_body}]
+    for index, block in enumerate(full_body["content"]):
         if block["type"] == "tool_use":
-            start, field_, text = block | {"input": {}}, "partial_json", said.text
+            start, field_, text = block | {"input": {}}, "partial_json", reply.text
         elif block["type"] == "thinking":
             start, field_, text = block | {"thinking": ""}, "thinking", block["thinking"]
         else:
@@ -409,26 +411,26 @@ def _messages_events(asked: Asked, said: Said) -> list[bytes]:
             for piece in _pieces(text)
         ]
         out.append({"type": "content_block_stop", "index": index})
-    delta = {"stop_reason": whole["stop_reason"], "stop_sequence": None}
+    delta = {"stop_reason": full_body["stop_reason"], "stop_sequence": None}
     out.append({"type": "message_delta", "delta": delta, "usage": counts})
     out.append({"type": "message_stop"})
     return [event(e, e["type"]) for e in out]
 
 
-def _gemini_events(asked: Asked, said: Said) -> list[bytes]:
-    whole = _gemini(asked, said)
-    base = {k: whole[k] for k in ("modelVersion", "responseId")}
+def _gemini_events(request: Asked, reply: Said) -> list[bytes]:
+    full_body = _gemini(request, reply)
+    base = {k: full_body[k] for k in ("modelVersion", "responseId")}
     out = [
         {
             **base,
             "candidates": [{"content": {"role": "model", "parts": [{"text": piece}]}, "index": 0}],
         }
-        for piece in _pieces(said.text)
+        for piece in _pieces(reply.text)
     ]
-    last: dict[str, Any] = {"finishReason": whole["candidates"][0]["finishReason"], "index": 0}
+    last: dict[str, Any] = {"finishReason": full_body["candidates"][0]["finishReason"], "index": 0}
     out.append({**base, "candidates": [last]})
-    if "usageMetadata" in whole:
-        out[-1]["usageMetadata"] = whole["usageMetadata"]
+    if "usageMetadata" in full_body:
+        out[-1]["usageMetadata"] = full_body["usageMetadata"]
     return [event(e) for e in out]
 
 
@@ -436,7 +438,7 @@ def _gemini_events(asked: Asked, said: Said) -> list[bytes]:
 
 
 def error(
-    asked: Asked,
+    request: Asked,
     status: int,
     message: str,
     *,
@@ -446,7 +448,7 @@ def error(
     details: Any = None,
 ) -> dict[str, Any]:
     """An error body in the vendor's own shape."""
-    match asked.vendor:
+    match request.vendor:
         case "anthropic":
             inner: dict[str, Any] = {"type": kind or _ANTHROPIC.get(status, "api_error")}
             inner["message"] = message

@@ -10,8 +10,8 @@ from clash.stats.intervals import mean_clustered
 from clash.votes import VoteRow, encode
 
 
-def step(labels, saved):
-    return LabelStep(labels, 0.2, 0.2, mean_clustered(np.array(saved)))
+def step(labels, saving):
+    return LabelStep(labels, 0.2, 0.2, mean_clustered(np.array(saving)))
 
 
 SAVES, HARMS = [0.02, 0.03, 0.025, 0.02], [-0.02, -0.03, -0.01, -0.02]
@@ -40,8 +40,8 @@ def test_judges_that_fail_together_on_one_kind_are_where_choosing_pays():
                 VoteRow(f"q{item}", f"j{judge}", truth if right else 1 - truth,
                         truth if item < 200 else None)
             )  # fmt: skip
-    found = label_plan(encode(rows), 10, seed=1)
-    assert found.curve[0].saved.estimate > 0
-    assert len(set(found.items)) == 10
-    assert all(int(item[1:]) >= 200 for item in found.items)
-    assert found.win_rate.interval.n == 200
+    plan = label_plan(encode(rows), 10, seed=1)
+    assert plan.curve[0].saved.estimate > 0
+    assert len(set(plan.items)) == 10
+    assert all(int(item[1:]) >= 200 for item in plan.items)
+    assert plan.win_rate.interval.n == 200

@@ -37,9 +37,14 @@ def _write(path: Path, n: int, labels: str = "sides", seed: int = 0) -> Path:
             side = int(rng.integers(0, 2))
             for judge, skill in enumerate((0.75, 0.75, 0.2)):
                 vote = side if rng.random() < skill else 1 - side
-                said = "AB"[vote] if labels == "sides" else 1 + 4 * vote
+                vote_value = "AB"[vote] if labels == "sides" else 1 + 4 * vote
                 label = "AB"[side] if labels == "sides" else 1 + 4 * side
-                line = {"item": f"q{item}", "judge": f"j{judge}", "vote": said, "label": label}
+                line = {
+                    "item": f"q{item}",
+                    "judge": f"j{judge}",
+                    "vote": vote_value,
+                    "label": label,
+                }
                 out.write(json.dumps(line) + "\n")
     return path
 
@@ -55,24 +60,24 @@ def earlier(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_calibrators_rows_come_back_as_they_were_counted(earlier: Path) -> None:
-    one = read_calibrator(earlier)
-    panel = panel_of(one)
-    assert int(panel.has_label.sum()) == one.training.n
-    seen = panel.rows(np.flatnonzero(panel.has_label)).evidence(panel.n_patterns)
-    assert sorted(seen.n.tolist()) == sorted(p.n for p in one.patterns)
-    assert seen.s.sum() == pytest.approx(sum(p.s[0] for p in one.patterns))
-    assert panel.n_judges == len(one.asked)
+    calibrator = read_calibrator(earlier)
+    panel = panel_of(calibrator)
+    assert int(panel.has_label.sum()) == calibrator.training.n
+    counts = panel.rows(np.flatnonzero(panel.has_label)).evidence(panel.n_patterns)
+    assert sorted(counts.n.tolist()) == sorted(p.n for p in calibrator.patterns)
+    assert counts.s.sum() == pytest.approx(sum(p.s[0] for p in calibrator.patterns))
+    assert panel.n_judges == len(calibrator.asked)
 
 
 def test_a_panel_with_a_turned_judge_makes_learners_of_the_next(earlier: Path) -> None:
     """There majority is bad and logistic is good, which is what the prior says of others."""
-    found = prior_for("binary", 60, FAMILIES, {"a": read_calibrator(earlier)}, 0)
-    weights = dict(found.weights)
+    prior = prior_for("binary", 60, FAMILIES, {"a": read_calibrator(earlier)}, 0)
+    weights = dict(prior.weights)
     assert weights["logistic"] + weights["one-coin-isotonic"] > 0.8
     assert prior_for("binary", 60, FAMILIES, {}, 0).family == "one-coin-isotonic"
-    with pytest.raises(InputError, match="binary target") as caught:
+    with pytest.raises(InputError, match="binary target") as error:
         prior_for("scalar", 60, FAMILIES, {"a.json": read_calibrator(earlier)}, 0)
-    assert "a.json" in str(caught.value)
+    assert "a.json" in str(error.value)
 
 
 def test_weights_before_any_label_are_shared_as_the_prior_says() -> None:
@@ -81,16 +86,22 @@ def test_weights_before_any_label_are_shared_as_the_prior_says() -> None:
     candidates = settings.candidates(3)
     usable = np.ones(len(candidates), bool)
     earlier = (("logistic", 0.75), ("one-coin-isotonic", 0.25))
-    found = prior_weights(candidates, usable, earlier)
-    place = {(c.family, c.k, c.path): i for i, c in enumerate(candidates)}
-    each = 1 / 3 / len(candidates)
-    assert found[0] == pytest.approx(1 / 3 + each)
-    assert found[place["logistic", 3, "information-first"]] == pytest.approx(0.25 + each)
-    assert found[place["one-coin-isotonic", 3, "information-first"]] == pytest.approx(1 / 12 + each)
-    assert found[place["logistic", 1, "information-first"]] == pytest.approx(each)
+    weights = prior_weights(candidates, usable, earlier)
+    candidate_index = {(c.family, c.k, c.path): i for i, c in enumerate(candidates)}
+    uniform_weight = 1 / 3 / len(candidates)
+    assert weights[0] == pytest.approx(1 / 3 + uniform_weight)
+    assert weights[candidate_index["logistic", 3, "information-first"]] == pytest.approx(
+        0.25 + uniform_weight
+    )
+    assert weights[candidate_index["one-coin-isotonic", 3, "information-first"]] == pytest.approx(
+        1 / 12 + uniform_weight
+    )
+    assert weights[candidate_index["logistic", 1, "information-first"]] == pytest.approx(
+        uniform_weight
+    )
     # A family that was refused passes its share on.
-    usable[place["one-coin-isotonic", 3, "information-first"]] = False
-    usable[place["one-coin-isotonic", 1, "information-first"]] = False
+    usable[candidate_index["one-coin-isotonic", 3, "information-first"]] = False
+    usable[candidate_index["one-coin-isotonic", 1, "information-first"]] = False
     assert prior_weights(candidates, usable, earlier).sum() == pytest.approx(1)
 
 
@@ -114,9 +125,9 @@ def test_sixteen_labels_are_enough_with_a_prior_and_too_few_without(
     earlier: Path, tmp_path: Path
 ) -> None:
     votes = _write(tmp_path / "new.jsonl", 16, seed=3)
-    refused = runner.invoke(app, [str(votes), *FEW])
-    assert isinstance(refused.exception, InputError)
-    assert "--prior" in str(refused.exception)
+    refused_result = runner.invoke(app, [str(votes), *FEW])
+    assert isinstance(refused_result.exception, InputError)
+    assert "--prior" in str(refused_result.exception)
     words = [str(votes), "--prior", str(earlier), "--json", "--out", str(tmp_path / "c.json"), *FEW]
     record = json.loads(runner.invoke(app, words).stdout)
     assert record["n"] == 16
@@ -124,8 +135,8 @@ def test_sixteen_labels_are_enough_with_a_prior_and_too_few_without(
     assert record["prior"]["labels"] == 16
     assert sum(record["prior"]["weights"].values()) == pytest.approx(1)
     assert (tmp_path / "c.json").is_file()
-    said = runner.invoke(app, [str(votes), "--prior", "task", *FEW]).stdout
-    assert "prior: one-coin-isotonic, for targets of this kind" in said
+    output = runner.invoke(app, [str(votes), "--prior", "task", *FEW]).stdout
+    assert "prior: one-coin-isotonic, for targets of this kind" in output
 
 
 def test_a_prior_that_is_none_is_refused(earlier: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def blocs(patterns: Patterns, seed: int = 0) -> tuple[Bloc, ...]:
 def test_near_copies_are_found_and_weighed() -> None:
     """Four noisy copies among seven judges: one bloc, worth m / (1 + (m - 1) r)."""
     sample = panels.with_copies(4, 3, 1500, np.random.default_rng(0))
-    (bloc,) = blocs(panels.patterns(sample, labelled=True))
+    (bloc,) = blocs(panels.patterns(sample, with_labels=True))
     assert bloc.judges == (0, 1, 2, 3)
     assert bloc.near_copies
     # Copies agree with the original 90% of the time: r = 0.64 of its variance, less the truth's.
@@ -43,11 +43,11 @@ def test_near_copies_are_found_and_weighed() -> None:
 def test_independent_judges_make_no_bloc() -> None:
     """One panel in twenty has any: the threshold allows for the search over the tree."""
     rng = np.random.default_rng(1)
-    found = [
-        blocs(panels.patterns(panels.independent(6).sample(400, rng), labelled=True), run)
+    bloc_lists = [
+        blocs(panels.patterns(panels.independent(6).sample(400, rng), with_labels=True), run)
         for run in range(60)
     ]
-    assert sum(bool(one) for one in found) <= 7
+    assert sum(bool(entry) for entry in bloc_lists) <= 7
 
 
 def test_a_bloc_of_unequal_judges_is_no_set_of_copies() -> None:
@@ -56,7 +56,7 @@ def test_a_bloc_of_unequal_judges_is_no_set_of_copies() -> None:
     sample = panels.with_copies(3, 3, 2000, rng)
     better = rng.random(2000) < 0.5
     sample.votes[better, 0] = sample.labels[better]
-    bloc = next(b for b in blocs(panels.patterns(sample, labelled=True)) if len(b.judges) == 3)
+    bloc = next(b for b in blocs(panels.patterns(sample, with_labels=True)) if len(b.judges) == 3)
     assert bloc.judges == (0, 1, 2)
     assert not bloc.near_copies
 
@@ -65,20 +65,22 @@ def test_interchangeable_judges_that_hardly_correlate_are_no_copies() -> None:
     """A weak common factor makes a bloc, but each member is worth most of a judge."""
     rng = np.random.default_rng(3)
     labels = (rng.random(6000) < 0.5).astype(np.int8)
-    moved = rng.random(6000) < 0.15
-    wrong = (rng.random((6000, 6)) < 0.25) | (moved[:, None] & (np.arange(6) < 3))
+    is_moved = rng.random(6000) < 0.15
+    wrong = (rng.random((6000, 6)) < 0.25) | (is_moved[:, None] & (np.arange(6) < 3))
     votes = np.where(wrong, 1 - labels[:, None], labels[:, None])
-    found = blocs(panels.patterns(SimulatedSample(votes.astype(np.int8), labels), labelled=True))
-    assert found[0].judges == (0, 1, 2)
-    assert not found[0].near_copies
+    bloc_list = blocs(
+        panels.patterns(SimulatedSample(votes.astype(np.int8), labels), with_labels=True)
+    )
+    assert bloc_list[0].judges == (0, 1, 2)
+    assert not bloc_list[0].near_copies
 
 
 def test_judges_that_never_met_neither_make_nor_break_a_bloc() -> None:
     sample = panels.with_copies(3, 3, 1500, np.random.default_rng(4))
     sample.votes[::2, 0] = MISSING
     sample.votes[1::2, 5] = MISSING
-    found = blocs(collapse(sample.votes, labels=sample.labels))
-    assert [bloc.judges for bloc in found] == [(0, 1, 2)]
+    bloc_list = blocs(collapse(sample.votes, labels=sample.labels))
+    assert [bloc.judges for bloc in bloc_list] == [(0, 1, 2)]
 
 
 def test_names_of_judges_do_not_matter() -> None:
@@ -89,5 +91,5 @@ def test_names_of_judges_do_not_matter() -> None:
 
 
 def test_two_judges_are_no_panel_to_divide() -> None:
-    ones = np.ones((2, 2))
-    assert find_blocs(ones, np.ones((5, 2, 2)), ones, np.ones((5, 2, 2))) == ()
+    matrix_of_ones = np.ones((2, 2))
+    assert find_blocs(matrix_of_ones, np.ones((5, 2, 2)), matrix_of_ones, np.ones((5, 2, 2))) == ()

@@ -37,10 +37,16 @@ def test_held_out_stacking_misses_the_judges_that_see() -> None:
     votes, labels = panel()
     patterns = collapse(votes, labels=labels)
     fold = cluster_folds(np.arange(N), 5, np.random.default_rng(0))
-    whole, added = contributions(patterns, fold)
-    assert [bool(one.log_loss.low > 0) for one in added] == [False, True, False, False, True]
-    assert whole.auc > 0.8
-    assert added[1].auc > 0.01 > abs(added[3].auc)
+    full_contribution, added_contribution = contributions(patterns, fold)
+    assert [bool(entry.log_loss.low > 0) for entry in added_contribution] == [
+        False,
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert full_contribution.auc > 0.8
+    assert added_contribution[1].auc > 0.01 > abs(added_contribution[3].auc)
 
 
 def test_information_added_is_conditional_mutual_information() -> None:
@@ -55,21 +61,23 @@ def test_information_added_is_conditional_mutual_information() -> None:
 
     copies = np.rint(joint.sum(axis=1) * 1e5).astype(int)
     many = collapse(np.repeat(votes, copies, axis=0))
-    for judge, found in enumerate(information_added(law, many)):
-        rest = np.delete(votes, judge, axis=1) @ [2, 1]
-        others = np.array([joint[rest == code].sum(axis=0) for code in range(4)])
-        exact = conditional_entropy(others) - conditional_entropy(joint)
-        assert found.bits.estimate == pytest.approx(exact, abs=1e-4)
+    for judge, value in enumerate(information_added(law, many)):
+        other_codes = np.delete(votes, judge, axis=1) @ [2, 1]
+        other_counts = np.array([joint[other_codes == code].sum(axis=0) for code in range(4)])
+        exact = conditional_entropy(other_counts) - conditional_entropy(joint)
+        assert value.bits.estimate == pytest.approx(exact, abs=1e-4)
 
 
 def test_redundancy_is_one_for_a_copy_and_nothing_for_a_coin() -> None:
     votes, _ = panel(1)
     patterns = collapse(votes)
-    found = redundancy(patterns, cluster_folds(np.arange(N), 5, np.random.default_rng(0)))
-    assert found[0] == pytest.approx(found[2])
-    assert found[0] > 0.95
-    assert abs(found[3]) < 0.02
-    assert 0.05 < found[1] < 0.5
+    redundancy_share = redundancy(
+        patterns, cluster_folds(np.arange(N), 5, np.random.default_rng(0))
+    )
+    assert redundancy_share[0] == pytest.approx(redundancy_share[2])
+    assert redundancy_share[0] > 0.95
+    assert abs(redundancy_share[3]) < 0.02
+    assert 0.05 < redundancy_share[1] < 0.5
 
 
 def test_redundancy_of_a_judge_that_never_varies_is_unknown() -> None:
@@ -86,10 +94,14 @@ def test_logistic_regression_agrees_with_scikit_learn() -> None:
     x = rng.choice([-1.0, 0.0, 1.0], (60, 3))
     target = (rng.random(60) < 0.4).astype(float)
     counts = rng.integers(1, 5, 60).astype(float)
-    ours = ridge_logistic(np.column_stack([np.ones(60), x]), target, counts)
+    our_fit = ridge_logistic(np.column_stack([np.ones(60), x]), target, counts)
     # An intercept without any ridge is theirs; ours has a thousandth.
-    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(x, target, counts)
-    np.testing.assert_allclose(ours, [*theirs.intercept_, *theirs.coef_[0]], atol=1e-3)
+    reference_fit_result = LogisticRegression(C=1.0, tol=1e-10, max_iter=1000).fit(
+        x, target, counts
+    )
+    np.testing.assert_allclose(
+        our_fit, [*reference_fit_result.intercept_, *reference_fit_result.coef_[0]], atol=1e-3
+    )
 
 
 def test_logistic_regression_stands_separation() -> None:
@@ -127,14 +139,14 @@ def test_comparison_prefers_what_generated_the_votes() -> None:
     """Independence where judges are independent, dependence of the right kind where they are not."""
     rng = np.random.default_rng(6)
     fold = cluster_folds(np.arange(1500), 3, rng)
-    alone = panels.patterns(panels.independent(6).sample(1500, rng), labelled=True)
+    alone = panels.patterns(panels.independent(6).sample(1500, rng), with_labels=True)
     scores = {model.name: model for model in compare_models(alone, fold)}
     assert min(scores.values(), key=lambda model: model.bic).name == "independent (CI)"
     assert all(model.gain.low <= 0 for model in scores.values())
-    coupled = panels.patterns(panels.families().sample(1500, rng), labelled=True)
+    coupled_patterns = panels.patterns(panels.families().sample(1500, rng), with_labels=True)
     scores = {
         model.name: model
-        for model in compare_models(coupled, fold, families=panels.FAMILIES.tolist())
+        for model in compare_models(coupled_patterns, fold, families=panels.FAMILIES.tolist())
     }
     assert scores["Ising within families"].gain.low > 0
     assert scores["Ising within families"].bic < scores["independent (CI)"].bic
@@ -143,6 +155,6 @@ def test_comparison_prefers_what_generated_the_votes() -> None:
 def test_models_that_do_not_apply_are_named_with_the_reason() -> None:
     votes = np.random.default_rng(7).integers(0, 2, (200, 16))
     scores = compare_models(collapse(votes), np.arange(200) % 2)
-    refused = {model.name: model.refusal for model in scores if model.refusal}
-    assert "up to 15 judges" in refused["Ising, shared couplings"]
-    assert "up to 12 judges" in refused["Ising, couplings by class"]
+    refused_refusals = {model.name: model.refusal for model in scores if model.refusal}
+    assert "up to 15 judges" in refused_refusals["Ising, shared couplings"]
+    assert "up to 12 judges" in refused_refusals["Ising, couplings by class"]

@@ -26,9 +26,9 @@ def awkward(labels: str) -> RestrictedLikelihood:
     votes = sample.votes.copy()
     votes[rng.random(votes.shape) < 0.2] = MISSING
     votes[0] = MISSING
-    some = np.where(rng.random(200) < 0.5, sample.labels, MISSING)
-    known = {"all": sample.labels, "some": some}.get(labels)
-    patterns = collapse(votes, labels=known)
+    indices = np.where(rng.random(200) < 0.5, sample.labels, MISSING)
+    entry = {"all": sample.labels, "some": indices}.get(labels)
+    patterns = collapse(votes, labels=entry)
     every = np.eye(10)
     guess = rng.random(len(patterns.counts)) if labels == "guessed" else None
     return RestrictedLikelihood.of(patterns, Restriction.of(5, every, every), guess)
@@ -62,8 +62,10 @@ def test_covariance_by_walsh_transform_is_that_of_the_states(n_judges: int) -> N
     statistics = features(n_judges)
     natural = np.random.default_rng(n_judges).normal(0, 0.5, statistics.shape[1])
     weight = np.exp(statistics @ natural)
-    expected = np.cov(statistics.T, aweights=weight, ddof=0)
-    np.testing.assert_allclose(law_covariance(natural), np.atleast_2d(expected), atol=1e-10)
+    expected_covariance = np.cov(statistics.T, aweights=weight, ddof=0)
+    np.testing.assert_allclose(
+        law_covariance(natural), np.atleast_2d(expected_covariance), atol=1e-10
+    )
 
 
 def test_the_fit_solves_its_equations() -> None:
@@ -71,7 +73,7 @@ def test_the_fit_solves_its_equations() -> None:
     rng = np.random.default_rng(2)
     panel = panels.families(cross=0.5)
     panel.fields[:] -= 1.5
-    patterns = panels.patterns(panel.sample(400, rng), labelled=True)
+    patterns = panels.patterns(panel.sample(400, rng), with_labels=True)
     likelihood = likelihood_given_truth(patterns, patterns.labels.astype(float))
     fit = fit_restricted(likelihood)
     again = fit_restricted(likelihood, rng.normal(0, 1, len(fit.theta)))
@@ -83,13 +85,13 @@ def test_the_fit_solves_its_equations() -> None:
 def test_a_hidden_truth_raises_the_likelihood_on_the_way() -> None:
     """From the fit given an estimate, the climb with the truth hidden goes up."""
     sample = panels.families().sample(1500, np.random.default_rng(3))
-    patterns = panels.patterns(sample, labelled=False)
+    patterns = panels.patterns(sample, with_labels=False)
     restriction = Restriction.of(5, np.zeros((10, 0)))
     guess = patterns.for_one.mean(axis=1)
     start = fit_restricted(RestrictedLikelihood.of(patterns, restriction, guess)).theta
-    hidden = RestrictedLikelihood.of(patterns, restriction)
-    fit = fit_restricted(hidden, start)
-    assert fit.value > -hidden.slope(start)[0]
+    hidden_law = RestrictedLikelihood.of(patterns, restriction)
+    fit = fit_restricted(hidden_law, start)
+    assert fit.value > -hidden_law.slope(start)[0]
     assert fit.converged
 
 
@@ -98,17 +100,17 @@ def test_couplings_are_recovered_and_their_errors_honest() -> None:
     rng = np.random.default_rng(4)
     panel = panels.families()
     truth = off_diagonal(panel.couplings[0])
-    estimates, covered, wald, ratio = [], [], [], []
+    estimates, coverages, wald, ratio = [], [], [], []
     for _ in range(60):
-        patterns = panels.patterns(panel.sample(500, rng), labelled=True)
-        found = couplings(patterns, patterns.labels.astype(float), rng)
-        estimate, error = off_diagonal(found.matrix), off_diagonal(found.error)
+        patterns = panels.patterns(panel.sample(500, rng), with_labels=True)
+        coupling_fit = couplings(patterns, patterns.labels.astype(float), rng)
+        estimate, error = off_diagonal(coupling_fit.matrix), off_diagonal(coupling_fit.error)
         estimates.append(estimate)
-        covered.append(np.abs(estimate - truth) < 1.96 * error)
-        wald.append(off_diagonal(found.p_wald)[truth == 0])
-        ratio.append(off_diagonal(found.p_ratio)[truth == 0])
+        coverages.append(np.abs(estimate - truth) < 1.96 * error)
+        wald.append(off_diagonal(coupling_fit.p_wald)[truth == 0])
+        ratio.append(off_diagonal(coupling_fit.p_ratio)[truth == 0])
     assert np.abs(np.mean(estimates, axis=0) - truth).max() < 0.15
-    assert 0.91 < np.mean(covered) < 0.98
+    assert 0.91 < np.mean(coverages) < 0.98
     assert 0.02 < np.mean(np.array(wald) < 0.05) < 0.09
     assert 0.02 < np.mean(np.array(ratio) < 0.05) < 0.09
 
@@ -118,38 +120,38 @@ def test_likelihood_ratio_is_that_of_a_full_refit() -> None:
     from scipy.special import chdtrc
 
     patterns = panels.patterns(
-        panels.families().sample(400, np.random.default_rng(5)), labelled=True
+        panels.families().sample(400, np.random.default_rng(5)), with_labels=True
     )
     p = patterns.labels.astype(float)
-    found = couplings(patterns, p, np.random.default_rng(0))
-    whole = fit_restricted(likelihood_given_truth(patterns, p)).value
+    coupling_fit = couplings(patterns, p, np.random.default_rng(0))
+    full_value = fit_restricted(likelihood_given_truth(patterns, p)).value
     for column, (j, k) in enumerate([(0, 1), (0, 2), (0, 3)]):
         without = Restriction.of(5, np.delete(np.eye(10), column, axis=1))
-        fall = whole - fit_restricted(RestrictedLikelihood.of(patterns, without, p)).value
-        assert found.p_ratio[j, k] == pytest.approx(chdtrc(1, 2 * fall), rel=0.02, abs=1e-6)
+        fall = full_value - fit_restricted(RestrictedLikelihood.of(patterns, without, p)).value
+        assert coupling_fit.p_ratio[j, k] == pytest.approx(chdtrc(1, 2 * fall), rel=0.02, abs=1e-6)
 
 
 def test_bootstrap_steps_agree_with_refits() -> None:
     """One Newton step a replicate gives the standard errors of fitting each anew."""
     patterns = panels.patterns(
-        panels.families().sample(600, np.random.default_rng(6)), labelled=True
+        panels.families().sample(600, np.random.default_rng(6)), with_labels=True
     )
     p = patterns.labels.astype(float)
-    found = couplings(patterns, p, np.random.default_rng(0), replicates=400)
+    coupling_fit = couplings(patterns, p, np.random.default_rng(0), replicates=400)
     rng, refits = np.random.default_rng(1), []
     for counts in patterns.resample(60, rng):
         fit = fit_restricted(likelihood_given_truth(patterns.with_counts(counts), p))
         refits.append(4 * fit.theta[11:])
     spread = np.std(refits, axis=0, ddof=1)
-    np.testing.assert_allclose(off_diagonal(found.bootstrap_error), spread, rtol=0.35)
-    inside = (found.low <= found.matrix) & (found.matrix <= found.high)
+    np.testing.assert_allclose(off_diagonal(coupling_fit.bootstrap_error), spread, rtol=0.35)
+    inside = (coupling_fit.low <= coupling_fit.matrix) & (coupling_fit.matrix <= coupling_fit.high)
     assert off_diagonal(inside.astype(float)).all()
 
 
 def test_clusters_widen_the_bootstrap() -> None:
     """The same items three times say no more: errors by cluster are sqrt(3) those by row."""
     sample = panels.families().sample(300, np.random.default_rng(7))
-    patterns = panels.patterns(sample, labelled=True, times=3)
+    patterns = panels.patterns(sample, with_labels=True, times=3)
     p = patterns.labels.astype(float)
     groups = np.repeat(np.arange(300), 3)
     rows, clusters = (
@@ -162,9 +164,9 @@ def test_clusters_widen_the_bootstrap() -> None:
 
 def test_couplings_by_class_differ_where_they_were_made_to() -> None:
     panel = panels.families(by_class=1.5)
-    patterns = panels.patterns(panel.sample(30_000, np.random.default_rng(8)), labelled=True)
-    found = couplings(patterns, patterns.labels.astype(float), np.random.default_rng(0))
-    difference = found.by_class[1] - found.by_class[0]
+    patterns = panels.patterns(panel.sample(30_000, np.random.default_rng(8)), with_labels=True)
+    coupling_fit = couplings(patterns, patterns.labels.astype(float), np.random.default_rng(0))
+    difference = coupling_fit.by_class[1] - coupling_fit.by_class[0]
     assert difference[0, 1] == pytest.approx(1.5, abs=0.4)
     assert difference[0, 3] == pytest.approx(0, abs=0.4)
 
@@ -174,22 +176,22 @@ def test_judges_that_never_differ_have_a_finite_coupling() -> None:
     sample = panels.independent(3).sample(300, np.random.default_rng(9))
     votes = np.column_stack([sample.votes, sample.votes[:, 0]])
     patterns = collapse(votes, labels=sample.labels)
-    found = couplings(patterns, patterns.labels.astype(float), np.random.default_rng(0))
-    assert 5 < found.matrix[0, 3] < 50
-    assert np.isfinite(found.error).all()
+    coupling_fit = couplings(patterns, patterns.labels.astype(float), np.random.default_rng(0))
+    assert 5 < coupling_fit.matrix[0, 3] < 50
+    assert np.isfinite(coupling_fit.error).all()
 
 
 def test_relabelling_judges_relabels_couplings() -> None:
     sample = panels.families(uneven=0.7).sample(300, np.random.default_rng(10))
     order = np.array([3, 0, 4, 2, 1])
-    one, other = (
+    matrix, other_matrix = (
         couplings(patterns, patterns.labels.astype(float), np.random.default_rng(0)).matrix
         for patterns in (
             collapse(sample.votes, labels=sample.labels),
             collapse(sample.votes[:, order], labels=sample.labels),
         )
     )
-    np.testing.assert_allclose(one[np.ix_(order, order)], other, atol=1e-3)
+    np.testing.assert_allclose(matrix[np.ix_(order, order)], other_matrix, atol=1e-3)
 
 
 def test_too_many_judges_are_refused() -> None:

@@ -29,7 +29,13 @@ def rejections(p: list[float], level: float = 0.05) -> float:
 
 
 def independence_p(
-    n_judges: int, n: int, *, labelled: bool, times: int = 1, missing: float = 0.0, runs: int = 60
+    n_judges: int,
+    n: int,
+    *,
+    with_labels: bool,
+    times: int = 1,
+    missing: float = 0.0,
+    runs: int = 60,
 ) -> tuple[list[float], list[float]]:
     """p values of all pairs and of the joint test on independent judges."""
     rng = np.random.default_rng(n_judges + n)
@@ -37,11 +43,11 @@ def independence_p(
     for _ in range(runs):
         sample = panel.sample(n, rng)
         sample.votes[rng.random(sample.votes.shape) < missing] = MISSING
-        patterns = panels.patterns(sample, labelled=labelled, times=times)
+        patterns = panels.patterns(sample, with_labels=with_labels, times=times)
         clusters = None if times == 1 else np.repeat(np.arange(n), times)
-        found = independence_tests(patterns, rng, clusters=clusters)
-        pairs += [test.p for test in found.tests]
-        joint.append(found.joint.p)
+        tests = independence_tests(patterns, rng, clusters=clusters)
+        pairs += [test.p for test in tests.tests]
+        joint.append(tests.joint.p)
     return pairs, joint
 
 
@@ -68,44 +74,46 @@ def test_independence_tests_hold_their_size(setting: dict) -> None:
 def test_copies_taken_for_items_of_their_own_would_be_rejected() -> None:
     """Why clusters matter: the same items counted three times reject what is true."""
     rng = np.random.default_rng(0)
-    panel, naive, clustered = panels.independent(5), [], []
+    panel, naive, clustered_p = panels.independent(5), [], []
     for _ in range(40):
-        patterns = panels.patterns(panel.sample(200, rng), labelled=True, times=3)
+        patterns = panels.patterns(panel.sample(200, rng), with_labels=True, times=3)
         naive += [test.p for test in independence_tests(patterns, rng).tests]
         groups = np.repeat(np.arange(200), 3)
-        clustered += [t.p for t in independence_tests(patterns, rng, clusters=groups).tests]
+        clustered_p += [t.p for t in independence_tests(patterns, rng, clusters=groups).tests]
     assert rejections(naive) > 0.2
-    assert rejections(clustered) < 0.1
+    assert rejections(clustered_p) < 0.1
 
 
-@pytest.mark.parametrize("labelled", [True, False])
-def test_independence_tests_find_the_coupled_pair(labelled: bool) -> None:
+@pytest.mark.parametrize("with_labels", [True, False])
+def test_independence_tests_find_the_coupled_pair(with_labels: bool) -> None:
     """Two copies among five independent judges, with and without labels; nobody else is blamed."""
     sample = panels.with_copies(2, 5, 1500, np.random.default_rng(1))
-    found = independence_tests(panels.patterns(sample, labelled=labelled), np.random.default_rng(2))
-    by_pair = dict(zip(found.pairs, found.tests, strict=True))
+    tests = independence_tests(
+        panels.patterns(sample, with_labels=with_labels), np.random.default_rng(2)
+    )
+    by_pair = dict(zip(tests.pairs, tests.tests, strict=True))
     assert by_pair[0, 1].p < 1e-6
     assert by_pair[0, 1].direction == 1
     assert min(by_pair, key=lambda pair: by_pair[pair].p) == (0, 1)
-    assert found.joint.p < 1e-6
+    assert tests.joint.p < 1e-6
 
 
 def test_with_labels_it_is_the_test_of_a_residual_correlation() -> None:
     """The score statistic of a pair is n r^2, up to the simulated information."""
     sample = panels.families().sample(500, np.random.default_rng(3))
-    patterns = panels.patterns(sample, labelled=True)
+    patterns = panels.patterns(sample, with_labels=True)
     r = off_diagonal(residual_correlations(patterns, patterns.labels.astype(float)).within_classes)
-    found = independence_tests(patterns, np.random.default_rng(4))
-    statistics = np.array([test.statistic for test in found.tests])
+    tests = independence_tests(patterns, np.random.default_rng(4))
+    statistics = np.array([test.statistic for test in tests.tests])
     np.testing.assert_allclose(statistics, 500 * r**2, rtol=0.1, atol=0.2)
 
 
 def test_three_judges_without_labels_have_nothing_to_test() -> None:
     """Independence explains any votes of three judges: seven parameters, seven frequencies."""
     sample = panels.independent(3).sample(500, np.random.default_rng(5))
-    found = independence_tests(panels.patterns(sample, labelled=False), np.random.default_rng(0))
-    assert found.tests == (None, None, None)
-    assert found.joint is None
+    tests = independence_tests(panels.patterns(sample, with_labels=False), np.random.default_rng(0))
+    assert tests.tests == (None, None, None)
+    assert tests.joint is None
 
 
 def test_judges_that_never_met_are_not_tested() -> None:
@@ -113,10 +121,10 @@ def test_judges_that_never_met_are_not_tested() -> None:
     sample = panels.independent(4).sample(400, rng)
     sample.votes[::2, 0] = MISSING
     sample.votes[1::2, 1] = MISSING
-    found = independence_tests(panels.patterns(sample, labelled=True), rng)
-    tested = dict(zip(found.pairs, found.tests, strict=True))
-    assert tested[0, 1] is None
-    assert tested[2, 3] is not None
+    tests = independence_tests(panels.patterns(sample, with_labels=True), rng)
+    tested_fields = dict(zip(tests.pairs, tests.tests, strict=True))
+    assert tested_fields[0, 1] is None
+    assert tested_fields[2, 3] is not None
 
 
 def test_ties_are_no_votes() -> None:
@@ -125,17 +133,17 @@ def test_ties_are_no_votes() -> None:
     tied, gap = sample.votes.copy(), sample.votes.copy()
     where = rng.random(tied.shape) < 0.1
     tied[where], gap[where] = TIE, MISSING
-    one, other = (
+    tests, other_tests = (
         independence_tests(collapse(votes, labels=sample.labels), np.random.default_rng(0))
         for votes in (tied, gap)
     )
-    assert [test.p for test in one.tests] == [test.p for test in other.tests]
+    assert [test.p for test in tests.tests] == [test.p for test in other_tests.tests]
 
 
 def estimated(patterns: Patterns) -> np.ndarray:
-    known = patterns.labels != MISSING
+    is_known = patterns.labels != MISSING
     p = dawid_skene(patterns).pattern_posterior
-    return np.where(known, patterns.labels, p)
+    return np.where(is_known, patterns.labels, p)
 
 
 HYPOTHESES = {
@@ -146,47 +154,49 @@ HYPOTHESES = {
 
 
 def hypothesis_p(
-    which: str, n: int, *, labelled: bool, runs: int, times: int = 1, **planted: float
+    name_of_test: str, n: int, *, with_labels: bool, runs: int, times: int = 1, **effect: float
 ) -> list[float]:
     rng = np.random.default_rng(n)
-    panel, found = panels.families(**planted), []
+    panel, p_values = panels.families(**effect), []
     for _ in range(runs):
-        patterns = panels.patterns(panel.sample(n, rng), labelled=labelled, times=times)
+        patterns = panels.patterns(panel.sample(n, rng), with_labels=with_labels, times=times)
         clusters = None if times == 1 else np.repeat(np.arange(n), times)
         test = score_test(
-            HYPOTHESES[which](), patterns, estimated(patterns), rng, clusters=clusters
+            HYPOTHESES[name_of_test](), patterns, estimated(patterns), rng, clusters=clusters
         )
-        found.append(test.p)
-    return found
+        p_values.append(test.p)
+    return p_values
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("which", HYPOTHESES)
+@pytest.mark.parametrize("name_of_test", HYPOTHESES)
 @pytest.mark.parametrize(
-    ("n", "labelled", "times"), [(500, True, 1), (500, True, 2), (1500, False, 1)]
+    ("n", "with_labels", "times"), [(500, True, 1), (500, True, 2), (1500, False, 1)]
 )
-def test_hypotheses_hold_their_size(which: str, n: int, labelled: bool, times: int) -> None:
+def test_hypotheses_hold_their_size(
+    name_of_test: str, n: int, with_labels: bool, times: int
+) -> None:
     """All three are true of this panel: about one in twenty is rejected."""
-    p = hypothesis_p(which, n, labelled=labelled, times=times, runs=40)
+    p = hypothesis_p(name_of_test, n, with_labels=with_labels, times=times, runs=40)
     assert rejections(p) <= 0.15
     assert 0.25 < np.mean(np.array(p) < 0.5) < 0.75
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("which", "planted"),
+    ("name_of_test", "effect"),
     [("families", {"cross": 0.8}), ("equals", {"uneven": 1.6}), ("classes", {"by_class": 1.3})],
 )
-def test_hypotheses_see_what_was_planted(which: str, planted: dict[str, float]) -> None:
+def test_hypotheses_see_what_was_planted(name_of_test: str, effect: dict[str, float]) -> None:
     """Each is rejected when it alone is broken, and the others are not."""
-    p = hypothesis_p(which, 700, labelled=True, runs=8, **planted)
+    p = hypothesis_p(name_of_test, 700, with_labels=True, runs=8, **effect)
     assert rejections(p) >= 0.75
-    for other in set(HYPOTHESES) - {which}:
-        assert rejections(hypothesis_p(other, 700, labelled=True, runs=8, **planted)) <= 0.4
+    for alternative in set(HYPOTHESES) - {name_of_test}:
+        assert rejections(hypothesis_p(alternative, 700, with_labels=True, runs=8, **effect)) <= 0.4
 
 
 def test_coupled_families_are_seen_without_labels() -> None:
-    assert rejections(hypothesis_p("families", 3000, labelled=False, runs=4, cross=0.8)) == 1
+    assert rejections(hypothesis_p("families", 3000, with_labels=False, runs=4, cross=0.8)) == 1
 
 
 def test_hypotheses_that_make_no_sense_are_refused() -> None:
@@ -199,14 +209,14 @@ def test_hypotheses_that_make_no_sense_are_refused() -> None:
 def test_more_parameters_than_votes_can_tell_are_refused() -> None:
     """Four judges without labels give 15 frequencies; two classes of couplings want 21."""
     sample = panels.independent(4).sample(300, np.random.default_rng(8))
-    patterns = panels.patterns(sample, labelled=False)
+    patterns = panels.patterns(sample, with_labels=False)
     with pytest.raises(NotIdentifiedError, match="21 parameters against 15"):
         score_test(classes_alike(4), patterns, estimated(patterns), np.random.default_rng(0))
 
 
 def test_too_few_clusters_are_refused() -> None:
     sample = panels.families().sample(60, np.random.default_rng(9))
-    patterns = panels.patterns(sample, labelled=True)
+    patterns = panels.patterns(sample, with_labels=True)
     with pytest.raises(StatisticsError, match="clusters are too few"):
         score_test(
             classes_alike(5),

@@ -42,7 +42,7 @@ def test_gradient_and_hessian_against_finite_differences():
 
 def test_agrees_with_the_exact_fit_in_estimates_and_errors():
     sample = panels.families().sample(3000, np.random.default_rng(1))
-    patterns = panels.patterns(sample, labelled=True)
+    patterns = panels.patterns(sample, with_labels=True)
     p = patterns.labels.astype(float)
     exact = couplings(patterns, p, np.random.default_rng(2), replicates=300)
     near = pseudo_couplings(patterns, p, np.random.default_rng(2), replicates=300)
@@ -51,20 +51,20 @@ def test_agrees_with_the_exact_fit_in_estimates_and_errors():
     np.testing.assert_allclose(off(near.matrix), off(exact.matrix), atol=0.1)
     np.testing.assert_allclose(off(near.error), off(exact.error), rtol=0.12)
     np.testing.assert_allclose(off(near.bootstrap_error), off(near.error), rtol=0.15)
-    for ours, theirs in zip(near.by_class, exact.by_class, strict=True):
-        np.testing.assert_allclose(off(ours), off(theirs), atol=0.2)
+    for actual, right in zip(near.by_class, exact.by_class, strict=True):
+        np.testing.assert_allclose(off(actual), off(right), atol=0.2)
 
 
 def test_recovers_couplings_of_twenty_judges_with_intervals_that_cover():
     """Two copies in twenty: their coupling is found, the others' intervals hold 0."""
     rng = np.random.default_rng(3)
     sample = panels.with_copies(2, 18, 2000, rng)
-    found = pseudo_couplings(
-        panels.patterns(sample, labelled=True),
+    coupling_fit = pseudo_couplings(
+        panels.patterns(sample, with_labels=True),
         collapse(sample.votes, labels=sample.labels).labels.astype(float),
         rng,
     )
-    values, errors = off(found.matrix), off(found.error)
+    values, errors = off(coupling_fit.matrix), off(coupling_fit.error)
     assert values.argmax() == 0
     assert values[0] / errors[0] > 10
     assert np.mean(np.abs(values[1:] / errors[1:]) < 1.96) > 0.9
@@ -72,7 +72,7 @@ def test_recovers_couplings_of_twenty_judges_with_intervals_that_cover():
 
 def test_the_scores_of_an_item_add_up_to_the_gradient():
     sample = panels.families().sample(400, np.random.default_rng(4))
-    patterns = panels.patterns(sample, labelled=True)
+    patterns = panels.patterns(sample, with_labels=True)
     fit = fit_pseudo(patterns, patterns.labels.astype(float), Restriction.of(5, np.eye(10)))
     penalty = fit.likelihood.precision * fit.theta
     np.testing.assert_allclose(patterns.counts @ fit.scores(), penalty, atol=1e-3)
@@ -93,7 +93,7 @@ def test_a_true_hypothesis_is_rejected_one_time_in_twenty(make):
     p = []
     for seed in range(150):
         sample = panels.families().sample(600, np.random.default_rng(seed))
-        patterns = panels.patterns(sample, labelled=True)
+        patterns = panels.patterns(sample, with_labels=True)
         p.append(pseudo_score_test(make(), patterns, patterns.labels.astype(float)).p)
     assert 0.0 < np.mean(np.array(p) < 0.05) <= 0.11
 
@@ -108,7 +108,7 @@ def test_a_true_hypothesis_is_rejected_one_time_in_twenty(make):
     ids=["families independent", "exchangeable", "classes alike"],
 )
 def test_a_false_hypothesis_is_rejected(make, panel):
-    patterns = panels.patterns(panel.sample(3000, np.random.default_rng(5)), labelled=True)
+    patterns = panels.patterns(panel.sample(3000, np.random.default_rng(5)), with_labels=True)
     assert pseudo_score_test(make(), patterns, patterns.labels.astype(float)).p < 0.001
 
 

@@ -26,8 +26,8 @@ def coupled(n, fields, couplings, rng, prior=0.5):
     for y in (0, 1):
         energy = states @ fields[y] + 0.5 * np.einsum("sj,jk,sk->s", states, couplings[y], states)
         weight = np.exp(energy - energy.max())
-        drawn = rng.choice(2**k, size=int((truth == y).sum()), p=weight / weight.sum())
-        votes[truth == y] = states[drawn] > 0
+        drawn_rows = rng.choice(2**k, size=int((truth == y).sum()), p=weight / weight.sum())
+        votes[truth == y] = states[drawn_rows] > 0
     return votes, truth
 
 

@@ -34,9 +34,9 @@ def test_recovers_the_judges_it_was_simulated_with():
     np.testing.assert_allclose(fit.parameters.sensitivity, SENSITIVITY, atol=0.015)
     np.testing.assert_allclose(fit.parameters.specificity, SPECIFICITY, atol=0.015)
     assert fit.parameters.prior == pytest.approx(0.6, abs=0.015)
-    won = ((fit.item_posterior > 0.5) == truth).mean()
-    counted = ((majority(collapse(votes)).item_posterior > 0.5) == truth).mean()
-    assert won > counted
+    share_right = ((fit.item_posterior > 0.5) == truth).mean()
+    share_of_counting = ((majority(collapse(votes)).item_posterior > 0.5) == truth).mean()
+    assert share_right > share_of_counting
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -51,9 +51,11 @@ def test_agrees_with_crowd_kit(share_missing):
     item, judge = np.nonzero(votes >= 0)
     frame = pandas.DataFrame({"task": item, "worker": judge, "label": votes[item, judge]})
     # its lower bound counts the prior once per vote, so with gaps its own stopping rule is early
-    theirs = crowdkit.DawidSkene(n_iter=150, tol=-np.inf).fit(frame)
-    ours = dawid_skene(collapse(votes), priors=FLAT, tol=1e-10, max_iter=20_000)
-    np.testing.assert_allclose(ours.item_posterior, theirs.probas_[1].to_numpy(), atol=1e-6)
+    reference_fit_result = crowdkit.DawidSkene(n_iter=150, tol=-np.inf).fit(frame)
+    our_fit = dawid_skene(collapse(votes), priors=FLAT, tol=1e-10, max_iter=20_000)
+    np.testing.assert_allclose(
+        our_fit.item_posterior, reference_fit_result.probas_[1].to_numpy(), atol=1e-6
+    )
 
 
 def test_the_weighted_vote_of_equation_12_is_the_posterior():
@@ -88,18 +90,18 @@ def test_renaming_judges_permuting_items_and_flipping_classes_change_nothing():
     votes, _ = independent(800, rng)
     fit = dawid_skene(collapse(votes))
     judges, items = rng.permutation(5), rng.permutation(800)
-    permuted = dawid_skene(collapse(votes[items][:, judges]))
-    np.testing.assert_allclose(permuted.item_posterior, fit.item_posterior[items], atol=1e-5)
-    flipped = dawid_skene(collapse(1 - votes))
-    np.testing.assert_allclose(flipped.item_posterior, 1 - fit.item_posterior, atol=1e-5)
+    permuted_fit = dawid_skene(collapse(votes[items][:, judges]))
+    np.testing.assert_allclose(permuted_fit.item_posterior, fit.item_posterior[items], atol=1e-5)
+    flipped_fit = dawid_skene(collapse(1 - votes))
+    np.testing.assert_allclose(flipped_fit.item_posterior, 1 - fit.item_posterior, atol=1e-5)
 
 
 def test_a_missing_vote_is_summed_out():
     """The likelihood of a row with a gap is the sum over what might have stood in it."""
     law = dawid_skene(collapse(independent(300, np.random.default_rng(2))[0])).parameters
-    gap, one, zero = (np.array([[v, 1, 0, 0, 1]], np.int8) for v in (-1, 1, 0))
-    both = np.logaddexp(law.log_likelihoods(one), law.log_likelihoods(zero))
-    np.testing.assert_allclose(law.log_likelihoods(gap), both, atol=1e-12)
+    gap, votes_of_one, zero = (np.array([[v, 1, 0, 0, 1]], np.int8) for v in (-1, 1, 0))
+    both_log_sum = np.logaddexp(law.log_likelihoods(votes_of_one), law.log_likelihoods(zero))
+    np.testing.assert_allclose(law.log_likelihoods(gap), both_log_sum, atol=1e-12)
 
 
 def test_labels_enter_as_observed():
@@ -109,10 +111,10 @@ def test_labels_enter_as_observed():
     votes, truth = independent(3000, rng, rates, rates, 0.5)
     labels = np.where(np.arange(3000) < 100, truth, -1)
     blind = dawid_skene(collapse(votes)).item_posterior[100:]
-    told = dawid_skene(collapse(votes, labels=labels))
+    fit = dawid_skene(collapse(votes, labels=labels))
     assert ((blind > 0.5) == truth[100:]).mean() < 0.5
-    assert ((told.item_posterior[100:] > 0.5) == truth[100:]).mean() > 0.8
-    np.testing.assert_array_equal(told.item_posterior[:100], truth[:100])
+    assert ((fit.item_posterior[100:] > 0.5) == truth[100:]).mean() > 0.8
+    np.testing.assert_array_equal(fit.item_posterior[:100], truth[:100])
 
 
 PSEUDO = BetaPriors(right=3, wrong=1, truth=4 * 6)
@@ -132,17 +134,17 @@ def with_pseudo_items(votes, labels):
 def two_questions(seed):
     """Three judges answer a question; three others the contrary of the one that labels are of."""
     rng = np.random.default_rng(seed)
-    answered, labelled = rng.integers(0, 2, (2, 60))
+    votes_seen, label_votes = rng.integers(0, 2, (2, 60))
     rate = rng.uniform(0.75, 0.95, 2)
 
     def judges(answer, rate):
         right = rng.random((60, 3)) < rate
         return np.where(right, answer[:, None], 1 - answer[:, None]).astype(np.int8)
 
-    votes = np.hstack([judges(answered, rate[0]), judges(1 - labelled, rate[1])])
+    votes = np.hstack([judges(votes_seen, rate[0]), judges(1 - label_votes, rate[1])])
     labels = np.full(60, -1)
-    told = np.concatenate([np.flatnonzero(labelled == c)[:5] for c in (0, 1)])
-    labels[told] = labelled[told]
+    printed_joined = np.concatenate([np.flatnonzero(label_votes == c)[:5] for c in (0, 1)])
+    labels[printed_joined] = label_votes[printed_joined]
     return votes, labels
 
 
@@ -160,20 +162,28 @@ def test_the_start_that_wins_has_the_highest_posterior_not_the_highest_likelihoo
     votes, labels = two_questions(seed)
     fit = dawid_skene(collapse(votes, labels=labels), priors=PSEUDO, tol=1e-10, max_iter=20_000)
 
-    augmented, gold = with_pseudo_items(votes, labels)
-    item, judge = np.nonzero(augmented >= 0)
-    frame = pandas.DataFrame({"task": item, "worker": judge, "label": augmented[item, judge]})
-    known = pandas.Series(gold)[gold >= 0]
-    theirs = crowdkit.DawidSkene(n_iter=60, tol=-np.inf).fit(frame, true_labels=known)
-    np.testing.assert_allclose(fit.item_posterior, theirs.probas_[1].to_numpy()[:60], atol=1e-6)
+    augmented_votes, gold = with_pseudo_items(votes, labels)
+    item, judge = np.nonzero(augmented_votes >= 0)
+    frame = pandas.DataFrame({"task": item, "worker": judge, "label": augmented_votes[item, judge]})
+    known_labels = pandas.Series(gold)[gold >= 0]
+    reference_fit_result = crowdkit.DawidSkene(n_iter=60, tol=-np.inf).fit(
+        frame, true_labels=known_labels
+    )
+    np.testing.assert_allclose(
+        fit.item_posterior, reference_fit_result.probas_[1].to_numpy()[:60], atol=1e-6
+    )
 
-    given = augmented[:, :, None] == np.arange(2)
-    errors = theirs.errors_.unstack("label").to_numpy().reshape(6, 2, 2)  # (judge, truth, vote)
-    joint = np.einsum("ijv,jtv->it", given, np.log(errors)) + np.log(theirs.priors_.to_numpy())
-    own = np.where(gold >= 0, joint[np.arange(108), gold], np.logaddexp(*joint.T))
-    reached = {start.name: start.objective for start in fit.starts}
-    assert reached[fit.start] == pytest.approx(own.sum(), abs=1e-6)
-    assert reached["majority"] > reached["labels"] + 8
+    given_classes = augmented_votes[:, :, None] == np.arange(2)
+    errors = (
+        reference_fit_result.errors_.unstack("label").to_numpy().reshape(6, 2, 2)
+    )  # (judge, truth, vote)
+    joint = np.einsum("ijv,jtv->it", given_classes, np.log(errors)) + np.log(
+        reference_fit_result.priors_.to_numpy()
+    )
+    own_indices = np.where(gold >= 0, joint[np.arange(108), gold], np.logaddexp(*joint.T))
+    objectives = {start.name: start.objective for start in fit.starts}
+    assert objectives[fit.start] == pytest.approx(own_indices.sum(), abs=1e-6)
+    assert objectives["majority"] > objectives["labels"] + 8
 
 
 SWAPPED = np.arange(200) % 3 == 0
@@ -191,13 +201,15 @@ SWAPPED = np.arange(200) % 3 == 0
 )
 def test_the_objective_holds_the_prior_of_each_free_rate_once(fit, n_rates):
     votes = independent(200, np.random.default_rng(13))[0]
-    found = fit(votes, BetaPriors(4, 2, 3))
-    rates = np.unique(np.concatenate([found.parameters.sensitivity, found.parameters.specificity]))
+    fit_result = fit(votes, BetaPriors(4, 2, 3))
+    rates = np.unique(
+        np.concatenate([fit_result.parameters.sensitivity, fit_result.parameters.specificity])
+    )
     assert len(rates) == n_rates
-    prior = found.parameters.prior
+    prior = fit_result.parameters.prior
     belief = 4 * np.log(rates) + 2 * np.log(1 - rates)
-    expected = found.log_likelihood + belief.sum() + 3 * np.log(prior * (1 - prior))
-    assert found.starts[0].objective == pytest.approx(expected, abs=1e-9)
+    expected_objective = fit_result.log_likelihood + belief.sum() + 3 * np.log(prior * (1 - prior))
+    assert fit_result.starts[0].objective == pytest.approx(expected_objective, abs=1e-9)
 
 
 def test_position_bias_is_told_from_prevalence():
@@ -205,11 +217,11 @@ def test_position_bias_is_told_from_prevalence():
     rng = np.random.default_rng(6)
     n, first, second = 6000, np.array([0.95, 0.9, 0.85]), np.array([0.6, 0.7, 0.5])
     truth = (rng.random(n) < 0.7).astype(int)
-    swapped = rng.random(n) < 0.5
-    shown_first = (truth == 1) ^ swapped
+    is_swapped = rng.random(n) < 0.5
+    shown_first = (truth == 1) ^ is_swapped
     right = rng.random((n, 3)) < np.where(shown_first[:, None], first, second)
     votes = np.where(right, truth[:, None], 1 - truth[:, None]).astype(np.int8)
-    fit = position_bias(votes, swapped)
+    fit = position_bias(votes, is_swapped)
     np.testing.assert_allclose(fit.parameters.sensitivity[:3], first, atol=0.04)
     np.testing.assert_allclose(fit.parameters.sensitivity[3:], second, atol=0.04)
     blind = dawid_skene(collapse(votes)).item_posterior
@@ -221,8 +233,8 @@ def test_batched_refits_equal_single_fits():
     patterns = collapse(votes)
     counts = patterns.resample(5, np.random.default_rng(9))
     many = refits(patterns, counts, tol=1e-9, max_iter=5000)
-    for row, one in enumerate(counts):
-        alone = dawid_skene(patterns.with_counts(one), tol=1e-9, max_iter=5000)
+    for row, entry in enumerate(counts):
+        alone = dawid_skene(patterns.with_counts(entry), tol=1e-9, max_iter=5000)
         np.testing.assert_allclose(many.sensitivity[row], alone.parameters.sensitivity, atol=1e-6)
         np.testing.assert_allclose(many.posterior[row], alone.pattern_posterior, atol=1e-6)
 

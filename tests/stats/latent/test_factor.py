@@ -57,9 +57,16 @@ def test_gradient_against_finite_differences(rank, groups, by_class):
 
 def a_law(groups=()):
     rng = np.random.default_rng(1)
-    own = 0.8 * rng.normal(size=4) if groups else np.zeros(4)
+    own_loadings = 0.8 * rng.normal(size=4) if groups else np.zeros(4)
     return FactorLaw(
-        0.5, rng.normal(size=4), rng.normal(size=4), rng.normal(size=(4, 1)), own, groups, 21, 0
+        0.5,
+        rng.normal(size=4),
+        rng.normal(size=4),
+        rng.normal(size=(4, 1)),
+        own_loadings,
+        groups,
+        21,
+        0,
     )
 
 
@@ -68,9 +75,9 @@ def test_probabilities_add_up_and_missing_votes_are_summed_out(groups):
     law = a_law(groups)
     rows = np.array(list(product((0, 1), repeat=4)), np.int8)
     np.testing.assert_allclose(np.exp(law.log_likelihoods(rows)).sum(axis=0), 1, atol=1e-9)
-    gap, one, zero = (np.array([[v, 1, 0, 0]], np.int8) for v in (-1, 1, 0))
-    both = np.logaddexp(law.log_likelihoods(one), law.log_likelihoods(zero))
-    np.testing.assert_allclose(law.log_likelihoods(gap), both, atol=1e-12)
+    gap, votes_of_one, zero = (np.array([[v, 1, 0, 0]], np.int8) for v in (-1, 1, 0))
+    both_log_sum = np.logaddexp(law.log_likelihoods(votes_of_one), law.log_likelihoods(zero))
+    np.testing.assert_allclose(law.log_likelihoods(gap), both_log_sum, atol=1e-12)
 
 
 def test_the_integral_agrees_with_simulation():
@@ -79,9 +86,9 @@ def test_the_integral_agrees_with_simulation():
     votes = np.array([1, 0, 1, 1])
     for y, sign in enumerate((-1, 1)):
         rate = 1 / (1 + np.exp(-(law.lean + sign * law.skill + z @ law.loadings.T)))
-        drawn = np.where(votes == 1, rate, 1 - rate).prod(axis=1)
+        likelihoods = np.where(votes == 1, rate, 1 - rate).prod(axis=1)
         exact = np.exp(law.log_likelihoods(votes[None].astype(np.int8))[0, y])
-        assert exact == pytest.approx(drawn.mean(), abs=5 * drawn.std() / 400_000**0.5)
+        assert exact == pytest.approx(likelihoods.mean(), abs=5 * likelihoods.std() / 400_000**0.5)
 
 
 def test_recovers_skills_and_loadings():
@@ -91,17 +98,17 @@ def test_recovers_skills_and_loadings():
     loose = FactorPriors(skill=0, chance=0, loading=0)
     law = factor(collapse(votes), priors=loose, tol=1e-7).parameters
     np.testing.assert_allclose(law.skill, skill, atol=0.25)
-    found = law.loadings[:, 0] * np.sign(law.loadings[0, 0])
-    np.testing.assert_allclose(found, loading, atol=0.25)
+    loadings = law.loadings[:, 0] * np.sign(law.loadings[0, 0])
+    np.testing.assert_allclose(loadings, loading, atol=0.25)
 
 
 def test_beats_majority_and_does_not_lose_to_independence_where_a_factor_moves_a_bloc():
     rng = np.random.default_rng(4)
     votes, truth = moved(4000, [1.2] * 5 + [2.4] * 4, [1.8] * 5 + [0.0] * 4, rng)
     patterns = collapse(votes)
-    won = accuracy(factor(patterns).item_posterior, truth)
-    assert won > accuracy(majority(patterns).item_posterior, truth) + 0.02
-    assert won >= accuracy(dawid_skene(patterns).item_posterior, truth) - 0.002
+    share_right = accuracy(factor(patterns).item_posterior, truth)
+    assert share_right > accuracy(majority(patterns).item_posterior, truth) + 0.02
+    assert share_right >= accuracy(dawid_skene(patterns).item_posterior, truth) - 0.002
 
 
 def test_loadings_by_class_are_told_apart():
@@ -127,8 +134,8 @@ def test_family_factors_discount_copies():
     copies = np.where(rng.random((2000, 5)) < 0.05, 1 - weak[:, None], weak[:, None])
     patterns = collapse(np.column_stack([good, copies]))
     fit = factor_family(patterns, ["a", "b", "c", *"ddddd"])
-    won = accuracy(fit.item_posterior, truth)
-    assert won > accuracy(majority(patterns).item_posterior, truth) + 0.1
+    share_right = accuracy(fit.item_posterior, truth)
+    assert share_right > accuracy(majority(patterns).item_posterior, truth) + 0.1
 
 
 def test_a_trait_has_no_opinion_of_the_truth():

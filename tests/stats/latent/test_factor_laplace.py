@@ -54,9 +54,9 @@ def test_the_evidence_for_the_truth_is_that_of_a_fine_grid(rank, scale, off, k):
     votes = rng.choice([0, 1, -1], p=[0.45, 0.45, 0.1], size=(60, k)).astype(np.int8)
     # Fewer nodes than that are too coarse for 14 judges with loadings of 2.
     grid = FactorLaw(0.5, law.lean, law.skill, law.loadings, np.zeros(k), (), 80, 0)
-    exact, found = (np.diff(x.log_likelihoods(votes), axis=1)[:, 0] for x in (grid, law))
+    exact, laplace_ratio = (np.diff(x.log_likelihoods(votes), axis=1)[:, 0] for x in (grid, law))
     assert np.abs(exact).mean() > 1
-    assert np.abs(exact - found).mean() < off
+    assert np.abs(exact - laplace_ratio).mean() < off
     # The likelihoods of both classes are too small together, by more than their ratio is off.
     short = grid.log_likelihoods(votes) - law.log_likelihoods(votes)
     assert 0 < short.mean() < 0.12
@@ -70,8 +70,8 @@ def test_the_gradient_agrees_with_finite_differences():
     theta = model.start(patterns)
     theta += rng.normal(size=len(theta)) * 0.3
     weights = rng.random((len(patterns.counts), 2))
-    _, kept = model.evaluate(theta)
-    slopes = model.gradient(kept, weights)
+    _, kept_state = model.evaluate(theta)
+    slopes = model.gradient(kept_state, weights)
     for i, e in enumerate(np.eye(len(theta))[1:] * 1e-5, start=1):
         ahead, behind = (np.sum(model.evaluate(theta + s * e)[0] * weights) for s in (1, -1))
         assert slopes[i] == pytest.approx((ahead - behind) / 2e-5, abs=1e-6)
@@ -90,20 +90,20 @@ def test_turning_the_factors_changes_nothing():
     rng = np.random.default_rng(4)
     law = law_of(rng, 7, 3, 1.0)
     turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    turned = LaplaceLaw(0.5, law.lean, law.skill, law.loadings @ turn, 0)
+    turned_law = LaplaceLaw(0.5, law.lean, law.skill, law.loadings @ turn, 0)
     votes = rng.integers(0, 2, (40, 7)).astype(np.int8)
-    assert turned.log_likelihoods(votes) == pytest.approx(law.log_likelihoods(votes))
+    assert turned_law.log_likelihoods(votes) == pytest.approx(law.log_likelihoods(votes))
 
 
 @pytest.mark.parametrize("rank", [1, 2])
 def test_fits_of_few_factors_are_those_of_the_grid(rank):
     votes, truth, _ = simulated(1500, 10, rank, 5, skill=1.2, loading=0.8)
     patterns = collapse(votes)
-    exact, found = factor(patterns, rank=rank), factor_laplace(patterns, rank=rank)
-    assert found.converged
-    assert np.abs(exact.item_posterior - found.item_posterior).mean() < 0.05
-    assert np.mean((exact.item_posterior > 0.5) == (found.item_posterior > 0.5)) > 0.96
-    assert np.mean((found.item_posterior > 0.5) == truth) > 0.85
+    exact, fit = factor(patterns, rank=rank), factor_laplace(patterns, rank=rank)
+    assert fit.converged
+    assert np.abs(exact.item_posterior - fit.item_posterior).mean() < 0.05
+    assert np.mean((exact.item_posterior > 0.5) == (fit.item_posterior > 0.5)) > 0.96
+    assert np.mean((fit.item_posterior > 0.5) == truth) > 0.85
 
 
 def test_three_factors_are_recovered_from_any_start():
@@ -114,9 +114,9 @@ def test_three_factors_are_recovered_from_any_start():
     assert ends[0] == pytest.approx(ends[1], abs=0.5)
     law = fit.parameters
     off = ~np.eye(12, dtype=bool)
-    shared = law.loadings @ law.loadings.T
+    shared_covariance = law.loadings @ law.loadings.T
     true = loadings @ loadings.T
-    assert np.corrcoef(shared[off], true[off])[0, 1] > 0.95
+    assert np.corrcoef(shared_covariance[off], true[off])[0, 1] > 0.95
     assert law.skill == pytest.approx(np.full(12, 0.85), abs=0.35)
     assert np.mean((fit.item_posterior > 0.5) == truth) > 0.77
 
@@ -130,8 +130,8 @@ def test_a_factor_stronger_than_the_truth_does_not_take_its_place():
     votes = (rng.random((n, k)) < p).astype(np.int8)
     fit = factor_laplace(collapse(votes), tol=1e-4)
     assert fit.start == "class and largest factor exchanged"
-    first, exchanged = fit.starts
-    assert exchanged.objective > first.objective + 20
+    first, exchanged_start = fit.starts
+    assert exchanged_start.objective > first.objective + 20
     assert first.differs > 0.2
     assert np.mean((fit.item_posterior > 0.5) == truth) > 0.8
 
@@ -139,11 +139,11 @@ def test_a_factor_stronger_than_the_truth_does_not_take_its_place():
 def test_renaming_judges_and_sides_renames_the_fit():
     votes, _, _ = simulated(800, 8, 3, 7)
     order = np.random.default_rng(0).permutation(8)
-    one = factor_laplace(collapse(votes), tol=1e-7)
-    other = factor_laplace(collapse(votes[:, order]), tol=1e-7)
-    assert other.item_posterior == pytest.approx(one.item_posterior, abs=0.01)
-    turned = factor_laplace(collapse(1 - votes), tol=1e-7)
-    assert turned.item_posterior == pytest.approx(1 - one.item_posterior, abs=0.01)
+    fit = factor_laplace(collapse(votes), tol=1e-7)
+    other_fit = factor_laplace(collapse(votes[:, order]), tol=1e-7)
+    assert other_fit.item_posterior == pytest.approx(fit.item_posterior, abs=0.01)
+    turned_fit = factor_laplace(collapse(1 - votes), tol=1e-7)
+    assert turned_fit.item_posterior == pytest.approx(1 - fit.item_posterior, abs=0.01)
 
 
 def test_the_mode_is_found_where_a_whole_step_would_pass_it():
@@ -162,8 +162,8 @@ def test_swapping_the_classes_swaps_their_likelihoods():
     model = LaplaceModel.of(patterns, 3, FactorPriors())
     theta = model.start(patterns)
     theta[0] = 0.7
-    there, back = model.evaluate(theta)[0], model.evaluate(model.swap_classes(theta))[0]
-    assert back == pytest.approx(there[:, ::-1])
+    objective, back = model.evaluate(theta)[0], model.evaluate(model.swap_classes(theta))[0]
+    assert back == pytest.approx(objective[:, ::-1])
     assert model.law(model.swap_classes(theta)).prior == pytest.approx(1 - model.law(theta).prior)
 
 

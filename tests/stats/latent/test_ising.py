@@ -63,8 +63,8 @@ def test_the_counterexamples_of_appendix_c(h, upper, votes, bayes, naive):
     np.testing.assert_allclose(chance.sum(axis=0), 1, atol=1e-12)
     assert posterior(law, np.array([votes], np.int8))[0] == pytest.approx(bayes, abs=5e-5)
     rates = chance.T @ rows
-    given = np.where(np.array(votes) == 1, rates, 1 - rates).prod(axis=1)
-    assert given[1] / given.sum() == pytest.approx(naive, abs=5e-5)
+    likelihoods = np.where(np.array(votes) == 1, rates, 1 - rates).prod(axis=1)
+    assert likelihoods[1] / likelihoods.sum() == pytest.approx(naive, abs=5e-5)
 
 
 @pytest.mark.parametrize("m", [1, 3, 8, 9])
@@ -111,8 +111,8 @@ def test_missing_votes_and_ties_are_summed_out_as_by_brute_force():
     rng = np.random.default_rng(2)
     law = a_law(5, rng)
     votes = rng.integers(-1, 3, (80, 5)).astype(np.int8)
-    summed = law.log_likelihoods(votes)
-    for row, level in zip(votes, summed, strict=True):
+    log_sums = law.log_likelihoods(votes)
+    for row, level in zip(votes, log_sums, strict=True):
         resolutions = [
             np.logaddexp.reduce(law.log_likelihoods(_rows(resolved, -1)), axis=0)
             for resolved in _rows(row, 2)
@@ -127,8 +127,8 @@ def _rows(row, code):
 
 def test_a_tie_is_the_mean_of_its_resolutions():
     law = a_law(4, np.random.default_rng(3))
-    tie, one, zero = (np.array([[v, 1, 0, 1]], np.int8) for v in (2, 1, 0))
-    mean = (law.log_likelihoods(one) + law.log_likelihoods(zero)) / 2
+    tie, votes_of_one, zero = (np.array([[v, 1, 0, 1]], np.int8) for v in (2, 1, 0))
+    mean = (law.log_likelihoods(votes_of_one) + law.log_likelihoods(zero)) / 2
     # a coupling of the tied judge averages out, the field as well
     np.testing.assert_allclose(law.log_likelihoods(tie), mean, atol=1e-12)
 
@@ -138,13 +138,13 @@ def test_families_that_do_not_couple_multiply():
     law = a_law(4, rng, ((0, 2), (1, 3)))
     votes = np.array(list(product((0, 1), repeat=4)), np.int8)
     np.testing.assert_allclose(np.exp(law.log_likelihoods(votes)).sum(axis=0), 1, atol=1e-12)
-    for judges, other in (((0, 2), (1, 3)), ((1, 3), (0, 2))):
+    for judges, alternative in (((0, 2), (1, 3)), ((1, 3), (0, 2))):
         alone = votes.copy()
-        alone[:, list(other)] = -1
-        rest = votes.copy()
-        rest[:, list(judges)] = -1
+        alone[:, list(alternative)] = -1
+        remaining_votes = votes.copy()
+        remaining_votes[:, list(judges)] = -1
         np.testing.assert_allclose(
-            law.log_likelihoods(alone) + law.log_likelihoods(rest),
+            law.log_likelihoods(alone) + law.log_likelihoods(remaining_votes),
             law.log_likelihoods(votes),
             atol=1e-12,
         )
@@ -177,9 +177,11 @@ def test_class_dependent_couplings_are_told_apart_with_labels():
     upper = np.triu_indices(5, 1)
     assert fit.parameters.couplings[0][upper].mean() == pytest.approx(0, abs=0.05)
     assert fit.parameters.couplings[1][upper].mean() == pytest.approx(0.5, abs=0.06)
-    held = fit.posterior(votes[3000:])
-    shared = ising_shared(collapse(votes, labels=labels), priors=loose).posterior(votes[3000:])
-    assert accuracy(held, truth[3000:]) > accuracy(shared, truth[3000:])
+    held_out_posterior = fit.posterior(votes[3000:])
+    shared_posterior = ising_shared(collapse(votes, labels=labels), priors=loose).posterior(
+        votes[3000:]
+    )
+    assert accuracy(held_out_posterior, truth[3000:]) > accuracy(shared_posterior, truth[3000:])
 
 
 def test_at_the_optimum_observed_votes_equal_expected_votes():
@@ -189,8 +191,8 @@ def test_at_the_optimum_observed_votes_equal_expected_votes():
     fit = ising_shared(collapse(votes), priors=loose, tol=1e-9)
     law, rows = fit.parameters, np.array(list(product((0, 1), repeat=4)), np.int8)
     mixture = np.exp(law.log_likelihoods(rows)) @ [1 - law.prior, law.prior]
-    expected = np.einsum("s,sj,sk->jk", mixture, rows, rows)
-    np.testing.assert_allclose(expected, votes.T.astype(float) @ votes / 5000, atol=2e-3)
+    expected_product = np.einsum("s,sj,sk->jk", mixture, rows, rows)
+    np.testing.assert_allclose(expected_product, votes.T.astype(float) @ votes / 5000, atol=2e-3)
 
 
 def test_relabelling_flipping_and_permuting_change_nothing():
@@ -200,8 +202,8 @@ def test_relabelling_flipping_and_permuting_change_nothing():
     judges, items = rng.permutation(5), rng.permutation(600)
     again = ising_shared(collapse(votes[items][:, judges]), tol=1e-8)
     np.testing.assert_allclose(again.item_posterior, fit.item_posterior[items], atol=1e-3)
-    flipped = ising_shared(collapse(1 - votes), tol=1e-8)
-    np.testing.assert_allclose(flipped.item_posterior, 1 - fit.item_posterior, atol=1e-3)
+    flipped_fit = ising_shared(collapse(1 - votes), tol=1e-8)
+    np.testing.assert_allclose(flipped_fit.item_posterior, 1 - fit.item_posterior, atol=1e-3)
 
 
 def test_a_bloc_of_copies_is_outvoted_where_families_are_known():
@@ -213,8 +215,8 @@ def test_a_bloc_of_copies_is_outvoted_where_families_are_known():
     votes = np.column_stack([good, np.where(noise, 1 - weak[:, None], weak[:, None])])
     patterns = collapse(votes)
     fit = ising_family(patterns, ["a", "b", "c", "d", "d", "d", "d", "d"])
-    won = accuracy(fit.item_posterior, truth)
-    assert won > accuracy(majority(patterns).item_posterior, truth) + 0.1
+    share_right = accuracy(fit.item_posterior, truth)
+    assert share_right > accuracy(majority(patterns).item_posterior, truth) + 0.1
 
 
 def test_without_classes_the_posterior_says_nothing():

@@ -52,8 +52,8 @@ def test_agrees_with_the_exact_fit():
 
 def test_the_same_seed_gives_the_same_fit():
     patterns = collapse(moved(300, [1.5] * 6, [0.5] * 6, np.random.default_rng(4))[0])
-    one, two = (ising_pseudo(patterns, rng=np.random.default_rng(5)) for _ in range(2))
-    np.testing.assert_array_equal(one.item_posterior, two.item_posterior)
+    first_fit, two = (ising_pseudo(patterns, rng=np.random.default_rng(5)) for _ in range(2))
+    np.testing.assert_array_equal(first_fit.item_posterior, two.item_posterior)
 
 
 def test_too_few_judges_are_refused():

@@ -41,32 +41,34 @@ def log_loss(p, truth):
 def test_independent_judges_of_unequal_skill_are_weighted():
     rng = np.random.default_rng(0)
     votes, truth = independent(2000, [0.95, 0.9, 0.62, 0.6, 0.6, 0.62], rng)
-    chosen = select(votes, rng=rng)
-    assert chosen.method in {"one-coin", "dawid-skene"}
-    counted = majority(collapse(votes)).item_posterior
-    assert accuracy(chosen.item_posterior, truth) > accuracy(counted, truth) + 0.05
-    assert log_loss(chosen.item_posterior, truth) < log_loss(counted, truth)
+    selection = select(votes, rng=rng)
+    assert selection.method in {"one-coin", "dawid-skene"}
+    item_posterior = majority(collapse(votes)).item_posterior
+    assert accuracy(selection.item_posterior, truth) > accuracy(item_posterior, truth) + 0.05
+    assert log_loss(selection.item_posterior, truth) < log_loss(item_posterior, truth)
 
 
 def test_a_moved_bloc_is_discounted():
     rng = np.random.default_rng(1)
     skill = [1.2] * 5 + [2.0, 2.3, 2.6, 2.9]
     votes, truth = moved(2000, skill, [1.8] * 5 + [0.0] * 4, rng)
-    chosen = select(votes, rng=rng)
-    counted = majority(collapse(votes)).item_posterior
-    assert chosen.method == "factor"
-    assert accuracy(chosen.item_posterior, truth) > accuracy(counted, truth) + 0.03
-    assert log_loss(chosen.item_posterior, truth) < log_loss(counted, truth)
+    selection = select(votes, rng=rng)
+    item_posterior = majority(collapse(votes)).item_posterior
+    assert selection.method == "factor"
+    assert accuracy(selection.item_posterior, truth) > accuracy(item_posterior, truth) + 0.03
+    assert log_loss(selection.item_posterior, truth) < log_loss(item_posterior, truth)
 
 
 def test_a_continuum_without_classes_stays_with_majority():
     """Judges that share an opinion, not a truth: classes may not be read into it."""
     rng = np.random.default_rng(2)
     votes, _ = moved(600, [0.0] * 6, [1.5, 1.5, 1.5, 1.0, 1.0, 0.5], rng)
-    chosen = select(votes, rng=rng)
-    assert chosen.method == "majority"
-    assert all(candidate.doubt for candidate in chosen.candidates)
-    np.testing.assert_array_equal(chosen.item_posterior, majority(collapse(votes)).item_posterior)
+    selection = select(votes, rng=rng)
+    assert selection.method == "majority"
+    assert all(candidate.doubt for candidate in selection.candidates)
+    np.testing.assert_array_equal(
+        selection.item_posterior, majority(collapse(votes)).item_posterior
+    )
 
 
 def test_classes_that_may_be_swapped_stay_with_majority():
@@ -83,31 +85,31 @@ def test_labels_show_what_votes_cannot():
     blind = select(votes, rng=rng)
     assert any("cannot be detected without labels" in warning for warning in blind.warnings)
     labels = np.where(np.arange(600) < 200, truth, -1)
-    told = select(votes, rng=rng, labels=labels)
-    assert told.method != "majority"
-    assert accuracy(told.item_posterior[200:], truth[200:]) > 0.9
-    np.testing.assert_array_equal(told.item_posterior[:200], truth[:200])
+    selection = select(votes, rng=rng, labels=labels)
+    assert selection.method != "majority"
+    assert accuracy(selection.item_posterior[200:], truth[200:]) > 0.9
+    np.testing.assert_array_equal(selection.item_posterior[:200], truth[:200])
 
 
 def test_judges_near_chance_are_not_to_be_trusted():
     rng = np.random.default_rng(5)
-    chosen = select(rng.integers(0, 2, (200, 5)), rng=rng)
-    assert chosen.method == "majority"
-    assert any("little more than by chance" in warning for warning in chosen.warnings)
+    selection = select(rng.integers(0, 2, (200, 5)), rng=rng)
+    assert selection.method == "majority"
+    assert any("little more than by chance" in warning for warning in selection.warnings)
 
 
 def test_the_choice_is_the_same_for_the_same_seed():
     votes, _ = independent(300, [0.9, 0.8, 0.7, 0.75], np.random.default_rng(6))
-    one, two = (select(votes, rng=np.random.default_rng(7)) for _ in range(2))
-    assert one.reason == two.reason
-    np.testing.assert_array_equal(one.item_posterior, two.item_posterior)
+    selection, two = (select(votes, rng=np.random.default_rng(7)) for _ in range(2))
+    assert selection.reason == two.reason
+    np.testing.assert_array_equal(selection.item_posterior, two.item_posterior)
 
 
 def test_new_votes_get_the_posterior_of_their_pattern():
     rng = np.random.default_rng(8)
     votes, _ = independent(500, [0.97, 0.95, 0.9, 0.8], rng)
-    chosen = select(votes, rng=rng)
-    np.testing.assert_allclose(chosen.posterior(votes[:50]), chosen.item_posterior[:50])
+    selection = select(votes, rng=rng)
+    np.testing.assert_allclose(selection.posterior(votes[:50]), selection.item_posterior[:50])
 
 
 @settings(max_examples=25, deadline=None)
@@ -120,12 +122,12 @@ def test_new_votes_get_the_posterior_of_their_pattern():
 )
 def test_degenerate_votes_give_an_error_or_a_finite_posterior(votes):
     try:
-        chosen = select(votes, rng=np.random.default_rng(0), n_folds=2)
+        selection = select(votes, rng=np.random.default_rng(0), n_folds=2)
     except StatisticsError:
         return
-    assert np.isfinite(chosen.item_posterior).all()
-    assert ((chosen.item_posterior >= 0) & (chosen.item_posterior <= 1)).all()
-    assert chosen.reason
+    assert np.isfinite(selection.item_posterior).all()
+    assert ((selection.item_posterior >= 0) & (selection.item_posterior <= 1)).all()
+    assert selection.reason
 
 
 COIN = np.random.default_rng(0).integers(0, 2, 40)
@@ -142,9 +144,9 @@ COIN = np.random.default_rng(0).integers(0, 2, 40)
     ids=["one judge", "four copies", "all agree on one class", "constant judges"],
 )
 def test_panels_with_nothing_to_learn_fall_back_to_majority(votes):
-    chosen = select(votes, rng=np.random.default_rng(0))
-    assert chosen.method == "majority"
-    assert "no model is identified" in chosen.reason
+    selection = select(votes, rng=np.random.default_rng(0))
+    assert selection.method == "majority"
+    assert "no model is identified" in selection.reason
 
 
 def test_all_missing_is_refused():
@@ -169,11 +171,11 @@ def test_left_out_votes_are_predicted_from_the_others_alone():
     law = dawid_skene(patterns).parameters
     left = leave_one_judge_out(law, patterns)
     np.testing.assert_allclose(left.vote[: len(patterns.counts)], patterns.votes[:, 0])
-    other = patterns.votes.copy()
-    other[:, 0] = 1 - other[:, 0]
-    swapped = leave_one_judge_out(law, collapse(other[patterns.inverse]))
+    other_votes = patterns.votes.copy()
+    other_votes[:, 0] = 1 - other_votes[:, 0]
+    swapped_fits = leave_one_judge_out(law, collapse(other_votes[patterns.inverse]))
     first = np.sort(left.odds[: len(patterns.counts)])
-    np.testing.assert_allclose(first, np.sort(swapped.odds[: len(patterns.counts)]), atol=1e-9)
+    np.testing.assert_allclose(first, np.sort(swapped_fits.odds[: len(patterns.counts)]), atol=1e-9)
 
 
 def test_the_blend_keeps_every_decision_of_the_fit():
@@ -190,14 +192,14 @@ def test_the_blend_keeps_every_decision_of_the_fit():
 def test_folds_are_balanced_and_scores_paired():
     fold = folds(23, 5, np.random.default_rng(0))
     assert np.bincount(fold).tolist() == [5, 5, 5, 4, 4]
-    one = HeldOutScores("one", np.array([1.0, 2.0, 3.0]))
-    other = HeldOutScores("other", np.array([0.0, 2.0, 1.0]))
+    held_out_scores = HeldOutScores("one", np.array([1.0, 2.0, 3.0]))
+    other_held_out_scores = HeldOutScores("other", np.array([0.0, 2.0, 1.0]))
     difference = np.array([1.0, 0.0, 2.0])
-    assert paired_z(one, other) == pytest.approx(
+    assert paired_z(held_out_scores, other_held_out_scores) == pytest.approx(
         difference.mean() / difference.std(ddof=1) * 3**0.5
     )
-    assert paired_z(one, one) == 0
-    assert paired_z(HeldOutScores("refused", None, "why"), one) == -np.inf
+    assert paired_z(held_out_scores, held_out_scores) == 0
+    assert paired_z(HeldOutScores("refused", None, "why"), held_out_scores) == -np.inf
 
 
 def test_copies_of_an_item_are_held_out_together():
@@ -215,10 +217,10 @@ def test_held_out_items_do_not_inform_their_own_score():
     fold = (np.arange(120) >= 60).astype(int)
     score = votes_held_out("ds", dawid_skene, collapse(votes), fold).scores[100:]
     first = dawid_skene(collapse(votes[:60])).parameters
-    both = first.log_likelihoods(np.array([[0, 1, 0]], np.int8)) + np.log(
+    both_logs = first.log_likelihoods(np.array([[0, 1, 0]], np.int8)) + np.log(
         [1 - first.prior, first.prior]
     )
-    np.testing.assert_allclose(score, np.logaddexp(*both[0]), atol=1e-4)
+    np.testing.assert_allclose(score, np.logaddexp(*both_logs[0]), atol=1e-4)
 
 
 def test_mean_correlation_against_numpy():
@@ -232,35 +234,41 @@ def near_copies(n, sources, slip, rng, *, prior=0.5):
     truth = (rng.random(n) < prior).astype(int)
     columns = []
     for accuracy_, times in sources:
-        own = np.where(rng.random(n) < accuracy_, truth, 1 - truth)
-        columns += [np.where(rng.random(n) < slip, 1 - own, own) for _ in range(times)]
+        own_indices = np.where(rng.random(n) < accuracy_, truth, 1 - truth)
+        columns += [
+            np.where(rng.random(n) < slip, 1 - own_indices, own_indices) for _ in range(times)
+        ]
     return np.column_stack(columns).astype(np.int8), truth
 
 
 def gain(votes, truth, seed=0, **options):
     """How much more often auto is right than majority, and by how much its log-loss is lower."""
-    chosen = select(votes, rng=np.random.default_rng(seed), **options)
-    counted = majority(collapse(votes)).item_posterior
-    earned = accuracy(chosen.item_posterior, truth) - accuracy(counted, truth)
-    return earned, log_loss(counted, truth) - log_loss(chosen.item_posterior, truth), chosen
+    selection = select(votes, rng=np.random.default_rng(seed), **options)
+    item_posterior = majority(collapse(votes)).item_posterior
+    gained_share = accuracy(selection.item_posterior, truth) - accuracy(item_posterior, truth)
+    return (
+        gained_share,
+        log_loss(item_posterior, truth) - log_loss(selection.item_posterior, truth),
+        selection,
+    )
 
 
 def test_judges_of_equal_skill_are_not_weighted_but_their_majority_is_believed_more():
     """Majority's verdicts exactly, with a probability that a further such judge would confirm."""
     votes, truth = independent(1000, [0.88] * 5, np.random.default_rng(20))
-    earned, sharper, chosen = gain(votes, truth)
-    assert chosen.method == "majority"
-    assert earned == 0
+    gain_by_label, sharper, family = gain(votes, truth)
+    assert family.method == "majority"
+    assert gain_by_label == 0
     assert sharper > 0.05
-    np.testing.assert_allclose(chosen.posterior(votes[:40]), chosen.item_posterior[:40])
+    np.testing.assert_allclose(family.posterior(votes[:40]), family.item_posterior[:40])
 
 
 def test_even_panels_of_equal_judges_leave_their_ties_standing():
     votes, _ = independent(600, [0.9] * 4, np.random.default_rng(21), prior=0.8)
-    chosen = select(votes, rng=np.random.default_rng(0))
-    assert chosen.method == "majority"
+    selection = select(votes, rng=np.random.default_rng(0))
+    assert selection.method == "majority"
     level = votes.sum(axis=1) == 2
-    np.testing.assert_allclose(chosen.item_posterior[level], 0.5)
+    np.testing.assert_allclose(selection.item_posterior[level], 0.5)
 
 
 @pytest.mark.slow
@@ -278,19 +286,19 @@ def test_even_panels_of_equal_judges_leave_their_ties_standing():
 def test_near_copies_do_not_become_the_truth(sources, seed):
     """A class that is one source's own votes would cost up to twenty points."""
     votes, truth = near_copies(1000, sources, 0.04, np.random.default_rng(seed))
-    earned, _, _ = gain(votes, truth)
-    assert earned > -0.01
+    gain_by_label, _, _ = gain(votes, truth)
+    assert gain_by_label > -0.01
 
 
 def test_copies_count_once_where_the_votes_tell_them_from_judges():
     """Four copies of a weak judge outvote five better ones; the factor models, too, follow them."""
     sources = [(0.65, 4), (0.8, 1), (0.75, 1), (0.85, 1), (0.9, 1), (0.7, 1)]
     votes, truth = near_copies(1500, sources, 0.04, np.random.default_rng(0))
-    earned, sharper, chosen = gain(votes, truth)
-    assert chosen.method == "factor-blocs"
-    assert earned > 0.1
+    gain_by_label, sharper, family = gain(votes, truth)
+    assert family.method == "factor-blocs"
+    assert gain_by_label > 0.1
     assert sharper > 0
-    np.testing.assert_allclose(chosen.posterior(votes[:40]), chosen.item_posterior[:40])
+    np.testing.assert_allclose(family.posterior(votes[:40]), family.item_posterior[:40])
 
 
 def test_good_judges_among_others_that_err_together_are_not_counted_once():
@@ -299,9 +307,9 @@ def test_good_judges_among_others_that_err_together_are_not_counted_once():
     truth = rng.integers(0, 2, 800)
     good = np.where(rng.random((800, 3)) < 0.93, truth[:, None], 1 - truth[:, None])
     pull = (2 * truth - 1)[:, None] * [0.5, 0.8, 0.9, 1.1] + 1.8 * rng.normal(size=(800, 1))
-    others = rng.random(pull.shape) < 1 / (1 + np.exp(-pull))
-    earned, _, _ = gain(np.column_stack([good, others]).astype(np.int8), truth)
-    assert earned >= 0
+    other_votes = rng.random(pull.shape) < 1 / (1 + np.exp(-pull))
+    gain_by_label, _, _ = gain(np.column_stack([good, other_votes]).astype(np.int8), truth)
+    assert gain_by_label >= 0
 
 
 @pytest.mark.parametrize("seed", [1, 5, 7])
@@ -315,10 +323,10 @@ def test_blocs_without_a_clear_class_do_not_overrule_majority(seed):
 
     best, opinion = right(0.93), right(0.6)
     good = [np.where(rng.random(600) < 0.93, best, 1 - best) for _ in range(3)]
-    others = [np.where(rng.random(600) < 0.4, opinion, right(0.6)) for _ in range(5)]
-    earned, _, chosen = gain(np.column_stack([*good, *others]).astype(np.int8), truth)
-    assert chosen.method != "factor-blocs"
-    assert earned > -0.02
+    other_indices = [np.where(rng.random(600) < 0.4, opinion, right(0.6)) for _ in range(5)]
+    gain_by_label, _, family = gain(np.column_stack([*good, *other_indices]).astype(np.int8), truth)
+    assert family.method != "factor-blocs"
+    assert gain_by_label > -0.02
 
 
 def test_copies_that_no_class_explains_keep_their_votes():
@@ -328,31 +336,31 @@ def test_copies_that_no_class_explains_keep_their_votes():
     source = np.where(rng.random(700) < 0.93, truth, 1 - truth)[:, None]
     copies = np.where(rng.random((700, 4)) < 0.03, 1 - source, source)
     pull = 0.5 * (2 * truth - 1) + 1.6 * (2 * opinion - 1)
-    others = rng.random((700, 8)) < 1 / (1 + np.exp(-pull[:, None]))
-    votes = np.column_stack([copies, others]).astype(np.int8)
-    earned, _, chosen = gain(votes, truth)
-    assert earned == 0
-    assert "agree closely" in chosen.reason
+    other_votes = rng.random((700, 8)) < 1 / (1 + np.exp(-pull[:, None]))
+    votes = np.column_stack([copies, other_votes]).astype(np.int8)
+    gain_by_label, _, family = gain(votes, truth)
+    assert gain_by_label == 0
+    assert "agree closely" in family.reason
 
 
 def test_a_bloc_of_seven_against_six_is_no_class():
     """Seven of thirteen judges are misled on a quarter of the items, or six are: the votes are the same."""
     rng = np.random.default_rng(0)
-    truth, misled = rng.integers(0, 2, 1000), rng.random(1000) < 0.25
+    truth, is_misled = rng.integers(0, 2, 1000), rng.random(1000) < 0.25
     right = np.tile(rng.uniform(0.65, 0.85, 13), (1000, 1))
-    right[misled, :7] = 1 - right[misled, :7]
+    right[is_misled, :7] = 1 - right[is_misled, :7]
     is_right = rng.random((1000, 13)) < right
     votes = np.where(is_right, truth[:, None], 1 - truth[:, None]).astype(np.int8)
-    earned, _, _ = gain(votes, truth)
-    assert earned > -0.01
+    gain_by_label, _, _ = gain(votes, truth)
+    assert gain_by_label > -0.01
 
 
 def test_weak_judges_of_equal_skill_are_believed_no_less_than_the_share_says():
     """Nothing predicts a judge of 66% well, which is no reason to doubt nine of them."""
     votes, truth = independent(1500, [0.66] * 7, np.random.default_rng(2))
-    earned, sharper, chosen = gain(votes, truth)
-    assert (chosen.method, earned) == ("majority", 0)
-    assert chosen.reason.startswith("no weighting")
+    gain_by_label, sharper, family = gain(votes, truth)
+    assert (family.method, gain_by_label) == ("majority", 0)
+    assert family.reason.startswith("no weighting")
     assert sharper >= 0
 
 
@@ -362,14 +370,14 @@ def test_many_judges_decide_level_votes_where_all_models_agree():
     family = rng.normal(size=(600, 6))[:, np.arange(16) // 3]
     pull = (2 * truth - 1)[:, None] * rng.uniform(0.2, 1.5, 16) + 1.2 * family
     votes = (rng.random(pull.shape) < 1 / (1 + np.exp(-pull))).astype(np.int8)
-    earned, sharper, chosen = gain(votes, truth)
-    counted = majority(collapse(votes)).item_posterior
+    gain_by_label, sharper, chosen = gain(votes, truth)
+    item_posterior = majority(collapse(votes)).item_posterior
     assert chosen.method == "majority"
     assert "decides level votes alone" in chosen.reason
-    assert earned > 0.005
+    assert gain_by_label > 0.005
     assert sharper > 0
     is_uneven = votes.sum(axis=1) != 8
-    np.testing.assert_array_equal(chosen.item_posterior[is_uneven], counted[is_uneven])
+    np.testing.assert_array_equal(chosen.item_posterior[is_uneven], item_posterior[is_uneven])
     np.testing.assert_allclose(chosen.posterior(votes[:40]), chosen.item_posterior[:40])
 
 
@@ -386,8 +394,8 @@ def test_many_judges_decide_level_votes_where_all_models_agree():
 )
 def test_independent_judges_are_weighted_where_the_data_can_tell(skill, at_least, seed):
     votes, truth = independent(4000, skill, np.random.default_rng(seed))
-    earned, sharper, _ = gain(votes, truth)
-    assert earned > at_least
+    gain_by_label, sharper, _ = gain(votes, truth)
+    assert gain_by_label > at_least
     assert sharper > 0
 
 
@@ -396,15 +404,15 @@ def test_independent_judges_are_weighted_where_the_data_can_tell(skill, at_least
 @pytest.mark.parametrize("prior", [0.5, 0.95])
 def test_small_and_lopsided_panels_are_no_worse_than_majority_on_average(n, prior):
     """A bloc misled on a fifth of the items, with gaps; single panels may lose, the mean may not."""
-    earned = []
+    gains = []
     for seed in range(8):
         rng = np.random.default_rng(seed)
         votes, truth = independent(n, rng.uniform(0.65, 0.9, 6), rng, prior=prior)
-        misled = (rng.random(n) < 0.2)[:, None] & (np.arange(6) < 3)
-        votes = np.where(misled & (rng.random(votes.shape) < 0.8), 1 - truth[:, None], votes)
+        is_misled = (rng.random(n) < 0.2)[:, None] & (np.arange(6) < 3)
+        votes = np.where(is_misled & (rng.random(votes.shape) < 0.8), 1 - truth[:, None], votes)
         votes = np.where(rng.random(votes.shape) < 0.15, -1, votes).astype(np.int8)
-        earned.append(gain(votes, truth)[0])
-    assert np.mean(earned) > -0.01
+        gains.append(gain(votes, truth)[0])
+    assert np.mean(gains) > -0.01
 
 
 def blocs_by_class(n, seed):
@@ -418,12 +426,12 @@ def blocs_by_class(n, seed):
 
 def test_dependence_by_class_is_used_where_it_leads_every_other_model():
     votes, truth = blocs_by_class(10_000, 0)
-    earned, sharper, chosen = gain(votes, truth)
-    assert chosen.method == "ising-class"
-    assert "one class otherwise than in the other" in chosen.reason
-    assert earned > 0.03
+    gain_by_label, sharper, family = gain(votes, truth)
+    assert family.method == "ising-class"
+    assert "one class otherwise than in the other" in family.reason
+    assert gain_by_label > 0.03
     assert sharper > 0
-    np.testing.assert_allclose(chosen.posterior(votes[:40]), chosen.item_posterior[:40])
+    np.testing.assert_allclose(family.posterior(votes[:40]), family.item_posterior[:40])
 
 
 def test_a_factor_of_one_class_does_not_become_the_truth():
@@ -433,14 +441,14 @@ def test_a_factor_of_one_class_does_not_become_the_truth():
     pull = (truth == 1)[:, None] * rng.normal(size=(1500, 1)) * rng.uniform(1.2, 2.4, 9)
     chance = 1 / (1 + np.exp(-((2 * truth - 1)[:, None] * rng.uniform(0.6, 1.5, 9) + pull)))
     votes = (rng.random(chance.shape) < chance).astype(np.int8)
-    fitted = factor(collapse(votes)).item_posterior
-    counted = majority(collapse(votes)).item_posterior
-    assert accuracy(fitted, truth) < accuracy(counted, truth) - 0.02
-    earned, sharper, chosen = gain(votes, truth)
-    assert earned == 0
+    item_posterior = factor(collapse(votes)).item_posterior
+    counted_posterior = majority(collapse(votes)).item_posterior
+    assert accuracy(item_posterior, truth) < accuracy(counted_posterior, truth) - 0.02
+    gain_by_label, sharper, family = gain(votes, truth)
+    assert gain_by_label == 0
     assert sharper == 0
-    assert "factor-class" in chosen.reason
-    assert "contest more than 25%" in chosen.reason
+    assert "factor-class" in family.reason
+    assert "contest more than 25%" in family.reason
 
 
 def leaning(n, prior, seed, n_judges=5):
@@ -455,12 +463,14 @@ def leaning(n, prior, seed, n_judges=5):
 def test_a_class_that_is_rare_by_majority_too_is_the_truth():
     """A factor of one class describes these votes nearly as well, and majority knows no base rate."""
     votes, truth = leaning(1000, 0.9, 11)
-    earned, sharper, chosen = gain(votes, truth)
-    assert chosen.method == "dawid-skene"
-    assert earned > 0.03
+    gain_by_label, sharper, family = gain(votes, truth)
+    assert family.method == "dawid-skene"
+    assert gain_by_label > 0.03
     assert sharper > 0
-    mirrored = select(1 - votes, rng=np.random.default_rng(0))
-    np.testing.assert_allclose(mirrored.item_posterior, 1 - chosen.item_posterior, atol=1e-6)
+    mirrored_selection = select(1 - votes, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(
+        mirrored_selection.item_posterior, 1 - family.item_posterior, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -480,33 +490,33 @@ def test_a_reading_whose_own_classes_are_not_plain_contests_nothing():
     """One expert: a factor of one class describes such votes as well, and means nothing by it."""
     rng = np.random.default_rng(3)
     votes, truth = independent(2000, [0.53, 0.58, 0.94, 0.6, 0.57], rng)
-    earned, sharper, chosen = gain(votes, truth)
-    assert chosen.method == "one-coin"
-    assert earned > 0.1
+    gain_by_label, sharper, family = gain(votes, truth)
+    assert family.method == "one-coin"
+    assert gain_by_label > 0.1
     assert sharper > 0
-    patterns = chosen.fit.patterns
+    patterns = family.fit.patterns
     unclear = replace(factor(patterns), anchor_agreement=0.65)
-    assert any(contested_items(chosen.fit, [unclear]))
-    assert chosen.guard.witnesses == ()
+    assert any(contested_items(family.fit, [unclear]))
+    assert family.guard.witnesses == ()
 
 
 def test_three_judges_of_whom_one_contradicts_the_others():
     """Where the two disagree, the third is right less often than not."""
     votes, truth = independent(800, [0.86, 0.25, 0.8], np.random.default_rng(4))
-    earned, sharper, chosen = gain(votes, truth)
-    assert chosen.method == "one-coin"
-    assert "votes against both others" in chosen.reason
-    assert earned > 0.05
+    gain_by_label, sharper, family = gain(votes, truth)
+    assert family.method == "one-coin"
+    assert "votes against both others" in family.reason
+    assert gain_by_label > 0.05
     assert sharper > 0
-    np.testing.assert_allclose(chosen.posterior(votes[:40]), chosen.item_posterior[:40])
+    np.testing.assert_allclose(family.posterior(votes[:40]), family.item_posterior[:40])
 
 
 @pytest.mark.parametrize("skill", [(0.8, 0.7, 0.6), (0.52, 0.5, 0.48)])
 def test_other_threes_stay_with_majority(skill):
     """No judge votes against both others; nothing but chance."""
     votes, truth = independent(400, skill, np.random.default_rng(5))
-    earned, _, _ = gain(votes, truth)
-    assert earned == 0
+    gain_by_label, _, _ = gain(votes, truth)
+    assert gain_by_label == 0
 
 
 def test_a_verdict_of_refits_is_one_that_nearly_all_share():
@@ -525,12 +535,12 @@ def test_a_contested_model_decides_level_votes_alone():
     votes = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 1, 1, 0], [1, 0, 0, 0]], np.int8)
     fit = weighted_majority(collapse(votes), [3.0, 0.5, 0.5, 0.5])
     alike = weighted_majority(collapse(votes), [2.0, 0.5, 0.5, 0.5])
-    other = weighted_majority(collapse(votes), [0.5, 0.5, 0.5, 3.0])
+    other_fit = weighted_majority(collapse(votes), [0.5, 0.5, 0.5, 3.0])
     stands = WitnessGuard((alike,), level_votes_alone=True).stands
     np.testing.assert_array_equal(stands(fit, votes), [False, False, True, True])
-    assert WitnessGuard((other,), level_votes_alone=True).stands(fit, votes).all()
+    assert WitnessGuard((other_fit,), level_votes_alone=True).stands(fit, votes).all()
     np.testing.assert_array_equal(
-        WitnessGuard((other,)).stands(fit, votes), [False, False, False, True]
+        WitnessGuard((other_fit,)).stands(fit, votes), [False, False, False, True]
     )
     assert not WitnessGuard((alike,)).stands(fit, votes).any()
 
@@ -549,17 +559,17 @@ def test_where_few_items_have_three_votes_only_judges_that_err_alone_are_weighed
     rng = np.random.default_rng(3)
     votes, truth = independent(3000, [0.62, 0.66, 0.7, 0.9, 0.92], rng)
     votes = np.where(rng.random(votes.shape) < 0.6, -1, votes).astype(np.int8)
-    voted = (votes >= 0).any(axis=1)
-    earned, _, chosen = gain(votes[voted], truth[voted])
-    assert chosen.method in {"one-coin", "dawid-skene"}
-    assert earned > 0.01
+    has_vote = (votes >= 0).any(axis=1)
+    gain_by_label, _, family = gain(votes[has_vote], truth[has_vote])
+    assert family.method in {"one-coin", "dawid-skene"}
+    assert gain_by_label > 0.01
 
 
 def test_few_items_are_not_enough_to_weigh_judges_by():
     votes, _ = independent(40, [0.97, 0.6, 0.6, 0.6, 0.6], np.random.default_rng(24))
-    chosen = select(votes, rng=np.random.default_rng(0))
-    assert chosen.method == "majority"
-    assert [candidate.name for candidate in chosen.candidates] == ["equal-skill"]
+    selection = select(votes, rng=np.random.default_rng(0))
+    assert selection.method == "majority"
+    assert [candidate.name for candidate in selection.candidates] == ["equal-skill"]
 
 
 def test_copies_are_told_from_good_judges():
@@ -583,9 +593,9 @@ def test_families_keep_judges_of_several_vendors_from_being_taken_for_copies():
     votes, _ = independent(800, [0.95] * 3 + [0.7, 0.65, 0.72], rng)
     unknown = select(votes, rng=np.random.default_rng(0))
     vendors = ["a", "b", "c", "d", "e", "d"]
-    known = select(votes, rng=np.random.default_rng(0), families=vendors)
+    selection = select(votes, rng=np.random.default_rng(0), families=vendors)
     assert any("copies of each other" in c.doubt for c in unknown.candidates)
-    assert not any("copies of each other" in c.doubt for c in known.candidates)
+    assert not any("copies of each other" in c.doubt for c in selection.candidates)
 
 
 def real(name, judges="*", presentation=None):
@@ -594,18 +604,20 @@ def real(name, judges="*", presentation=None):
         pytest.skip(f"{path.name}: the public panels are not beside this checkout")
     with gzip.open(path, "rt") as lines:
         records = [json.loads(line) for line in lines]
-    kept = [
+    retained_records = [
         r
         for r in records
         if any(fnmatch(r["judge"], glob) for glob in judges.split(","))
         and presentation in {None, r["presentation"]}
         and r.get("label") in {"A", "B"}
     ]
-    items = {item: i for i, item in enumerate(dict.fromkeys(r["item"] for r in kept))}
-    columns = {judge: i for i, judge in enumerate(dict.fromkeys(r["judge"] for r in kept))}
+    items = {item: i for i, item in enumerate(dict.fromkeys(r["item"] for r in retained_records))}
+    columns = {
+        judge: i for i, judge in enumerate(dict.fromkeys(r["judge"] for r in retained_records))
+    }
     votes = np.full((len(items), len(columns)), -1, np.int8)
     truth = np.zeros(len(items), int)
-    for r in kept:
+    for r in retained_records:
         votes[items[r["item"]], columns[r["judge"]]] = CODES[r["vote"]]
         truth[items[r["item"]]] = CODES[r["label"]]
     return votes, truth
@@ -625,8 +637,8 @@ def test_on_public_panels_it_keeps_up_with_majority(name, judges, presentation, 
     """On the first Dawid-Skene loses seven points; on the second one reading of the votes gains
     three and another loses three; on the last three auto can gain, and does."""
     votes, truth = real(name, judges, presentation)
-    chosen = select(votes, rng=np.random.default_rng(0))
-    counted = majority(collapse(votes)).item_posterior
-    gain = accuracy(chosen.item_posterior, truth) - accuracy(counted, truth)
+    selection = select(votes, rng=np.random.default_rng(0))
+    item_posterior = majority(collapse(votes)).item_posterior
+    gain = accuracy(selection.item_posterior, truth) - accuracy(item_posterior, truth)
     assert gain >= at_least
-    assert log_loss(chosen.item_posterior, truth) <= log_loss(counted, truth) + 1e-9
+    assert log_loss(selection.item_posterior, truth) <= log_loss(item_posterior, truth) + 1e-9

@@ -29,9 +29,11 @@ def test_agrees_with_crowd_kit():
     frame = pandas.DataFrame(
         {"task": item.ravel(), "worker": judge.ravel(), "label": votes.ravel()}
     )
-    theirs = crowdkit.DawidSkene(n_iter=300, tol=-np.inf).fit(frame).probas_
-    ours = dawid_skene_classes(collapse_classes(votes), pseudo=0, tol=1e-10, max_iter=20_000)
-    np.testing.assert_allclose(ours.item_posterior, theirs[[0, 1, 2]].to_numpy(), atol=1e-6)
+    reference_probas = crowdkit.DawidSkene(n_iter=300, tol=-np.inf).fit(frame).probas_
+    our_fit = dawid_skene_classes(collapse_classes(votes), pseudo=0, tol=1e-10, max_iter=20_000)
+    np.testing.assert_allclose(
+        our_fit.item_posterior, reference_probas[[0, 1, 2]].to_numpy(), atol=1e-6
+    )
 
 
 def test_with_two_outcomes_it_is_the_binary_model():
@@ -55,8 +57,10 @@ def test_a_tie_can_tell_of_a_decisive_truth():
     fit = dawid_skene_classes(collapse_classes(votes, classes=(0, 1)))
     assert fit.item_posterior.shape == (2000, 2)
     assert fit.confusion[0, 1, 2] > 0.9
-    won = (fit.item_posterior.argmax(axis=1) == truth).mean()
-    assert won > (dawid_skene(collapse(votes)).item_posterior.round() == truth).mean() + 0.03
+    share_right = (fit.item_posterior.argmax(axis=1) == truth).mean()
+    assert (
+        share_right > (dawid_skene(collapse(votes)).item_posterior.round() == truth).mean() + 0.03
+    )
 
 
 def test_labels_enter_as_observed_and_tempering_keeps_the_winner():

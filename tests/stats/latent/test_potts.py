@@ -22,16 +22,16 @@ def law(n_judges: int = 4, n_outcomes: int = 3, seed: int = 0, scale: float = 1.
     return PottsLaw(prior, fields, couplings)
 
 
-def by_hand(one: PottsLaw, truth: int) -> dict[tuple[int, ...], float]:
+def by_hand(entry: PottsLaw, truth: int) -> dict[tuple[int, ...], float]:
     """P(votes | truth) of every vote vector, by loops."""
-    _, n_judges, n_outcomes = one.fields.shape
+    _, n_judges, n_outcomes = entry.fields.shape
     weight = {}
     for votes in product(range(n_outcomes), repeat=n_judges):
-        energy = sum(one.fields[truth, j, v] for j, v in enumerate(votes))
+        energy = sum(entry.fields[truth, j, v] for j, v in enumerate(votes))
         at = 0
         for j in range(n_judges):
             for k in range(j + 1, n_judges):
-                energy += one.couplings[at] * (votes[j] == votes[k])
+                energy += entry.couplings[at] * (votes[j] == votes[k])
                 at += 1
         weight[votes] = np.exp(energy)
     total = sum(weight.values())
@@ -39,39 +39,42 @@ def by_hand(one: PottsLaw, truth: int) -> dict[tuple[int, ...], float]:
 
 
 def test_the_law_is_that_of_its_definition() -> None:
-    one = law()
-    for truth, log_pmf in enumerate(one.log_pmf()):
-        expected = by_hand(one, truth)
+    probabilities = law()
+    for truth, log_pmf in enumerate(probabilities.log_pmf()):
+        expected_value_by_hand = by_hand(probabilities, truth)
         np.testing.assert_allclose(
-            np.exp(log_pmf), [expected[tuple(s)] for s in one.states.tolist()]
+            np.exp(log_pmf),
+            [expected_value_by_hand[tuple(s)] for s in probabilities.states.tolist()],
         )
     rates = [
-        sum(p for votes, p in by_hand(one, 1).items() if votes[2] == outcome)
+        sum(p for votes, p in by_hand(probabilities, 1).items() if votes[2] == outcome)
         for outcome in range(3)
     ]
-    np.testing.assert_allclose(one.confusion()[2, 1], rates)
+    np.testing.assert_allclose(probabilities.confusion()[2, 1], rates)
 
 
 def test_missing_votes_are_summed_out() -> None:
-    one = law()
-    joint = one.log_joint(np.array([[0, -1, 2, -1], [-1, -1, -1, -1]], np.int8))
+    probabilities = law()
+    joint = probabilities.log_joint(np.array([[0, -1, 2, -1], [-1, -1, -1, -1]], np.int8))
     for truth in range(3):
-        expected = by_hand(one, truth)
-        mass = sum(p for votes, p in expected.items() if votes[0] == 0 and votes[2] == 2)
-        assert joint[0, truth] == pytest.approx(np.log(one.prior[truth] * mass))
-        assert joint[1, truth] == pytest.approx(np.log(one.prior[truth]))
+        expected_value_by_hand = by_hand(probabilities, truth)
+        mass = sum(
+            p for votes, p in expected_value_by_hand.items() if votes[0] == 0 and votes[2] == 2
+        )
+        assert joint[0, truth] == pytest.approx(np.log(probabilities.prior[truth] * mass))
+        assert joint[1, truth] == pytest.approx(np.log(probabilities.prior[truth]))
 
 
 def test_with_two_outcomes_it_is_the_shared_ising_model() -> None:
     """1[a = b] = 1 - a - b + 2 a b, so W = 2 w and the fields take up the rest."""
-    one = law(n_outcomes=2)
+    probabilities = law(n_outcomes=2)
     table = np.zeros((4, 4))
-    table[np.triu_indices(4, 1)] = one.couplings
+    table[np.triu_indices(4, 1)] = probabilities.couplings
     table += table.T
-    fields = one.fields[:, :, 1] - one.fields[:, :, 0] - table.sum(axis=1)
+    fields = probabilities.fields[:, :, 1] - probabilities.fields[:, :, 0] - table.sum(axis=1)
     ising = IsingPanel.of(fields, 2 * table)
-    order = [ising.states.tolist().index(s) for s in one.states.tolist()]
-    np.testing.assert_allclose(np.exp(one.log_pmf()), ising.pmf()[:, order])
+    order = [ising.states.tolist().index(s) for s in probabilities.states.tolist()]
+    np.testing.assert_allclose(np.exp(probabilities.log_pmf()), ising.pmf()[:, order])
 
 
 def test_the_gradient_is_that_of_the_likelihood() -> None:
@@ -91,11 +94,11 @@ def test_the_gradient_is_that_of_the_likelihood() -> None:
     assert np.isfinite(value)
 
 
-def sample(one: PottsLaw, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def sample(entry: PottsLaw, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    truth = rng.choice(3, size=n, p=one.prior)
-    pmf = np.exp(one.log_pmf())
-    states = one.states
+    truth = rng.choice(3, size=n, p=entry.prior)
+    pmf = np.exp(entry.log_pmf())
+    states = entry.states
     return states[[rng.choice(len(states), p=pmf[y] / pmf[y].sum()) for y in truth]], truth
 
 
@@ -112,27 +115,28 @@ def test_near_copies_are_discounted_where_dawid_skene_follows_them() -> None:
     """Simulated with a known truth: couplings are found, and the verdicts are right more often."""
     votes, truth = sample(near_copies(), 1500, 3)
     patterns = collapse_classes(votes)
-    coupled, independent = potts(patterns), dawid_skene_classes(patterns)
+    coupled_fit, independent = potts(patterns), dawid_skene_classes(patterns)
     right = [
-        float((fit.item_posterior.argmax(axis=1) == truth).mean()) for fit in (coupled, independent)
+        float((fit.item_posterior.argmax(axis=1) == truth).mean())
+        for fit in (coupled_fit, independent)
     ]
-    assert coupled.converged
+    assert coupled_fit.converged
     assert right[0] > right[1] + 0.05
-    assert coupled.couplings is not None
-    assert coupled.couplings[0, 1] > 1
-    assert abs(coupled.couplings[3, 4]) < 0.6
-    assert coupled.log_likelihood > independent.log_likelihood
+    assert coupled_fit.couplings is not None
+    assert coupled_fit.couplings[0, 1] > 1
+    assert abs(coupled_fit.couplings[3, 4]) < 0.6
+    assert coupled_fit.log_likelihood > independent.log_likelihood
 
 
 def test_independent_judges_have_no_couplings_and_the_same_verdicts() -> None:
     fields = near_copies().fields[:, 1:]
-    one = PottsLaw(np.full(3, 1 / 3), fields, np.zeros(10))
-    votes = sample(one, 1200, 4)[0]
+    law = PottsLaw(np.full(3, 1 / 3), fields, np.zeros(10))
+    votes = sample(law, 1200, 4)[0]
     patterns = collapse_classes(votes)
-    coupled, independent = potts(patterns), dawid_skene_classes(patterns)
-    same = coupled.item_posterior.argmax(axis=1) == independent.item_posterior.argmax(axis=1)
-    assert same.mean() > 0.9
-    assert np.abs(coupled.couplings).max() < 0.6
+    coupled_fit, independent = potts(patterns), dawid_skene_classes(patterns)
+    is_same = coupled_fit.item_posterior.argmax(axis=1) == independent.item_posterior.argmax(axis=1)
+    assert is_same.mean() > 0.9
+    assert np.abs(coupled_fit.couplings).max() < 0.6
 
 
 def test_given_labels_stand() -> None:

@@ -14,9 +14,9 @@ from stats.latent.simulated import accuracy, coupled, independent
 def test_independent_judges_get_the_hardest_ridge():
     rng = np.random.default_rng(0)
     votes, _ = independent(800, [0.85, 0.8, 0.75, 0.8, 0.7], rng)
-    chosen = choose_strength(ising_shared, collapse(votes), rng=rng, grid=(0.3, 0.003))
-    assert chosen.priors.coupling == 0.3
-    assert chosen.grid == (0.3, 0.003)
+    strength = choose_strength(ising_shared, collapse(votes), rng=rng, grid=(0.3, 0.003))
+    assert strength.priors.coupling == 0.3
+    assert strength.grid == (0.3, 0.003)
 
 
 def test_strongly_coupled_judges_get_a_soft_one():
@@ -25,9 +25,9 @@ def test_strongly_coupled_judges_get_a_soft_one():
     couplings = np.zeros((2, 5, 5))
     couplings[:, 0, 1] = couplings[:, 1, 0] = 1.5
     votes, _ = coupled(2000, fields, couplings, rng)
-    chosen = choose_strength(ising_shared, collapse(votes), rng=rng, grid=(0.3, 0.003))
-    assert chosen.priors.coupling == 0.003
-    assert chosen.held_out[1] > chosen.held_out[0]
+    strength = choose_strength(ising_shared, collapse(votes), rng=rng, grid=(0.3, 0.003))
+    assert strength.priors.coupling == 0.003
+    assert strength.held_out[1] > strength.held_out[0]
 
 
 def test_an_empty_grid_or_a_refused_model_is_an_error():
@@ -51,8 +51,8 @@ def test_with_many_items_couplings_by_class_come_to_what_bayes_rule_does(skills)
     patterns = collapse(votes)
     law = IsingLaw(0.5, fields, couplings, (tuple(range(6)),), 0)
     best = accuracy(patterns.expand(posterior(law, patterns.votes)), truth)
-    chosen = choose_strength(ising_class, patterns, rng=rng, prior_of=whole_prior, grid=STRENGTHS)
-    assert chosen.fit.converged
-    assert chosen.chosen < 1
-    assert accuracy(chosen.fit.item_posterior, truth) > best - 0.005
+    strength = choose_strength(ising_class, patterns, rng=rng, prior_of=whole_prior, grid=STRENGTHS)
+    assert strength.fit.converged
+    assert strength.chosen < 1
+    assert accuracy(strength.fit.item_posterior, truth) > best - 0.005
     assert accuracy(ising_class(patterns).item_posterior, truth) < best - 0.005

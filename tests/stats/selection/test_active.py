@@ -13,11 +13,11 @@ from clash.stats.selection.panel import PanelVotes
 RNG = np.random.default_rng
 
 
-def panel_of(n=400, seed=0, copies=1, labelled=True):
+def panel_of(n=400, seed=0, copies=1, with_labels=True):
     rng = RNG(seed)
     y = rng.random(n) < 0.5
     votes = np.where(rng.random((n, 4)) < [0.9, 0.8, 0.7, 0.45], y[:, None], ~y[:, None])
-    labels = np.where(labelled, y, np.nan)
+    labels = np.where(with_labels, y, np.nan)
     group = np.repeat(np.arange(n), copies)
     return PanelVotes.of(
         np.repeat(votes, copies, axis=0) * 1.0, np.repeat(labels, copies) * 1.0, group, "binary"
@@ -25,26 +25,26 @@ def panel_of(n=400, seed=0, copies=1, labelled=True):
 
 
 def test_a_choice_lowers_the_variance_of_predictions_more_than_any_other_first_row():
-    panel = panel_of(labelled=False)
-    made = label_design(panel, None)
-    prior = np.full(made.x.shape[1], RIDGE)
+    panel = panel_of(with_labels=False)
+    design = label_design(panel, None)
+    prior = np.full(design.x.shape[1], RIDGE)
     prior[:2] = 1.0, FREE
 
     def variance(pattern):
-        x = made.x[pattern]
-        information = np.diag(prior) + made.weight[pattern] * np.outer(x, x)
-        return np.trace(np.linalg.inv(information) @ made.spread)
+        x = design.x[pattern]
+        information = np.diag(prior) + design.weight[pattern] * np.outer(x, x)
+        return np.trace(np.linalg.inv(information) @ design.spread)
 
     first = plan_labels(panel, np.arange(400), 1, RNG(0))
-    each = [variance(pattern) for pattern in range(panel.n_patterns)]
-    assert variance(panel.pattern[first[0]]) == pytest.approx(min(each))
+    variances = [variance(pattern) for pattern in range(panel.n_patterns)]
+    assert variance(panel.pattern[first[0]]) == pytest.approx(min(variances))
 
 
 def test_a_source_is_labelled_once_and_patterns_are_spread():
-    panel = panel_of(copies=2, labelled=False)
-    chosen = plan_labels(panel, np.arange(800), 60, RNG(0))
-    assert len(set(panel.group[chosen])) == 60
-    assert np.bincount(panel.pattern[chosen]).max() < 30
+    panel = panel_of(copies=2, with_labels=False)
+    plan = plan_labels(panel, np.arange(800), 60, RNG(0))
+    assert len(set(panel.group[plan])) == 60
+    assert np.bincount(panel.pattern[plan]).max() < 30
 
 
 def test_more_than_there_are_is_refused():
@@ -63,15 +63,15 @@ def test_the_curve_falls_with_labels_either_way():
 @pytest.mark.parametrize("skill", [(0.7,) * 5, (0.9, 0.75, 0.65, 0.55, 0.5), (0.95,) * 5])
 def test_twenty_chosen_labels_are_not_worse_than_twenty_drawn(skill):
     # Choosing by uncertainty alone was: 0.01 to 0.05 more squared error on such panels.
-    saved = []
+    savings = []
     for seed in range(30):
         rng = RNG(seed)
         y = rng.random(500) < 0.5
         votes = np.where(rng.random((500, 5)) < skill, y[:, None], ~y[:, None])
         panel = PanelVotes.of(votes * 1.0, y * 1.0, np.arange(500), "binary")
         (point,) = budget_curve(panel, [20], 1, rng)
-        saved.append(point.random[0] - point.active[0])
-    assert np.mean(saved) > -2 * np.std(saved) / np.sqrt(30)
+        savings.append(point.random[0] - point.active[0])
+    assert np.mean(savings) > -2 * np.std(savings) / np.sqrt(30)
 
 
 @pytest.mark.parametrize("target", ["binary", "three", "scalar"])

@@ -73,16 +73,16 @@ def test_two_classes_are_the_softmax_of_two():
 
 
 def test_few_labels_leave_majority_and_many_move_it():
-    kept = {"anchored-logistic": [], "logistic": []}
+    log_losses = {"anchored-logistic": [], "logistic": []}
     for seed in range(20):
         panel = panel_of(30, (0.7,) * 5, seed)
-        cells, seen = learnt(panel)
+        cells, evidence = learnt(panel)
         side = np.nanmean(cells.values, axis=1) > 0.5
-        for name, found in kept.items():
-            found.append(((fit_family(FAMILIES[name], cells, seen)[:, 0] > 0.5) == side).mean())
-    assert np.mean(kept["anchored-logistic"]) > np.mean(kept["logistic"]) + 0.02
-    cells, seen = learnt(panel_of(4000, (0.95, 0.55, 0.55, 0.55, 0.55)))
-    p = anchored_logistic(cells, seen)[:, 0]
+        for name, value in log_losses.items():
+            value.append(((fit_family(FAMILIES[name], cells, evidence)[:, 0] > 0.5) == side).mean())
+    assert np.mean(log_losses["anchored-logistic"]) > np.mean(log_losses["logistic"]) + 0.02
+    cells, evidence = learnt(panel_of(4000, (0.95, 0.55, 0.55, 0.55, 0.55)))
+    p = anchored_logistic(cells, evidence)[:, 0]
     assert np.array_equal(p > 0.5, cells.values[:, 0] > 0.5)
 
 
@@ -92,16 +92,18 @@ def test_three_classes_and_scores_have_their_own_anchor():
     noise = rng.choice([0.0, 0.5, 1.0], (400, 4))
     votes = np.where(rng.random((400, 4)) < 0.7, y[:, None], noise)
     for target in ("three", "scalar"):
-        cells, seen = learnt(PanelVotes.of(votes, y, np.arange(400), target))
-        p = anchored_logistic(cells, seen)
+        cells, evidence = learnt(PanelVotes.of(votes, y, np.arange(400), target))
+        p = anchored_logistic(cells, evidence)
         side = p[:, 0] if target == "scalar" else p[:, 2] + p[:, 1] / 2
         assert np.corrcoef(side, np.nanmean(cells.values, axis=1))[0, 1] > 0.9
 
 
 def test_the_average_is_the_mean_of_its_members():
-    cells, seen = learnt(panel_of(200, (0.8, 0.7, 0.6, 0.6)))
-    parts = [fit_family(FAMILIES[name], cells, seen) for name in FAMILIES["averaged"].members]
-    assert fit_family(FAMILIES["averaged"], cells, seen) == pytest.approx(np.mean(parts, axis=0))
+    cells, evidence = learnt(panel_of(200, (0.8, 0.7, 0.6, 0.6)))
+    parts = [fit_family(FAMILIES[name], cells, evidence) for name in FAMILIES["averaged"].members]
+    assert fit_family(FAMILIES["averaged"], cells, evidence) == pytest.approx(
+        np.mean(parts, axis=0)
+    )
 
 
 MENU = [CandidateMethod("all", 3, "majority"), CandidateMethod("random", 3, "averaged"),
@@ -109,23 +111,23 @@ MENU = [CandidateMethod("all", 3, "majority"), CandidateMethod("random", 3, "ave
 
 
 def test_the_prior_is_in_thirds_and_passes_on_what_is_missing():
-    whole = prior_weights(MENU, np.ones(4, bool))
-    assert whole == pytest.approx([5 / 12, 5 / 12, 1 / 12, 1 / 12])
-    refused = prior_weights(MENU, np.array([True, False, True, False]))
-    assert refused == pytest.approx([(1 / 3 + 1 / 6) / (2 / 3), 0, 0.25, 0])
+    full_weights = prior_weights(MENU, np.ones(4, bool))
+    assert full_weights == pytest.approx([5 / 12, 5 / 12, 1 / 12, 1 / 12])
+    refused_weights = prior_weights(MENU, np.array([True, False, True, False]))
+    assert refused_weights == pytest.approx([(1 / 3 + 1 / 6) / (2 / 3), 0, 0.25, 0])
 
 
 def test_weights_follow_the_losses_and_do_not_count_copies():
     rng = RNG(3)
     losses = rng.random((4, 100)) * 0.1 + np.array([0.1, 0.1, 0.3, 0.3])[:, None]
     prior = np.full(4, 0.25)
-    found = posterior_weights(losses, np.arange(100), prior, "nll", RNG(0))
-    assert found.sum() == pytest.approx(1)
-    assert found[:2].sum() > DEPLOYED_SHARE - 1e-9
-    copied = posterior_weights(
+    weights = posterior_weights(losses, np.arange(100), prior, "nll", RNG(0))
+    assert weights.sum() == pytest.approx(1)
+    assert weights[:2].sum() > DEPLOYED_SHARE - 1e-9
+    copied_weights = posterior_weights(
         np.repeat(losses, 3, axis=1), np.repeat(np.arange(100), 3), prior, "nll", RNG(0)
     )
-    assert copied == pytest.approx(found)
+    assert copied_weights == pytest.approx(weights)
 
 
 def test_a_lucky_row_or_two_do_not_take_everything():
@@ -138,10 +140,10 @@ def test_a_lucky_row_or_two_do_not_take_everything():
 def test_an_average_asks_every_judge_of_its_members_and_predicts_their_weighted_mean():
     panel = panel_of(400, (0.6, 0.7, 0.8, 0.9))
     settings = SelectionSettings(rules=("information-first",), sizes=(1, 2, 4))
-    found = evaluate(panel, blocks.split(panel, blocks.SplitPlan(), RNG(0)), settings, RNG(0)).model
-    assert sum(m.weight for m in found.members) == pytest.approx(1)
-    assert set(found.all_judges) == set(range(4))
-    assert found.all_judges[: len(found.judges)] == found.judges
+    model = evaluate(panel, blocks.split(panel, blocks.SplitPlan(), RNG(0)), settings, RNG(0)).model
+    assert sum(m.weight for m in model.members) == pytest.approx(1)
+    assert set(model.all_judges) == set(range(4))
+    assert model.all_judges[: len(model.judges)] == model.judges
 
 
 @pytest.mark.slow
@@ -154,11 +156,11 @@ def test_with_a_hundred_labels_it_is_not_worse_than_majority_nor_than_one_guarde
     for seed in range(5):
         panel = panel_of(900, skill, seed)
         split = blocks.split(panel, plan, RNG(seed))
-        mean, one = (
+        mean, result = (
             evaluate(panel, split, SelectionSettings(rules, combine=how), RNG(seed))
             for how in ("average", "one")
         )
         gains.append(mean.test.accuracy - mean.majority.accuracy)
-        better.append(one.test.mse - mean.test.mse)
+        better.append(result.test.mse - mean.test.mse)
     assert np.mean(gains) > -0.015
     assert np.mean(better) > -0.005

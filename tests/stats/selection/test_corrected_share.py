@@ -24,29 +24,29 @@ def people_and_panel(rng, n, share=0.6, skill=0.85, bias=0.0):
 
 
 def some(labels, rows):
-    known = np.full(len(labels), np.nan)
-    known[rows] = labels[rows]
-    return known
+    known_labels = np.full(len(labels), np.nan)
+    known_labels[rows] = labels[rows]
+    return known_labels
 
 
 @pytest.mark.parametrize("n", [10, 50])
-@pytest.mark.parametrize("drawn", [False, True])
-def test_it_covers_what_people_prefer_and_is_never_wider_than_their_labels(n, drawn):
-    rng = np.random.default_rng(n + drawn)
-    covered, widths = [], []
+@pytest.mark.parametrize("n_drawn", [False, True])
+def test_it_covers_what_people_prefer_and_is_never_wider_than_their_labels(n, n_drawn):
+    rng = np.random.default_rng(n + n_drawn)
+    is_covered, widths = [], []
     for _ in range(250):
         labels, panel = people_and_panel(rng, 200, bias=0.2)
-        rates = np.where((panel > 0) & (panel < 1), 2.0, 1.0) if drawn else np.ones(200)
+        rates = np.where((panel > 0) & (panel < 1), 2.0, 1.0) if n_drawn else np.ones(200)
         keys = rng.random(200) / rates
         order = np.argsort(keys)
-        chances = np.minimum(1, rates * keys[order[n]]) if drawn else None
-        found = corrected_share(some(labels, order[:n]), panel, SampleDesign(chances=chances))
-        covered.append(found.interval.low <= 0.6 <= found.interval.high)
-        widths.append(found.interval.half_width / found.labels_only.half_width)
-        assert 0 <= found.always_valid.low < found.interval.low
-        assert found.interval.high < found.always_valid.high <= 1
+        chances = np.minimum(1, rates * keys[order[n]]) if n_drawn else None
+        share = corrected_share(some(labels, order[:n]), panel, SampleDesign(chances=chances))
+        is_covered.append(share.interval.low <= 0.6 <= share.interval.high)
+        widths.append(share.interval.half_width / share.labels_only.half_width)
+        assert 0 <= share.always_valid.low < share.interval.low
+        assert share.interval.high < share.always_valid.high <= 1
     # 0.95 less 3 standard errors of 250.
-    assert np.mean(covered) > 0.91
+    assert np.mean(is_covered) > 0.91
     assert max(widths) <= 1
     assert np.mean(widths) < 0.9
 
@@ -56,15 +56,15 @@ def test_unequal_chances_are_undone():
     rng = np.random.default_rng(1)
     labels, panel = people_and_panel(rng, 4000, share=0.5)
     chances = np.where(panel > 0.5, 0.3, 0.1)
-    known = some(labels, rng.random(4000) < chances)
+    subset = some(labels, rng.random(4000) < chances)
     noise = np.full(4000, 0.5)
-    weighted, plain = (
-        corrected_share(known, noise, SampleDesign(chances=chances)),
-        corrected_share(known, noise),
+    weighted_share, plain = (
+        corrected_share(subset, noise, SampleDesign(chances=chances)),
+        corrected_share(subset, noise),
     )
-    assert abs(weighted.interval.estimate - labels.mean()) < 0.04
+    assert abs(weighted_share.interval.estimate - labels.mean()) < 0.04
     assert plain.interval.estimate > 0.6
-    strata = corrected_share(known, noise, SampleDesign(strata=(panel > 0.5).astype(int)))
+    strata = corrected_share(subset, noise, SampleDesign(strata=(panel > 0.5).astype(int)))
     assert abs(strata.interval.estimate - labels.mean()) < 0.04
 
 
@@ -86,15 +86,15 @@ def test_a_panel_that_knows_nothing_or_nothing_new_leaves_the_labels_alone():
 def test_a_stratum_whose_labels_are_all_the_same_proves_nothing():
     """Five labels speak for the unanimous rows, which are nine of ten."""
     rng = np.random.default_rng(13)
-    covered = []
+    is_covered = []
     for _ in range(150):
         labels, panel = people_and_panel(rng, 400, share=0.7, skill=0.95)
         is_sure = (panel == 0) | (panel == 1)
         rows = [rng.permutation(np.flatnonzero(is_sure == s))[:n] for s, n in ((1, 5), (0, 20))]
-        known = some(labels, np.concatenate(rows))
-        found = corrected_share(known, panel, SampleDesign(strata=is_sure.astype(int)))
-        covered.append(found.interval.low <= 0.7 <= found.interval.high)
-    assert np.mean(covered) > 0.9
+        subset = some(labels, np.concatenate(rows))
+        share = corrected_share(subset, panel, SampleDesign(strata=is_sure.astype(int)))
+        is_covered.append(share.interval.low <= 0.7 <= share.interval.high)
+    assert np.mean(is_covered) > 0.9
 
 
 @pytest.mark.parametrize(("n_rare", "least", "most"), [(1, 0.8, 1.0), (5, 0.4, 0.75)])
@@ -102,8 +102,8 @@ def test_what_a_panel_saves_is_doubted_where_one_kind_of_label_is_rare(n_rare, l
     """A panel that agrees with each of 20 labels, one of them of the rarer kind or five."""
     labels = np.arange(400) % 20 >= n_rare
     panel = np.where(labels, 0.9, 0.1)
-    found = corrected_share(some(labels.astype(float), np.arange(20)), panel)
-    assert least < found.interval.half_width / found.labels_only.half_width < most
+    share = corrected_share(some(labels.astype(float), np.arange(20)), panel)
+    assert least < share.interval.half_width / share.labels_only.half_width < most
 
 
 def test_copies_of_a_row_are_not_taken_for_evidence():
@@ -127,17 +127,17 @@ def unequal_judges(rng, n, share=0.6, skill=(0.9, 0.5, 0.2)):
 @pytest.mark.parametrize(("n", "most"), [(10, 1.0), (50, 0.9)])
 def test_each_judges_vote_tells_more_than_their_mean_where_judges_differ(n, most):
     rng = np.random.default_rng(n)
-    covered, widths = [], []
+    is_covered, widths = [], []
     for _ in range(200):
         labels, votes = unequal_judges(rng, 200)
         order = rng.permutation(200)
-        known = some(labels, order[:n])
-        found = corrected_share(known, votes.mean(axis=1), votes=votes)
-        by_mean = corrected_share(known, votes.mean(axis=1))
-        covered.append(found.interval.low <= 0.6 <= found.interval.high)
-        widths.append(found.interval.half_width / by_mean.interval.half_width)
-        assert found.interval.half_width <= found.labels_only.half_width
-    assert np.mean(covered) > 0.91
+        subset = some(labels, order[:n])
+        share = corrected_share(subset, votes.mean(axis=1), votes=votes)
+        by_mean = corrected_share(subset, votes.mean(axis=1))
+        is_covered.append(share.interval.low <= 0.6 <= share.interval.high)
+        widths.append(share.interval.half_width / by_mean.interval.half_width)
+        assert share.interval.half_width <= share.labels_only.half_width
+    assert np.mean(is_covered) > 0.91
     assert max(widths) <= 1
     assert np.mean(widths) < most
 
@@ -148,9 +148,9 @@ def test_with_many_labels_the_regression_is_least_squares():
     weights = np.full(20_000, 1 / 20_000)
     fit = cross_fit(labels, votes.mean(axis=1), votes, weights, np.arange(20_000))
     columns = np.column_stack([np.ones(20_000), votes])
-    other = columns @ np.linalg.lstsq(columns, labels, rcond=None)[0]
-    np.testing.assert_allclose(fit.everywhere, other, atol=2e-3)
-    np.testing.assert_allclose(fit.held_out, other, atol=2e-2)
+    residual_free = columns @ np.linalg.lstsq(columns, labels, rcond=None)[0]
+    np.testing.assert_allclose(fit.everywhere, residual_free, atol=2e-3)
+    np.testing.assert_allclose(fit.held_out, residual_free, atol=2e-2)
 
 
 @pytest.mark.parametrize(
@@ -164,20 +164,20 @@ def test_with_many_labels_the_regression_is_least_squares():
 )
 def test_votes_that_say_nothing_cost_nothing(votes):
     labels, panel = people_and_panel(np.random.default_rng(10), 60)
-    known = some(labels, np.arange(12))
-    found, by_mean = corrected_share(known, panel, votes=votes), corrected_share(known, panel)
-    assert found.interval.half_width <= by_mean.interval.half_width
-    assert np.isfinite([found.interval.low, found.interval.high]).all()
+    subset = some(labels, np.arange(12))
+    share, by_mean = corrected_share(subset, panel, votes=votes), corrected_share(subset, panel)
+    assert share.interval.half_width <= by_mean.interval.half_width
+    assert np.isfinite([share.interval.low, share.interval.high]).all()
 
 
 def test_copies_of_a_row_share_a_fold():
     """Else a fit would see the label that it predicts."""
     rng = np.random.default_rng(11)
     labels, votes = (rng.random(100) < 0.5).astype(float), rng.random((100, 60))
-    known = some(labels, np.arange(40))
-    once = corrected_share(known, np.full(100, 0.5), votes=votes)
+    subset = some(labels, np.arange(40))
+    once = corrected_share(subset, np.full(100, 0.5), votes=votes)
     copies = corrected_share(
-        np.repeat(known, 5),
+        np.repeat(subset, 5),
         np.full(500, 0.5),
         SampleDesign(np.repeat(np.arange(100), 5)),
         votes=np.repeat(votes, 5, axis=0),
@@ -206,9 +206,9 @@ def test_a_review_that_stops_when_it_likes_errs_at_most_as_often_as_it_says():
         labels, votes = unequal_judges(rng, 120, share=0.5)
         order = rng.permutation(120)
         for n in range(10, 100, 3):
-            known = some(labels, order[:n])
-            found = corrected_share(known, votes.mean(axis=1), votes=votes).always_valid
-            if found.excludes(0.5):
+            subset = some(labels, order[:n])
+            always_valid = corrected_share(subset, votes.mean(axis=1), votes=votes).always_valid
+            if always_valid.excludes(0.5):
                 n_errors += 1
                 break
     assert n_errors <= 6  # 5% of 60 are 3; 7 or more once in 30
@@ -229,34 +229,34 @@ def test_strengths_without_a_panel_are_those_of_bradley_and_terry():
     strength = np.array([0.8, 0.0, -0.8])
     gaps = np.array([strength[i] - strength[j] for i, j in PAIRS])
     outcomes = (rng.random((400, 3)) < 1 / (1 + np.exp(-gaps))).astype(float)
-    found = corrected_strengths(outcomes, np.full((400, 3), 0.5), PAIRS, 3)
+    strengths = corrected_strengths(outcomes, np.full((400, 3), 0.5), PAIRS, 3)
     wins = np.zeros((3, 3))
     for (i, j), column in zip(PAIRS, outcomes.T, strict=True):
         wins[i, j], wins[j, i] = column.sum(), (1 - column).sum()
-    other = bradley_terry(Comparisons(wins, np.zeros((3, 3))), prior=0.0, ties="half").theta
-    estimates = np.array([line.estimate for line in found.strengths])
-    np.testing.assert_allclose(estimates, other - other.mean(), atol=0.01)
-    assert found.converged
-    assert found.power == 0
+    other_theta = bradley_terry(Comparisons(wins, np.zeros((3, 3))), prior=0.0, ties="half").theta
+    estimates = np.array([line.estimate for line in strengths.strengths])
+    np.testing.assert_allclose(estimates, other_theta - other_theta.mean(), atol=0.01)
+    assert strengths.converged
+    assert strengths.power == 0
 
 
 def test_a_panel_makes_strengths_more_precise_and_its_bias_does_not_move_them():
     rng = np.random.default_rng(6)
     strength = np.array([0.6, 0.0, -0.6])
-    covered, ratio = [], []
+    is_covered, ratio = [], []
     for _ in range(60):
         utility = strength + rng.gumbel(size=(300, 3))
-        seen = utility + 0.5 * rng.gumbel(size=(300, 3)) + np.array([0, 0.4, 0])
+        observed_utility = utility + 0.5 * rng.gumbel(size=(300, 3)) + np.array([0, 0.4, 0])
         labels, panel = (
             np.column_stack([u[:, i] > u[:, j] for i, j in PAIRS]).astype(float)
-            for u in (utility, seen)
+            for u in (utility, observed_utility)
         )
         labels[60:] = np.nan
-        found = corrected_strengths(labels, panel, PAIRS, 3)
+        strengths = corrected_strengths(labels, panel, PAIRS, 3)
         alone = corrected_strengths(labels, np.full((300, 3), 0.5), PAIRS, 3)
-        covered += holds(found, strength)
-        ratio.append(found.win_rates[0].half_width / alone.win_rates[0].half_width)
-    assert np.mean(covered) > 0.9
+        is_covered += holds(strengths, strength)
+        ratio.append(strengths.win_rates[0].half_width / alone.win_rates[0].half_width)
+    assert np.mean(is_covered) > 0.9
     assert np.mean(ratio) < 0.9
 
 
@@ -265,51 +265,53 @@ def test_strengths_use_each_judges_vote_where_judges_differ(sees_winner_only):
     """A good judge, a coin and one that mostly inverts the order."""
     rng = np.random.default_rng(7)
     strength = np.array([0.6, 0.0, -0.6])
-    covered, ratio = [], []
+    is_covered, ratio = [], []
     for _ in range(40):
         utility = strength + rng.gumbel(size=(300, 3))
-        seen = np.stack([utility, 0 * utility, -utility]) + [
+        observed_utility = np.stack([utility, 0 * utility, -utility]) + [
             [[0.3]],
             [[1.0]],
             [[0.7]],
         ] * rng.gumbel(size=(3, 300, 3))
         first, second = np.array(PAIRS).T
         labels = (utility[:, first] > utility[:, second]).astype(float)
-        votes = np.moveaxis(seen[..., first] > seen[..., second], 0, 2).astype(float)
+        votes = np.moveaxis(
+            observed_utility[..., first] > observed_utility[..., second], 0, 2
+        ).astype(float)
         if sees_winner_only:
             best = utility.argmax(axis=1)[:, None]
             labels[(first != best) & (second != best)] = np.nan
         labels[50:] = np.nan
         panel = votes.mean(axis=2)
-        found = corrected_strengths(labels, panel, PAIRS, 3, votes=votes)
+        strengths = corrected_strengths(labels, panel, PAIRS, 3, votes=votes)
         by_mean = corrected_strengths(labels, panel, PAIRS, 3)
-        covered += holds(found, strength)
-        ratio.append(found.win_rates[0].half_width / by_mean.win_rates[0].half_width)
-    assert np.mean(covered) > 0.9
+        is_covered += holds(strengths, strength)
+        ratio.append(strengths.win_rates[0].half_width / by_mean.win_rates[0].half_width)
+    assert np.mean(is_covered) > 0.9
     assert np.mean(ratio) < 0.85
 
 
 def test_a_candidate_that_always_wins_has_a_finite_strength():
-    found = corrected_strengths(np.ones((12, 1)), np.full((12, 1), 0.5), [(0, 1)], 2)
-    assert all(np.isfinite([line.low, line.high]).all() for line in found.strengths)
-    assert found.win_rates[0].high <= 1
+    strengths = corrected_strengths(np.ones((12, 1)), np.full((12, 1), 0.5), [(0, 1)], 2)
+    assert all(np.isfinite([line.low, line.high]).all() for line in strengths.strengths)
+    assert strengths.win_rates[0].high <= 1
     with pytest.raises(StatisticsError, match="need a label"):
         corrected_strengths(np.full((3, 1), np.nan), np.full((3, 1), 0.5), [(0, 1)], 2)
 
 
 def test_strengths_of_candidates_that_nearly_always_win_or_lose_cover():
     """Twenty labels hold one upset or none, and the panel's errors on the others are not seen."""
-    theta, covered = np.array([2.5, 0.0, -2.5]), []
+    theta, is_covered = np.array([2.5, 0.0, -2.5]), []
     first, second = np.array(PAIRS).T
     p = 1 / (1 + np.exp(theta[None, :] - theta[:, None]))
     best = (p[0].sum() - 0.5) / 2
     for seed in range(80):
         rng = np.random.default_rng([12, seed])
         worth = theta + rng.gumbel(size=(300, 3))
-        seen = 0.9 * worth[:, :, None] + 0.2 * rng.gumbel(size=(300, 3, 3))
+        observed_utility = 0.9 * worth[:, :, None] + 0.2 * rng.gumbel(size=(300, 3, 3))
         people = (worth[:, first] > worth[:, second]).astype(float)
-        votes = (seen[:, first] > seen[:, second]).astype(float)
+        votes = (observed_utility[:, first] > observed_utility[:, second]).astype(float)
         labels = np.where(np.arange(300)[:, None] < 20, people, np.nan)
         fit = corrected_strengths(labels, votes.mean(axis=2), PAIRS, 3, votes=votes)
-        covered.append(fit.win_rates[0].low <= best <= fit.win_rates[0].high)
-    assert np.mean(covered) > 0.75
+        is_covered.append(fit.win_rates[0].low <= best <= fit.win_rates[0].high)
+    assert np.mean(is_covered) > 0.75

@@ -45,8 +45,8 @@ def labels(y, n, seed=1):
     return PoolLabels(rows, y[rows], rows)
 
 
-def fit(read, labelled, priors=PRIORS, seed=2):
-    return pool(read, labelled, np.random.default_rng(seed), priors)
+def fit(read, with_labels, priors=PRIORS, seed=2):
+    return pool(read, with_labels, np.random.default_rng(seed), priors)
 
 
 def one_logistic(width, anchor, level):
@@ -59,79 +59,81 @@ def test_the_anchored_logistic_is_that_of_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
     votes, y = panel()
-    read, labelled = readings(votes), labels(y, 60)
+    read, pool_labels = readings(votes), labels(y, 60)
     width, level = 0.5, 0.7
-    p = fit(read, labelled, one_logistic(width, ScalePrior(0.0, 0.8, 1), level)).p
+    p = fit(read, pool_labels, one_logistic(width, ScalePrior(0.0, 0.8, 1), level)).p
     spread = np.array([0.8, level * width, *[width / votes.shape[1] ** 0.25] * votes.shape[1]])
     columns = np.column_stack([read.odds[:, 0], np.ones(len(y)), read.spins]) * spread
     model = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=1000)
-    model.fit(columns[labelled.rows], labelled.y)
+    model.fit(columns[pool_labels.rows], pool_labels.y)
     assert p == pytest.approx(model.predict_proba(columns)[:, 1], abs=1e-5)
 
 
 def test_the_scale_is_where_the_posterior_is_largest():
     votes, y = panel()
-    read, labelled = readings(votes), labels(y, 30)
+    read, pool_labels = readings(votes), labels(y, 30)
     prior = PRIORS.scale(ANCHOR)
 
     def loss(t):
-        odds = t * read.odds[labelled.rows, 0]
-        likelihood = (labelled.y * odds - np.logaddexp(0, odds)).sum()
+        odds = t * read.odds[pool_labels.rows, 0]
+        likelihood = (pool_labels.y * odds - np.logaddexp(0, odds)).sum()
         return -likelihood + 0.5 * ((t - prior.mean) / prior.sd) ** 2
 
-    assert fit(read, labelled).scale == pytest.approx(float(minimize(loss, [1.0]).x[0]), abs=1e-5)
+    assert fit(read, pool_labels).scale == pytest.approx(
+        float(minimize(loss, [1.0]).x[0]), abs=1e-5
+    )
 
 
 def test_the_evidence_is_the_integral_of_prior_and_likelihood():
     """By quadrature; the rows of an item count as one."""
     votes, y = panel()
-    read, labelled = readings(votes), labels(y, 20)
-    prior, odds = PRIORS.scale(ANCHOR), read.odds[labelled.rows, 0]
+    read, pool_labels = readings(votes), labels(y, 20)
+    prior, odds = PRIORS.scale(ANCHOR), read.odds[pool_labels.rows, 0]
 
     def density(t):
-        likelihood = labelled.y @ (t * odds) - np.logaddexp(0, t * odds).sum()
+        likelihood = pool_labels.y @ (t * odds) - np.logaddexp(0, t * odds).sum()
         normal = np.exp(-0.5 * ((t - prior.mean) / prior.sd) ** 2) / prior.sd / np.sqrt(2 * np.pi)
         return np.exp(likelihood) * normal
 
     integral = np.log(quad(density, -4, 8)[0])
-    assert evidence(read, labelled)[ANCHOR] == pytest.approx(ETA * integral, abs=0.05)
+    assert evidence(read, pool_labels)[ANCHOR] == pytest.approx(ETA * integral, abs=0.05)
     twice = np.tile(np.arange(20), 2)
     copies, strangers = (
-        PoolLabels(labelled.rows[twice], labelled.y[twice], groups)
-        for groups in (labelled.groups[twice], np.arange(40))
+        PoolLabels(pool_labels.rows[twice], pool_labels.y[twice], groups)
+        for groups in (pool_labels.groups[twice], np.arange(40))
     )
-    once = evidence(read, labelled)[ANCHOR]
+    once = evidence(read, pool_labels)[ANCHOR]
     assert evidence(read, copies)[ANCHOR] == pytest.approx(once, rel=0.15)
     assert evidence(read, strangers)[ANCHOR] < 1.6 * once
 
 
 def test_no_label_reaches_its_own_probability():
     votes, y = panel(skill=(0.7, 0.6, 0.55))
-    read, labelled = readings(votes), labels(y, 40)
-    before = fit(read, labelled)
-    flipped = labelled.y.copy()
-    flipped[7] = 1 - flipped[7]
-    after = fit(read, replace(labelled, y=flipped))
+    read, pool_labels = readings(votes), labels(y, 40)
+    before = fit(read, pool_labels)
+    flipped_y = pool_labels.y.copy()
+    flipped_y[7] = 1 - flipped_y[7]
+    after = fit(read, replace(pool_labels, y=flipped_y))
     assert after.held_out[7] == before.held_out[7]
-    assert after.p[labelled.rows[7]] != before.p[labelled.rows[7]]
+    assert after.p[pool_labels.rows[7]] != before.p[pool_labels.rows[7]]
 
 
 def test_copies_of_an_item_are_held_out_together():
     votes, y = panel(skill=(0.7, 0.6, 0.55))
-    labelled = labels(y, 40)
-    twins = replace(labelled, groups=np.arange(40) // 2)
-    flipped = twins.y.copy()
-    flipped[7] = 1 - flipped[7]
+    pool_labels = labels(y, 40)
+    twins = replace(pool_labels, groups=np.arange(40) // 2)
+    flipped_y = twins.y.copy()
+    flipped_y[7] = 1 - flipped_y[7]
     read = readings(votes)
-    before, after = fit(read, twins), fit(read, replace(twins, y=flipped))
+    before, after = fit(read, twins), fit(read, replace(twins, y=flipped_y))
     assert after.held_out[6] == before.held_out[6]
 
 
 def test_which_side_is_called_1_does_not_matter():
     votes, y = panel(skill=(0.8, 0.7, 0.6))
-    read, labelled = readings(votes), labels(y, 30)
+    read, pool_labels = readings(votes), labels(y, 30)
     mirror = Readings(read.names, -read.odds, -read.spins)
-    p, q = fit(read, labelled).p, fit(mirror, replace(labelled, y=1 - labelled.y)).p
+    p, q = fit(read, pool_labels).p, fit(mirror, replace(pool_labels, y=1 - pool_labels.y)).p
     assert q == pytest.approx(1 - p, abs=1e-9)
 
 
@@ -143,10 +145,10 @@ def test_probabilities_are_had_on_every_panel(n_judges, kind):
         votes[:, 0] = 1
     if kind == "missing votes":
         votes[np.random.default_rng(3).random(votes.shape) < 0.6] = -1
-    labelled = labels(y, 10)
+    pool_labels = labels(y, 10)
     if kind == "one class":
-        labelled = replace(labelled, y=np.ones(10))
-    result = fit(readings(votes), labelled)
+        pool_labels = replace(pool_labels, y=np.ones(10))
+    result = fit(readings(votes), pool_labels)
     assert result.converged
     assert ((result.p > 0) & (result.p < 1)).all()
     assert ((result.held_out > 0) & (result.held_out < 1)).all()
@@ -185,10 +187,12 @@ def losses(votes, y, n_labels):
     """Mean log-loss without labels and with, over rows without a label and ten draws of labels."""
     read, with_labels, without = readings(votes), [], []
     for seed in range(10):
-        labelled = labels(y, n_labels, seed)
-        rest = np.setdiff1d(np.arange(len(y)), labelled.rows)
-        with_labels.append(scoring.log_loss(fit(read, labelled).p[rest], y[rest]))
-        without.append(scoring.log_loss(sigmoid(read.odds[rest, 0]), y[rest]))
+        pool_labels = labels(y, n_labels, seed)
+        unlabelled_rows = np.setdiff1d(np.arange(len(y)), pool_labels.rows)
+        with_labels.append(
+            scoring.log_loss(fit(read, pool_labels).p[unlabelled_rows], y[unlabelled_rows])
+        )
+        without.append(scoring.log_loss(sigmoid(read.odds[unlabelled_rows, 0]), y[unlabelled_rows]))
     return float(np.mean(without)), float(np.mean(with_labels))
 
 

@@ -41,13 +41,15 @@ def test_logistic_has_the_optimum_of_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
     panel = additive(300)
-    cells, seen = learnt(panel)
-    odds = binomial(cells.design, seen.n, seen.s[:, 0])
+    cells, evidence = learnt(panel)
+    odds = binomial(cells.design, evidence.n, evidence.s[:, 0])
     x = np.vstack([cells.design, cells.design])
     y = np.r_[np.ones(len(cells.design)), np.zeros(len(cells.design))]
-    weight = np.r_[seen.s[:, 0], seen.n - seen.s[:, 0]]
-    theirs = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000).fit(x, y, sample_weight=weight)
-    assert odds == pytest.approx(theirs.decision_function(cells.design), abs=2e-3)
+    weight = np.r_[evidence.s[:, 0], evidence.n - evidence.s[:, 0]]
+    reference_fit_result = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000).fit(
+        x, y, sample_weight=weight
+    )
+    assert odds == pytest.approx(reference_fit_result.decision_function(cells.design), abs=2e-3)
 
 
 def test_multinomial_has_the_optimum_of_scikit_learn():
@@ -55,63 +57,69 @@ def test_multinomial_has_the_optimum_of_scikit_learn():
 
     rng = RNG(6)
     x, counts = rng.normal(size=(80, 5)), rng.integers(0, 4, (80, 3)).astype(float)
-    cell, which = np.nonzero(counts)
-    theirs = LogisticRegression(C=1.0, tol=1e-8, max_iter=5000)
-    theirs.fit(x[cell], which, sample_weight=counts[cell, which])
-    assert multinomial(x, counts) == pytest.approx(theirs.predict_proba(x), abs=3e-3)
+    cell, class_index = np.nonzero(counts)
+    reference_fit = LogisticRegression(C=1.0, tol=1e-8, max_iter=5000)
+    reference_fit.fit(x[cell], class_index, sample_weight=counts[cell, class_index])
+    assert multinomial(x, counts) == pytest.approx(reference_fit.predict_proba(x), abs=3e-3)
 
 
 def test_ridge_is_scikit_learns():
     from sklearn.linear_model import Ridge
 
-    cells, seen = learnt(additive(200))
-    theirs = Ridge(alpha=1.0).fit(cells.design, seen.mean[:, 0], sample_weight=seen.n)
-    assert ridge_score(cells, seen)[:, 0] == pytest.approx(theirs.predict(cells.design))
+    cells, evidence = learnt(additive(200))
+    reference_fit_result = Ridge(alpha=1.0).fit(
+        cells.design, evidence.mean[:, 0], sample_weight=evidence.n
+    )
+    assert ridge_score(cells, evidence)[:, 0] == pytest.approx(
+        reference_fit_result.predict(cells.design)
+    )
 
 
 def test_isotonic_without_smoothing_is_scikit_learns_up_to_half_a_row_a_block():
     from sklearn.isotonic import IsotonicRegression
 
-    cells, seen = learnt(additive(5000))
-    score = ridge_score(cells, seen)
-    theirs = IsotonicRegression().fit(score[:, 0], seen.mean[:, 0], sample_weight=seen.n)
-    ours = isotonic(score, seen)[:, 0]
-    assert ours == pytest.approx(theirs.predict(score[:, 0]), abs=0.02)
-    assert np.all(np.diff(ours[np.argsort(score[:, 0])]) >= -1e-12)
+    cells, evidence = learnt(additive(5000))
+    score = ridge_score(cells, evidence)
+    reference_fit_result = IsotonicRegression().fit(
+        score[:, 0], evidence.mean[:, 0], sample_weight=evidence.n
+    )
+    our_scores = isotonic(score, evidence)[:, 0]
+    assert our_scores == pytest.approx(reference_fit_result.predict(score[:, 0]), abs=0.02)
+    assert np.all(np.diff(our_scores[np.argsort(score[:, 0])]) >= -1e-12)
 
 
 def test_a_score_that_points_the_wrong_way_is_turned():
-    cells, seen = learnt(additive(2000))
-    score = ridge_score(cells, seen)
-    assert isotonic(-score, seen) == pytest.approx(isotonic(score, seen), abs=1e-9)
+    cells, evidence = learnt(additive(2000))
+    score = ridge_score(cells, evidence)
+    assert isotonic(-score, evidence) == pytest.approx(isotonic(score, evidence), abs=1e-9)
 
 
 def test_joint_table_is_equation_12_and_falls_back():
     votes = np.array([[1, 1], [1, 1], [1, 0], [0, 0.0], [0, 1]])
     panel = PanelVotes.of(votes, [1, 0, 1, 0, np.nan], np.arange(5), "binary")
-    cells, seen = learnt(panel)
+    cells, evidence = learnt(panel)
     base = (2 + 0.5) / (4 + 1)
-    p = joint_table(cells, seen, alpha=0.5)[panel.pattern[[0, 2, 4]], 0]
+    p = joint_table(cells, evidence, alpha=0.5)[panel.pattern[[0, 2, 4]], 0]
     assert p == pytest.approx([(1 + 0.5 * base) / 2.5, (1 + 0.5 * base) / 1.5, base])
-    prefix = joint_table(cells, seen, alpha=0.5, fallback="lower-prefix")[panel.pattern[4], 0]
+    prefix = joint_table(cells, evidence, alpha=0.5, fallback="lower-prefix")[panel.pattern[4], 0]
     assert prefix == pytest.approx((0 + 0.5 * base) / 1.5)
 
 
 def test_backoff_tends_to_the_table_and_to_the_base_rate():
-    cells, seen = learnt(parity(400))
-    table = joint_table(cells, seen, alpha=1e-9)
-    assert hierarchical_backoff(cells, seen, pull=1e-9) == pytest.approx(table, abs=1e-6)
-    flat = hierarchical_backoff(cells, seen, pull=1e9)
-    assert flat == pytest.approx(np.full_like(flat, seen.base[0]), abs=1e-6)
+    cells, evidence = learnt(parity(400))
+    table = joint_table(cells, evidence, alpha=1e-9)
+    assert hierarchical_backoff(cells, evidence, pull=1e-9) == pytest.approx(table, abs=1e-6)
+    flat = hierarchical_backoff(cells, evidence, pull=1e9)
+    assert flat == pytest.approx(np.full_like(flat, evidence.base[0]), abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["joint-table", "hierarchical-backoff", "residual-shrinkage"])
 def test_tables_see_a_parity_that_stackers_cannot(name):
-    cells, seen = learnt(parity(2000))
+    cells, evidence = learnt(parity(2000))
     truth = np.nan_to_num(cells.values).sum(axis=1) % 2
-    assert fit_family(FAMILIES[name], cells, seen)[:, 0] == pytest.approx(truth, abs=0.1)
-    stacked = fit_family(FAMILIES["logistic"], cells, seen)[:, 0]
-    assert stacked == pytest.approx(np.full(len(stacked), 0.5), abs=0.12)
+    assert fit_family(FAMILIES[name], cells, evidence)[:, 0] == pytest.approx(truth, abs=0.1)
+    stacked_scores = fit_family(FAMILIES["logistic"], cells, evidence)[:, 0]
+    assert stacked_scores == pytest.approx(np.full(len(stacked_scores), 0.5), abs=0.12)
 
 
 def test_majority_keeps_every_verdict_whatever_the_labels_say():
@@ -119,8 +127,8 @@ def test_majority_keeps_every_verdict_whatever_the_labels_say():
     wrong = PanelVotes.of(
         panel.values[panel.pattern], RNG(1).integers(0, 2, 300), np.arange(300), "binary"
     )
-    cells, seen = learnt(wrong)
-    p, share = majority(cells, seen)[:, 0], cells.values.mean(axis=1)
+    cells, evidence = learnt(wrong)
+    p, share = majority(cells, evidence)[:, 0], cells.values.mean(axis=1)
     assert np.array_equal(np.sign(p - 0.5), np.sign(share - 0.5))
 
 
@@ -133,13 +141,13 @@ def test_every_family_predicts_or_refuses(name, target):
     votes = np.where(rng.random((240, 5)) < 0.6, y[:, None], noise)
     votes[rng.random((240, 5)) < 0.05] = np.nan
     panel = PanelVotes.of(votes, y, np.arange(240), target)
-    cells, seen = learnt(panel)
+    cells, evidence = learnt(panel)
     of_sides = {"ising-temperature": ("three",), "expert-pool": ("three", "scalar")}
     if target in of_sides.get(name, ()):
         with pytest.raises(StatisticsError, match=r"two (classes|sides)"):
-            fit_family(FAMILIES[name], cells, seen)
+            fit_family(FAMILIES[name], cells, evidence)
         return
-    p = fit_family(FAMILIES[name], cells, seen)
+    p = fit_family(FAMILIES[name], cells, evidence)
     assert p.shape == (len(cells.values), cells.n_classes)
     assert np.all((p > 0) & (p < 1))
     if target == "three":
@@ -153,16 +161,16 @@ def test_one_label_value_gives_a_prediction_near_it_not_a_crash():
     panel = PanelVotes.of(
         RNG(0).integers(0, 2, (40, 4)) * 1.0, np.ones(40), np.arange(40), "binary"
     )
-    cells, seen = learnt(panel)
+    cells, evidence = learnt(panel)
     for name in ("majority", "mean-isotonic", "one-coin-isotonic", "logistic", "joint-table"):
-        p = fit_family(FAMILIES[name], cells, seen)
+        p = fit_family(FAMILIES[name], cells, evidence)
         assert np.isfinite(p).all()
-    assert fit_family(FAMILIES["logistic"], cells, seen).min() > 0.7
+    assert fit_family(FAMILIES["logistic"], cells, evidence).min() > 0.7
 
 
 def test_nothing_labelled_is_refused():
-    cells, seen = learnt(additive(50))
-    empty = Evidence(seen.n * 0, seen.s * 0, seen.votes)
+    cells, evidence = learnt(additive(50))
+    empty = Evidence(evidence.n * 0, evidence.s * 0, evidence.votes)
     with pytest.raises(StatisticsError, match="no labelled row"):
         fit_family(FAMILIES["logistic"], cells, empty)
 
@@ -171,9 +179,11 @@ def test_the_published_table_is_asked_for_by_name_and_not_on_the_menu():
     """Alpha 0.5 and the base rate for unseen patterns: the whole of equation 12."""
     panel = additive(60)
     cells = panel.cells(range(panel.n_judges))
-    seen = panel.rows(np.arange(30)).evidence(panel.n_patterns).on(cells)
-    found = fit_family(FAMILIES["joint-table-global"], cells, seen)
+    cell_counts = panel.rows(np.arange(30)).evidence(panel.n_patterns).on(cells)
+    family_fit = fit_family(FAMILIES["joint-table-global"], cells, cell_counts)
     edge = 1 / (2 * (30 + 2))
-    assert found == pytest.approx(joint_table(cells, seen, alpha=0.5).clip(edge, 1 - edge))
+    assert family_fit == pytest.approx(
+        joint_table(cells, cell_counts, alpha=0.5).clip(edge, 1 - edge)
+    )
     assert "joint-table" in MENU
     assert "joint-table-global" not in MENU

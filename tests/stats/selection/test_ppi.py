@@ -13,18 +13,18 @@ RNG = np.random.default_rng
 
 def test_one_stratum_is_the_formula():
     rng = RNG(0)
-    y, f, rest = rng.random(50), rng.random(50), rng.random(400)
+    y, f, unlabelled_f = rng.random(50), rng.random(50), rng.random(400)
     y += f
-    found = powered_mean(np.r_[y, np.full(400, np.nan)], np.r_[f, rest])
-    share = np.cov(y, f)[0, 1] / 50 / (f.var(ddof=1) / 50 + rest.var(ddof=1) / 400)
-    assert found.power == pytest.approx(min(share, 1.0))
-    assert found.interval.estimate == pytest.approx(
-        y.mean() - found.power * (f.mean() - rest.mean())
+    estimate = powered_mean(np.r_[y, np.full(400, np.nan)], np.r_[f, unlabelled_f])
+    share = np.cov(y, f)[0, 1] / 50 / (f.var(ddof=1) / 50 + unlabelled_f.var(ddof=1) / 400)
+    assert estimate.power == pytest.approx(min(share, 1.0))
+    assert estimate.interval.estimate == pytest.approx(
+        y.mean() - estimate.power * (f.mean() - unlabelled_f.mean())
     )
-    residual = y - found.power * f
-    variance = residual.var(ddof=1) / 50 + found.power**2 * rest.var(ddof=1) / 400
+    residual = y - estimate.power * f
+    variance = residual.var(ddof=1) / 50 + estimate.power**2 * unlabelled_f.var(ddof=1) / 400
     t = 2.0106  # 97.5% of Student's t with 48 degrees of freedom
-    assert found.interval.half_width == pytest.approx(t * np.sqrt(variance * 49 / 48), rel=1e-4)
+    assert estimate.interval.half_width == pytest.approx(t * np.sqrt(variance * 49 / 48), rel=1e-4)
 
 
 def population(rng, groups, size):
@@ -40,17 +40,17 @@ def population(rng, groups, size):
 @pytest.mark.parametrize("size", [1, 4])
 def test_it_covers_where_people_look_more_often_at_what_is_unsure(size):
     rng = RNG(size)
-    covered, narrower, naive = [], [], []
+    is_covered, narrower, naive = [], [], []
     for _ in range(500):
         y, f, sure, group = population(rng, 600 // size, size)
         # Whole prompts are labelled, and every unsure row twice as often as a sure one.
-        asked = np.isin(group, rng.permutation(600 // size)[: 240 // size])
-        asked &= (sure == 0) | (rng.random(600) < 0.5)
-        found = powered_mean(np.where(asked, y, np.nan), f, group, strata=sure)
-        covered.append(not found.interval.excludes(0.5))
-        narrower.append(found.interval.half_width / found.labels_only.half_width)
-        naive.append(found.judges_mean)
-    assert 0.93 <= np.mean(covered) <= 0.975
+        is_labelled = np.isin(group, rng.permutation(600 // size)[: 240 // size])
+        is_labelled &= (sure == 0) | (rng.random(600) < 0.5)
+        estimate = powered_mean(np.where(is_labelled, y, np.nan), f, group, strata=sure)
+        is_covered.append(not estimate.interval.excludes(0.5))
+        narrower.append(estimate.interval.half_width / estimate.labels_only.half_width)
+        naive.append(estimate.judges_mean)
+    assert 0.93 <= np.mean(is_covered) <= 0.975
     assert np.mean(narrower) < 0.95
 
 
@@ -60,9 +60,9 @@ def test_strata_mend_labels_that_favour_what_is_unsure():
     for _ in range(200):
         y = np.r_[rng.random(300) < 0.9, rng.random(300) < 0.3].astype(float)
         sure = np.r_[np.ones(300, int), np.zeros(300, int)]
-        asked = rng.random(600) < np.where(sure == 1, 0.05, 0.5)
+        is_labelled = rng.random(600) < np.where(sure == 1, 0.05, 0.5)
         noise = rng.random(600)
-        labels = np.where(asked, y, np.nan)
+        labels = np.where(is_labelled, y, np.nan)
         gaps.append(powered_mean(labels, noise, strata=sure).interval.estimate - 0.6)
         plain.append(powered_mean(labels, noise).interval.estimate - 0.6)
     assert abs(np.mean(gaps)) < 0.015
@@ -90,28 +90,30 @@ def test_an_interval_of_a_share_covers_at_thirty_labels_and_never_leaves_zero_to
         judge = rng.binomial(3, np.where(y == 1, 0.8, 0.2)) / 3
         source = np.repeat(np.arange(330), copies).reshape(y.shape)
         labels = np.where(source < 30, y, np.nan)
-        found = powered_mean(labels.ravel(), judge.ravel(), source.ravel(), are_shares=True)
-        assert 0 <= found.interval.low <= found.interval.estimate <= found.interval.high <= 1
-        hits.append(found.interval.low <= p <= found.interval.high)
-        widths.append(found.interval.half_width / found.labels_only.half_width)
+        estimate = powered_mean(labels.ravel(), judge.ravel(), source.ravel(), are_shares=True)
+        assert (
+            0 <= estimate.interval.low <= estimate.interval.estimate <= estimate.interval.high <= 1
+        )
+        hits.append(estimate.interval.low <= p <= estimate.interval.high)
+        widths.append(estimate.interval.half_width / estimate.labels_only.half_width)
     assert 0.925 <= np.mean(hits) <= 0.99
     assert np.mean(widths) < 0.97
 
 
 def test_a_share_without_a_failure_has_the_interval_of_its_labels():
     labels, judge = np.r_[np.ones(30), np.full(200, np.nan)], np.r_[np.ones(30), np.full(200, 0.7)]
-    found = powered_mean(labels, judge, are_shares=True)
-    assert found.interval.low == pytest.approx(found.labels_only.low)
-    assert found.interval.high == 1
+    estimate = powered_mean(labels, judge, are_shares=True)
+    assert estimate.interval.low == pytest.approx(estimate.labels_only.low)
+    assert estimate.interval.high == 1
 
 
 def test_strata_labelled_at_other_rates_widen_the_interval_of_a_share():
     rng = np.random.default_rng(0)
     stratum = np.repeat([0, 1], [100, 900])
     y = (rng.random(1000) < 0.5).astype(float)
-    asked = np.isin(np.arange(1000), [*range(80), *range(100, 120)])
-    labels = np.where(asked, y, np.nan)
-    found = powered_mean(labels, np.ones(1000), strata=stratum, are_shares=True)
+    is_labelled = np.isin(np.arange(1000), [*range(80), *range(100, 120)])
+    labels = np.where(is_labelled, y, np.nan)
+    estimate = powered_mean(labels, np.ones(1000), strata=stratum, are_shares=True)
     # Nine tenths of the weight rest on twenty labels: sd = sqrt(.01 / 80 + .81 / 20) / 2.
-    expected = 1.96 * np.sqrt(0.01 / 80 + 0.81 / 20) / 2
-    assert found.interval.half_width == pytest.approx(expected, rel=0.15)
+    expected_half_width = 1.96 * np.sqrt(0.01 / 80 + 0.81 / 20) / 2
+    assert estimate.interval.half_width == pytest.approx(expected_half_width, rel=0.15)

@@ -22,16 +22,16 @@ SPLITS = np.tile(np.arange(25), 12)
 
 
 def test_the_slope_is_that_of_least_squares_with_a_dummy_a_group():
-    found = within_slope(X, Y, GROUPS, SPLITS)
+    slope = within_slope(X, Y, GROUPS, SPLITS)
     dummies = np.equal.outer(GROUPS, np.unique(GROUPS)).astype(float)
     coefficients = np.linalg.lstsq(np.column_stack([X, dummies]), Y, rcond=None)[0]
     u, v = (side - dummies @ np.linalg.lstsq(dummies, side, rcond=None)[0] for side in (X, Y))
-    assert found.estimate == pytest.approx(coefficients[0] * u.std() / v.std())
+    assert slope.estimate == pytest.approx(coefficients[0] * u.std() / v.std())
     u, v = u / u.std(), v / v.std()
-    residual = v - found.estimate * u
-    assert found.se == pytest.approx((residual @ residual / 298 / (u @ u)) ** 0.5)
+    residual = v - slope.estimate * u
+    assert slope.se == pytest.approx((residual @ residual / 298 / (u @ u)) ** 0.5)
     meat = sum((u[c == SPLITS] @ residual[c == SPLITS]) ** 2 for c in range(25))
-    assert found.clustered_se == pytest.approx((25 / 24 * meat) ** 0.5 / (u @ u))
+    assert slope.clustered_se == pytest.approx((25 / 24 * meat) ** 0.5 / (u @ u))
 
 
 def test_copies_of_a_split_do_not_narrow_the_clustered_error():
@@ -42,9 +42,9 @@ def test_copies_of_a_split_do_not_narrow_the_clustered_error():
 
 
 def test_correlations_are_numpys_group_by_group_and_constants_are_left_out():
-    found = within_correlations(X, Y, GROUPS)
-    expected = [np.corrcoef(X[g == GROUPS], Y[g == GROUPS])[0, 1] for g in range(12)]
-    assert found == pytest.approx(expected)
+    correlations = within_correlations(X, Y, GROUPS)
+    expected_correlations = [np.corrcoef(X[g == GROUPS], Y[g == GROUPS])[0, 1] for g in range(12)]
+    assert correlations == pytest.approx(expected_correlations)
     assert len(within_correlations([1, 1, 2, 3], [1, 2, 3, 5], [0, 0, 1, 1])) == 1
     assert math.isnan(within_slope([1, 1], [1, 2], [0, 0], [0, 1]).estimate)
     assert residuals_in_groups([1, 3, 7], [0, 0, 1]).tolist() == [-1, 1, 0]
@@ -54,25 +54,25 @@ def test_the_area_is_scikit_learns_and_its_bootstrap_that_of_whole_clusters():
     metrics = pytest.importorskip("sklearn.metrics")
     clusters = np.repeat(np.arange(20), 15)
     score = np.round(RNG.normal(size=300), 1)  # with levels
-    won = RNG.random(300) < 1 / (1 + np.exp(-score))
-    found = winner_foretold(score, won, clusters, np.random.default_rng(1))
-    assert found.auc.estimate == pytest.approx(metrics.roc_auc_score(won, score))
-    assert found.gap.estimate == pytest.approx(score[won].mean() - score[~won].mean())
+    is_win = RNG.random(300) < 1 / (1 + np.exp(-score))
+    forecast = winner_foretold(score, is_win, clusters, np.random.default_rng(1))
+    assert forecast.auc.estimate == pytest.approx(metrics.roc_auc_score(is_win, score))
+    assert forecast.gap.estimate == pytest.approx(score[is_win].mean() - score[~is_win].mean())
     rng, draws = np.random.default_rng(2), []
     for _ in range(1000):
         rows = (rng.integers(0, 20, 20)[:, None] * 15 + np.arange(15)).ravel()
-        draws.append(metrics.roc_auc_score(won[rows], score[rows]))
+        draws.append(metrics.roc_auc_score(is_win[rows], score[rows]))
     low, high = np.quantile(draws, (0.025, 0.975))
-    assert (found.auc.low, found.auc.high) == pytest.approx((low, high), abs=0.01)
-    assert found.p < 0.01
+    assert (forecast.auc.low, forecast.auc.high) == pytest.approx((low, high), abs=0.01)
+    assert forecast.p < 0.01
 
 
 def test_a_score_that_tells_clusters_apart_alone_foretells_nothing_within_them():
     clusters = np.repeat(np.arange(10), 20)
-    won = RNG.random(200) < clusters / 10
-    found = winner_foretold(clusters.astype(float), won, clusters, np.random.default_rng(3))
-    assert found.auc.estimate > 0.7
-    assert found.p == 1.0
+    is_win = RNG.random(200) < clusters / 10
+    forecast = winner_foretold(clusters.astype(float), is_win, clusters, np.random.default_rng(3))
+    assert forecast.auc.estimate > 0.7
+    assert forecast.p == 1.0
 
 
 def test_nothing_to_foretell_is_refused_and_a_constant_part_says_nothing():

@@ -39,42 +39,48 @@ def test_the_papers_prior_is_reliabilities_for_sides_and_least_squares_for_score
 
 def test_experience_is_the_log_of_errors_over_majoritys():
     """On a parity the table errs next to nothing and majority a quarter; a stacker cannot help."""
-    found = experience(_parity(), 100, np.random.default_rng(0), families=FAMILIES, draws=4)
-    ratio = dict(zip(found.families, found.ratio, strict=True))
+    experience_table = experience(
+        _parity(), 100, np.random.default_rng(0), families=FAMILIES, draws=4
+    )
+    ratio = dict(zip(experience_table.families, experience_table.ratio, strict=True))
     assert ratio["majority"] == 0
     assert ratio["joint-table"] < np.log(0.1)
     assert ratio["logistic"] > -0.05
     assert ratio["ising-temperature"] == 0, "refused with three judges: majority stands in"
-    assert found.labels == 100
+    assert experience_table.labels == 100
 
 
 def test_labels_are_counted_in_sources():
     """Five copies of each row: four sources are twenty rows, and no more than twenty left out."""
-    found = experience(
+    experience_table = experience(
         _task((0.8, 0.7, 0.6), 60, copies=5), 500, np.random.default_rng(0), families=FAMILIES
     )
-    assert found.labels == 40
+    assert experience_table.labels == 40
 
 
 def test_weights_by_hand():
     """One family best on both panels: (2 x 1 + 1/3) / 3; the others keep a share of the third."""
     names = ("majority", "logistic", "joint-table")
-    both = [Experience(names, np.array([0.0, -0.2, 0.3]), n) for n in (16, 20)]
-    found = pool_experience(both, np.random.default_rng(0))
-    assert found.weights == (
+    both_experiences = [Experience(names, np.array([0.0, -0.2, 0.3]), n) for n in (16, 20)]
+    experience_table = pool_experience(both_experiences, np.random.default_rng(0))
+    assert experience_table.weights == (
         ("logistic", pytest.approx((2 + 1 / 3) / 3)),
         ("majority", pytest.approx(1 / 9)),
         ("joint-table", pytest.approx(1 / 9)),
     )
-    assert (found.family, found.panels, found.labels) == ("logistic", 2, 16)
+    assert (experience_table.family, experience_table.panels, experience_table.labels) == (
+        "logistic",
+        2,
+        16,
+    )
 
 
 def test_one_panel_of_many_does_not_decide():
     """A family that shone once, and was worse elsewhere, is not the prior."""
     names = ("majority", "logistic")
-    found = [Experience(names, np.array([0.0, 0.1]), 16)] * 5
-    found.append(Experience(names, np.array([0.0, -0.2]), 16))
-    prior = pool_experience(found, np.random.default_rng(0))
+    experiences = [Experience(names, np.array([0.0, 0.1]), 16)] * 5
+    experiences.append(Experience(names, np.array([0.0, -0.2]), 16))
+    prior = pool_experience(experiences, np.random.default_rng(0))
     assert prior.family == "majority"
     assert sum(weight for _, weight in prior.weights) == pytest.approx(1)
 
@@ -84,9 +90,9 @@ def test_the_guard_moves_only_where_intervals_of_one_error_part():
     base = rng.random(100)
     groups = np.arange(100)
     error = base.std(ddof=1) / 10
-    for shift, place in ((1.9, 0), (2.1, 1)):
+    for shift, position in ((1.9, 0), (2.1, 1)):
         losses = np.stack([base, base - shift * error])
-        assert published_guard(losses, groups, 0, 1) == place
+        assert published_guard(losses, groups, 0, 1) == position
     # The same rows as ten sources of ten equal copies say less.
     copies = np.repeat(base[:10], 10)
     wide = np.stack([copies, copies - 2.1 * copies.std(ddof=1) / 10])
@@ -96,19 +102,19 @@ def test_the_guard_moves_only_where_intervals_of_one_error_part():
 def test_left_out_task_by_task_the_pooled_prior_is_better_than_the_papers():
     """Eight tasks of even judges, where reliabilities cannot be told apart with 16 labels."""
     tasks = [_task((0.75,) * 5, 300, seed) for seed in range(8)]
-    found = [
+    experience_tables = [
         experience(task, 16, np.random.default_rng(i), families=FAMILIES[:4], draws=6)
         for i, task in enumerate(tasks)
     ]
-    names = found[0].families
-    ours, papers = [], []
+    names = experience_tables[0].families
+    our_losses, papers = [], []
     for left in range(len(tasks)):
-        rest = [one for i, one in enumerate(found) if i != left]
-        prior = pool_experience(rest, np.random.default_rng(left))
-        ours.append(found[left].ratio[names.index(prior.family)])
-        papers.append(found[left].ratio[names.index(prior_of_task("binary").family)])
-    assert np.mean(ours) < np.mean(papers) - 0.02
-    assert max(ours) < 0.05
+        other_experiences = [entry for i, entry in enumerate(experience_tables) if i != left]
+        prior = pool_experience(other_experiences, np.random.default_rng(left))
+        our_losses.append(experience_tables[left].ratio[names.index(prior.family)])
+        papers.append(experience_tables[left].ratio[names.index(prior_of_task("binary").family)])
+    assert np.mean(our_losses) < np.mean(papers) - 0.02
+    assert max(our_losses) < 0.05
 
 
 def test_nothing_to_learn_from_is_refused():

@@ -27,8 +27,8 @@ def test_the_share_of_wrong_answers_is_kept_over_400_batches(risk, n):
     for _ in range(400):
         sure, wrong = drawn(rng, n)
         new, new_wrong = drawn(rng, 150)
-        answered = ConformalControl(sure[wrong], n, risk).answers(new)
-        shares.append(new_wrong[answered].mean() if answered.any() else 0.0)
+        answers_by_row = ConformalControl(sure[wrong], n, risk).answers(new)
+        shares.append(new_wrong[answers_by_row].mean() if answers_by_row.any() else 0.0)
     mean, se = np.mean(shares), np.std(shares) / 20
     assert mean <= risk + 2 * se
 
@@ -37,10 +37,10 @@ def test_answers_are_given_where_the_risk_allows_them():
     rng = RNG(2)
     sure, wrong = drawn(rng, 500)
     new, _ = drawn(rng, 500)
-    answered = [
+    is_answered = [
         ConformalControl(sure[wrong], 500, risk).answers(new).mean() for risk in (0.1, 0.2, 0.4)
     ]
-    assert 0.1 < answered[0] < answered[1] < answered[2] == 1.0
+    assert 0.1 < is_answered[0] < is_answered[1] < is_answered[2] == 1.0
 
 
 def test_too_few_held_rows_answer_nothing():
@@ -63,15 +63,15 @@ def test_a_risk_that_is_none_is_refused(bad):
 
 def test_ppi_covers_with_biased_judges_and_is_narrower_than_labels_alone():
     rng = RNG(3)
-    covered, widths = [], []
+    is_covered, widths = [], []
     for _ in range(300):
         y = (rng.random(1060) < 0.6).astype(float)
         judge = np.where(rng.random(1060) < 0.85, y, 1.0)
-        found = powered_mean(np.where(np.arange(1060) < 120, y, np.nan), judge)
-        covered.append(not found.interval.excludes(0.6))
-        widths.append(found.interval.half_width / found.labels_only.half_width)
-        assert found.judges_mean > 0.55
-    assert np.mean(covered) > 0.92
+        estimate = powered_mean(np.where(np.arange(1060) < 120, y, np.nan), judge)
+        is_covered.append(not estimate.interval.excludes(0.6))
+        widths.append(estimate.interval.half_width / estimate.labels_only.half_width)
+        assert estimate.judges_mean > 0.55
+    assert np.mean(is_covered) > 0.92
     assert np.mean(widths) < 0.8
 
 
@@ -86,9 +86,9 @@ def test_ppi_with_useless_judges_is_labels_alone_and_with_perfect_ones_the_whole
 
 
 def test_ppi_without_further_rows_is_the_mean_of_the_labels():
-    found = powered_mean([1, 0, 1], [1, 1, 1])
-    assert found.interval == found.labels_only
-    assert found.power == 0
+    estimate = powered_mean([1, 0, 1], [1, 1, 1])
+    assert estimate.interval == estimate.labels_only
+    assert estimate.power == 0
 
 
 def shifted(first, second, seed=0, n=400):
@@ -137,18 +137,18 @@ def test_the_share_of_wrong_answers_is_kept_with_the_confidence_that_is_promised
     is_broken = []
     for _ in range(250):
         sure = rng.uniform(0.5, 1, n)
-        answered = bound(sure, rng.random(n) < errors(sure), 0.1).answers(everybody)
-        is_broken.append(answered.any() and rate[answered].mean() > 0.1)
+        answers_by_row = bound(sure, rng.random(n) < errors(sure), 0.1).answers(everybody)
+        is_broken.append(answers_by_row.any() and rate[answers_by_row].mean() > 0.1)
     # 0.1 and three standard errors of 250 repetitions.
     assert np.mean(is_broken) <= 0.1 + 3 * np.sqrt(0.1 * 0.9 / 250)
 
 
 def test_too_few_held_out_rows_promise_nothing_and_say_how_many_would():
     sure = np.linspace(0.6, 1, 21)
-    found = bound(sure, np.zeros(21, bool), 0.1)
-    assert found.fewest == 22
-    assert np.isinf(found.threshold)
-    assert not found.answers([1.0]).any()
+    upper_bound = bound(sure, np.zeros(21, bool), 0.1)
+    assert upper_bound.fewest == 22
+    assert np.isinf(upper_bound.threshold)
+    assert not upper_bound.answers([1.0]).any()
     enough = np.full(22, 0.9)
     # The most that the exact test allows: 0.9^22 < 0.1 < 0.9^21.
     assert BinomialControl(
@@ -158,8 +158,8 @@ def test_too_few_held_out_rows_promise_nothing_and_say_how_many_would():
 
 def test_a_map_that_is_never_wrong_answers_everything():
     sure = np.random.default_rng(0).uniform(0.5, 1, 300)
-    found = bound(sure, np.zeros(300, bool), 0.1)
-    assert found.threshold == 0.5
+    upper_bound = bound(sure, np.zeros(300, bool), 0.1)
+    assert upper_bound.threshold == 0.5
     assert np.isinf(bound(sure, np.ones(300, bool), 0.1).threshold)
 
 

@@ -19,17 +19,17 @@ FAMILIES = ("logistic", "ridge-isotonic", "joint-table", "residual-shrinkage")
 
 
 def _panel(law: Interaction, n: int, seed: int = 0) -> PanelVotes:
-    drawn = law.draw(n, np.random.default_rng(seed))
+    draws = law.draw(n, np.random.default_rng(seed))
     return PanelVotes.of(
-        drawn.votes.astype(float), drawn.labels.astype(float), np.arange(n), "binary"
+        draws.votes.astype(float), draws.labels.astype(float), np.arange(n), "binary"
     )
 
 
 def test_a_cell_by_hand():
     """Two splits: logistic 0.20 and 0.22, the table 0.17 and 0.18; the gap 0.03 and 0.04."""
     risk = np.array([[[[0.20, np.nan, 0.17]]], [[[0.22, 0.19, 0.18]]]])
-    found = RegimeMap((50,), (3,), ("logistic", "ridge-isotonic", "joint-table"), risk)
-    (cell,) = found.cells()
+    regimes = RegimeMap((50,), (3,), ("logistic", "ridge-isotonic", "joint-table"), risk)
+    (cell,) = regimes.cells()
     assert (cell.winner, cell.k, cell.labels) == ("joint-table", 3, 50)
     assert cell.risk == pytest.approx(0.175)
     assert cell.gap == pytest.approx(0.035)
@@ -54,23 +54,23 @@ def test_budgets_leave_a_test_block():
 def test_the_map_finds_the_regime():
     """Three judges whose parity is the label: only tables see it, and only with all three."""
     settings = SelectionSettings(sizes=(1, 2, 3), families=FAMILIES)
-    drawn = regime("parity").draw(700, np.random.default_rng(0)).votes[:, :3]
+    votes = regime("parity").draw(700, np.random.default_rng(0)).votes[:, :3]
     rng = np.random.default_rng(1)
-    flip = rng.random(len(drawn)) < 0.06
-    label = (drawn.sum(axis=1) % 2 == 1) != flip
-    panel = PanelVotes.of(drawn.astype(float), label.astype(float), np.arange(len(drawn)), "binary")
-    found = survey(panel, settings, splits=6, seed=0, budgets=(50, 300))
-    assert found.cell(300, 3).winner in ("joint-table", "residual-shrinkage")
-    assert found.cell(300, 3).gap > 0.1
-    assert found.cell(300, 2).gap < 0.02
+    flip = rng.random(len(votes)) < 0.06
+    label = (votes.sum(axis=1) % 2 == 1) != flip
+    panel = PanelVotes.of(votes.astype(float), label.astype(float), np.arange(len(votes)), "binary")
+    regimes = survey(panel, settings, splits=6, seed=0, budgets=(50, 300))
+    assert regimes.cell(300, 3).winner in ("joint-table", "residual-shrinkage")
+    assert regimes.cell(300, 3).gap > 0.1
+    assert regimes.cell(300, 2).gap < 0.02
     again = survey(panel, settings, splits=6, seed=0, budgets=(50, 300))
-    assert np.array_equal(found.risk, again.risk)
+    assert np.array_equal(regimes.risk, again.risk)
 
 
 def test_an_additive_panel_is_the_scalar_families():
     settings = SelectionSettings(sizes=(1, 4, 7), families=FAMILIES)
-    found = survey(_panel(regime("additive"), 900), settings, splits=8, seed=0, budgets=(60,))
-    cell = found.cell(60, 7)
+    regimes = survey(_panel(regime("additive"), 900), settings, splits=8, seed=0, budgets=(60,))
+    cell = regimes.cell(60, 7)
     assert cell.clear
     assert cell.gap < 0
 
@@ -80,10 +80,10 @@ def test_labels_of_the_test_block_never_reach_a_fit():
     rng = np.random.default_rng(3)
     votes = rng.integers(0, 2, (300, 4)).astype(float)
     panel = PanelVotes.of(votes, rng.integers(0, 2, 300).astype(float), np.arange(300), "binary")
-    found = survey(
+    regimes = survey(
         panel, SelectionSettings(sizes=(1, 4), families=FAMILIES), splits=8, seed=0, budgets=(100,)
     )
-    assert min(cell.risk for cell in found.cells()) > 0.245
+    assert min(cell.risk for cell in regimes.cells()) > 0.245
 
 
 def test_steps_are_differences_along_a_path():
@@ -94,13 +94,13 @@ def test_steps_are_differences_along_a_path():
     )
     split = blocks.split(panel, blocks.SplitPlan(labels=200), np.random.default_rng(0))
     outcome = evaluate(panel, split, settings, np.random.default_rng(1))
-    found = judge_steps([outcome])
-    assert found.k.tolist() == [1, 3]
+    steps = judge_steps([outcome])
+    assert steps.k.tolist() == [1, 3]
     risk = dict(zip(outcome.choice.candidates, outcome.risks, strict=True))
     table = [risk[CandidateMethod("information-first", k, "joint-table")] for k in (1, 3, 7)]
-    assert found.change == pytest.approx(np.diff(table))
+    assert steps.change == pytest.approx(np.diff(table))
     h = [outcome.pressures["information-first", k].h_k for k in (1, 3, 7)]
-    assert found.cost == pytest.approx(np.diff(h) / 200)
+    assert steps.cost == pytest.approx(np.diff(h) / 200)
     assert len(judge_steps([outcome], "majority").k) == 0
 
 

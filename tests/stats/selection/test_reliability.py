@@ -19,18 +19,18 @@ def drawn(rng, n, shift=0.0, copies=1):
 
 def test_few_rows_make_an_error_of_a_perfect_map_and_chance_says_how_much():
     rng = RNG(0)
-    found = [reliability(*drawn(rng, 60), rng, draws=40) for _ in range(60)]
-    plain = np.mean([one.ece for one in found])
+    reliability_fits = [reliability(*drawn(rng, 60), rng, draws=40) for _ in range(60)]
+    plain = np.mean([entry.ece for entry in reliability_fits])
     assert plain > 0.1
-    assert np.mean([one.chance for one in found]) == pytest.approx(plain, rel=0.1)
-    assert np.mean([one.ece > one.chance_high for one in found]) < 0.15
+    assert np.mean([entry.chance for entry in reliability_fits]) == pytest.approx(plain, rel=0.1)
+    assert np.mean([entry.ece > entry.chance_high for entry in reliability_fits]) < 0.15
 
 
 def blocks_of(rng, n, shift=0.0, copies=1, maps=10):
     """Test blocks of several maps, a fifth of the sources each."""
     p, y, source = drawn(rng, n, shift, copies)
-    chosen = [np.isin(source, rng.permutation(n)[: n // 5]) for _ in range(maps)]
-    return [MeasuredBlock(p[rows], y[rows], source[rows]) for rows in chosen]
+    source_masks = [np.isin(source, rng.permutation(n)[: n // 5]) for _ in range(maps)]
+    return [MeasuredBlock(p[rows], y[rows], source[rows]) for rows in source_masks]
 
 
 @pytest.mark.parametrize(
@@ -38,43 +38,43 @@ def blocks_of(rng, n, shift=0.0, copies=1, maps=10):
 )
 def test_the_gap_of_one_map_has_no_bias_and_an_interval_that_covers(n, shift, copies):
     rng = RNG(n)
-    found = [calibration_gap(blocks_of(rng, n, shift, copies), rng) for _ in range(150)]
-    assert np.mean([one.low <= shift <= one.high for one in found]) >= 0.93
-    assert all(0 <= one.low <= one.estimate <= one.high <= 1 for one in found)
-    assert np.mean([one.estimate for one in found]) == pytest.approx(shift, abs=0.06)
+    gaps = [calibration_gap(blocks_of(rng, n, shift, copies), rng) for _ in range(150)]
+    assert np.mean([entry.low <= shift <= entry.high for entry in gaps]) >= 0.93
+    assert all(0 <= entry.low <= entry.estimate <= entry.high <= 1 for entry in gaps)
+    assert np.mean([entry.estimate for entry in gaps]) == pytest.approx(shift, abs=0.06)
 
 
 def test_gaps_of_maps_that_cancel_do_not_hide_each_other():
     rng = RNG(4)
     p, y, source = drawn(rng, 1000)
     maps = [np.clip(p + shift, 0, 1) for shift in (0.1, -0.1)]
-    found = calibration_gap([MeasuredBlock(q, y, source) for q in maps], rng)
-    assert found.estimate == pytest.approx(0.1, abs=0.03)
-    assert found.low > 0.05
+    gap = calibration_gap([MeasuredBlock(q, y, source) for q in maps], rng)
+    assert gap.estimate == pytest.approx(0.1, abs=0.03)
+    assert gap.low > 0.05
 
 
 @pytest.mark.parametrize("n", [10, 100])
 def test_a_map_without_an_error_may_still_have_as_many_as_that_few_labels_hide(n):
     y = np.resize([0.0, 1.0], n)[:, None]
-    found = calibration_gap([MeasuredBlock(y, y, np.arange(n))], RNG(0))
-    assert (found.estimate, found.low) == (0, 0)
-    assert found.high == pytest.approx(1.96**2 / (n + 1.96**2), rel=0.01)
+    gap = calibration_gap([MeasuredBlock(y, y, np.arange(n))], RNG(0))
+    assert (gap.estimate, gap.low) == (0, 0)
+    assert gap.high == pytest.approx(1.96**2 / (n + 1.96**2), rel=0.01)
 
 
 def test_copies_of_a_source_are_one_draw_and_not_more_evidence():
     rng = RNG(1)
     once = reliability(*drawn(rng, 50), rng)
-    copied = reliability(*drawn(RNG(2), 50, copies=8), rng)
-    assert copied.chance > 0.8 * once.chance
+    copied_reliability_fit = reliability(*drawn(RNG(2), 50, copies=8), rng)
+    assert copied_reliability_fit.chance > 0.8 * once.chance
 
 
 def test_three_classes_are_the_mean_of_three():
     rng = RNG(3)
     p = rng.dirichlet([2, 1, 2], 500)
     y = np.array([rng.multinomial(1, row) for row in p]).astype(float)
-    found = reliability(p, y, np.arange(500), rng, draws=60)
-    assert found.ece == calibration_error(p, y)
-    assert found.ece == pytest.approx(found.chance, rel=0.5)
+    reliability_fit = reliability(p, y, np.arange(500), rng, draws=60)
+    assert reliability_fit.ece == calibration_error(p, y)
+    assert reliability_fit.ece == pytest.approx(reliability_fit.chance, rel=0.5)
 
 
 def test_three_classes_have_one_gap():
@@ -88,8 +88,8 @@ def test_three_classes_have_one_gap():
 
 
 def test_one_source_shows_no_gap():
-    found = calibration_gap(
+    gap = calibration_gap(
         [MeasuredBlock(np.full((4, 1), 0.5), np.ones((4, 1)), np.zeros(4, int))], RNG(0)
     )
-    assert np.isnan(found.estimate)
-    assert (found.low, found.high) == (0, 1)
+    assert np.isnan(gap.estimate)
+    assert (gap.low, gap.high) == (0, 1)

@@ -62,16 +62,16 @@ def test_no_source_is_in_two_blocks_and_every_row_has_one_role(rotations):
 def test_over_all_rotations_every_training_row_validates_once():
     panel = noisy(100)
     split = blocks.split(panel, blocks.SplitPlan(), RNG(0))
-    validated = np.concatenate([role.validation for role in split.roles])
-    assert sorted(validated) == sorted(split.train)
+    validated_joined = np.concatenate([role.validation for role in split.roles])
+    assert sorted(validated_joined) == sorted(split.train)
 
 
 def test_cross_splits_test_every_row_once():
     panel = noisy(103)
-    tested = np.concatenate(
+    tested_joined = np.concatenate(
         [s.test for s in blocks.cross_splits(panel, blocks.SplitPlan(), 5, RNG(0))]
     )
-    assert sorted(tested) == list(range(103))
+    assert sorted(tested_joined) == list(range(103))
 
 
 def test_no_fit_takes_a_sealed_block_and_it_gives_out_no_label():
@@ -90,19 +90,19 @@ def test_no_fit_takes_a_sealed_block_and_it_gives_out_no_label():
 def test_labels_of_the_test_block_change_nothing_but_the_figures():
     panel = noisy(300)
     split = blocks.split(panel, blocks.SplitPlan(), RNG(1))
-    flipped = panel._y.copy()
-    flipped[split.test] = 1 - flipped[split.test]
-    other = replace(panel, _y=flipped)
-    one, two = (evaluate(p, split, QUICK, RNG(5)) for p in (panel, other))
-    assert one.model.candidate == two.model.candidate
-    assert np.array_equal(one.model.p, two.model.p)
-    assert one.test.accuracy == pytest.approx(1 - two.test.accuracy)
+    flipped_y = panel._y.copy()
+    flipped_y[split.test] = 1 - flipped_y[split.test]
+    other_panel = replace(panel, _y=flipped_y)
+    result, two = (evaluate(p, split, QUICK, RNG(5)) for p in (panel, other_panel))
+    assert result.model.candidate == two.model.candidate
+    assert np.array_equal(result.model.p, two.model.p)
+    assert result.test.accuracy == pytest.approx(1 - two.test.accuracy)
 
 
 def test_information_first_puts_the_best_judge_first():
     panel = noisy(2000)
-    seen = panel.rows(np.arange(2000)).evidence(panel.n_patterns)
-    path = paths.build_path("information-first", panel, seen, 500, (1, 4), RNG(0))
+    counts = panel.rows(np.arange(2000)).evidence(panel.n_patterns)
+    path = paths.build_path("information-first", panel, counts, 500, (1, 4), RNG(0))
     assert path.panels == {1: (3,), 4: (3, 2, 1, 0)}
 
 
@@ -110,32 +110,32 @@ def test_the_penalised_path_prefers_news_to_an_echo():
     rng = RNG(0)
     y = rng.random(3000) < 0.5
     good = np.where(rng.random(3000) < 0.8, y, ~y)
-    other = np.where(rng.random(3000) < 0.65, y, ~y)
+    other_indices = np.where(rng.random(3000) < 0.65, y, ~y)
     panel = PanelVotes.of(
-        np.column_stack([good, good, other]) * 1.0, y * 1.0, np.arange(3000), "binary"
+        np.column_stack([good, good, other_indices]) * 1.0, y * 1.0, np.arange(3000), "binary"
     )
-    seen = panel.rows(np.arange(3000)).evidence(panel.n_patterns)
+    counts = panel.rows(np.arange(3000)).evidence(panel.n_patterns)
     for rule in ("complexity-penalised", "calibration-frontier"):
-        pair = paths.build_path(rule, panel, seen, 5000, (1, 2), RNG(0)).panels[2]
+        pair = paths.build_path(rule, panel, counts, 5000, (1, 2), RNG(0)).panels[2]
         assert 2 in pair, rule
 
 
 def test_expected_pressure_is_the_mean_over_draws():
     rng = RNG(0)
     counts = rng.binomial(20, 3 / 10, 200_000)
-    drawn = 0.3 * np.where(counts > 0, 1 / np.maximum(counts, 1), 1.0).mean()
-    assert paths._pressure(10, 20)[3] == pytest.approx(drawn, rel=0.01)
+    expected_spread = 0.3 * np.where(counts > 0, 1 / np.maximum(counts, 1), 1.0).mean()
+    assert paths._pressure(10, 20)[3] == pytest.approx(expected_spread, rel=0.01)
 
 
 def test_pressure_by_hand():
     votes = np.array([[1.0], [1.0], [1.0], [0.0], [np.nan]])
     panel = PanelVotes.of(votes, [1, 0, 1, 0, np.nan], np.arange(5), "binary")
-    seen = panel.rows(np.arange(4)).evidence(panel.n_patterns)
-    found = cell_pressure(panel, [0], seen, panel.pattern[[0, 1, 3, 4]])
-    assert found.h_k == pytest.approx(np.exp(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25))))
-    assert found.unseen == 0.25
-    assert found.cell_pressure == pytest.approx(0.5 / 3 + 0.25 / 1 + 0.25)
-    assert found.v == pytest.approx(found.h_k / 4 + 0.25)
+    counts = panel.rows(np.arange(4)).evidence(panel.n_patterns)
+    pressure = cell_pressure(panel, [0], counts, panel.pattern[[0, 1, 3, 4]])
+    assert pressure.h_k == pytest.approx(np.exp(-(0.75 * np.log(0.75) + 0.25 * np.log(0.25))))
+    assert pressure.unseen == 0.25
+    assert pressure.cell_pressure == pytest.approx(0.5 / 3 + 0.25 / 1 + 0.25)
+    assert pressure.v == pytest.approx(pressure.h_k / 4 + 0.25)
 
 
 def test_theorem_1_by_hand():
@@ -148,13 +148,13 @@ def test_the_guard_keeps_majority_where_nothing_beats_it():
     plan = blocks.SplitPlan(labels=80)
     gains = []
     for seed in range(6):
-        found = evaluate(panel, blocks.split(panel, plan, RNG(seed)), settings, RNG(seed))
-        gains.append(found.test.accuracy - found.majority.accuracy)
+        result = evaluate(panel, blocks.split(panel, plan, RNG(seed)), settings, RNG(seed))
+        gains.append(result.test.accuracy - result.majority.accuracy)
     assert np.mean(gains) > -0.01
 
 
 @pytest.mark.parametrize(
-    ("gained", "lost", "deployed"),
+    ("gain_size", "loss_size", "method"),
     [
         (0, 0, 1),  # no verdict is overturned
         (4, 1, 1),  # 3 more right, with a standard error of 2.23
@@ -162,31 +162,31 @@ def test_the_guard_keeps_majority_where_nothing_beats_it():
         (1, 4, 0),
     ],
 )
-def test_a_firm_guard_wants_verdicts_better_by_one_standard_error(gained, lost, deployed):
+def test_a_firm_guard_wants_verdicts_better_by_one_standard_error(gain_size, loss_size, method):
     """Errors by hand: of 100 rows, sqrt(100/99 (gained + lost - (gained - lost)²/100)).
 
     The probabilities are better in every row, by 10 standard errors.
     """
     loss = np.random.default_rng(0).permutation(np.repeat([0.1, 0.2], 50))
     right = np.ones(100)
-    home, other = right.copy(), right.copy()
-    home[:gained] = 0
-    other[gained : gained + lost] = 0
-    place = choice._paired_guard(
+    home, other_panel = right.copy(), right.copy()
+    home[:gain_size] = 0
+    other_panel[gain_size : gain_size + loss_size] = 0
+    choice_index = choice._paired_guard(
         np.array([np.full(100, 0.3), loss]),
-        np.array([home, other]),
+        np.array([home, other_panel]),
         np.arange(100),
         errors=choice.FIRM,
         home=0,
     )
-    assert place == deployed
+    assert choice_index == method
 
 
 def test_a_wrong_signed_panel_is_turned():
     panel = noisy(600, skill=(0.3, 0.35, 0.25, 0.4))
-    found = evaluate(panel, blocks.split(panel, blocks.SplitPlan(), RNG(0)), QUICK, RNG(0))
-    assert found.majority.accuracy < 0.4
-    assert found.test.accuracy > 0.65
+    result = evaluate(panel, blocks.split(panel, blocks.SplitPlan(), RNG(0)), QUICK, RNG(0))
+    assert result.majority.accuracy < 0.4
+    assert result.test.accuracy > 0.65
 
 
 def test_too_few_sources_are_refused():

@@ -50,102 +50,104 @@ def _setup(train: int = 60, judges: int = 4):
     panel = _panel(votes, label)
     everybody = list(range(judges))
     cells = panel.cells(everybody)
-    seen = panel.rows(np.arange(train)).evidence(panel.n_patterns).on(cells)
-    return votes, label, panel, cells, seen
+    cell_counts = panel.rows(np.arange(train)).evidence(panel.n_patterns).on(cells)
+    return votes, label, panel, cells, cell_counts
 
 
 def _cells(votes: np.ndarray, label: np.ndarray, k: int) -> dict[tuple[float, ...], list[float]]:
-    found = defaultdict(list)
+    risks = defaultdict(list)
     for row, y in zip(votes[:, :k].tolist(), label.tolist(), strict=True):
-        found[tuple(row)].append(y)
-    return found
+        risks[tuple(row)].append(y)
+    return risks
 
 
 @pytest.mark.parametrize("fallback", ["global", "lower-prefix"])
 def test_the_joint_table_is_equation_12_row_by_row(fallback):
-    votes, label, panel, cells, seen = _setup()
-    found = _by_row(panel, joint_table(cells, seen, alpha=0.7, fallback=fallback), [0, 1, 2, 3])
+    votes, label, panel, cells, evidence = _setup()
+    posterior = _by_row(
+        panel, joint_table(cells, evidence, alpha=0.7, fallback=fallback), [0, 1, 2, 3]
+    )
     base = _base(label[:60])
     unseen = 0
     for row in range(len(label)):
-        expected = base
+        expected_risk = base
         for k in range(4, -1, -1):
             inside = _cells(votes[:60], label[:60], k).get(tuple(votes[row, :k].tolist()))
             if inside:
-                expected = (sum(inside) + 0.7 * base) / (len(inside) + 0.7)
+                expected_risk = (sum(inside) + 0.7 * base) / (len(inside) + 0.7)
                 break
             unseen += k == 4
             if fallback == "global":
                 break
-        assert found[row] == pytest.approx(expected)
+        assert posterior[row] == pytest.approx(expected_risk)
     assert unseen > 3
 
 
 def test_alpha_is_the_one_that_predicts_left_out_rows_best():
     """By refitting without each row; the base rate is that of all, as the shortcut has it."""
-    votes, label, _, cells, seen = _setup()
+    votes, label, _, cells, evidence = _setup()
     base = _base(label[:60])
 
     def risk(alpha: float) -> float:
         total = 0.0
         for row in range(60):
-            same = (votes[:60] == votes[row]).all(axis=1)
-            same[row] = False
-            p = (label[:60][same].sum() + alpha * base) / (same.sum() + alpha)
+            is_same = (votes[:60] == votes[row]).all(axis=1)
+            is_same[row] = False
+            p = (label[:60][is_same].sum() + alpha * base) / (is_same.sum() + alpha)
             total += (label[row] - p) ** 2
         return total
 
     best = min(ALPHAS, key=risk)
-    chosen = joint_table(cells, seen)
-    assert chosen == pytest.approx(joint_table(cells, seen, alpha=best))
+    table = joint_table(cells, evidence)
+    assert table == pytest.approx(joint_table(cells, evidence, alpha=best))
 
 
 def test_backoff_is_the_recursion_over_prefixes_row_by_row():
-    votes, label, panel, cells, seen = _setup()
-    found = _by_row(panel, hierarchical_backoff(cells, seen, pull=3.0), [0, 1, 2, 3])
+    votes, label, panel, cells, evidence = _setup()
+    posterior = _by_row(panel, hierarchical_backoff(cells, evidence, pull=3.0), [0, 1, 2, 3])
     for row in range(len(label)):
         p = _base(label[:60])
         for k in range(1, 5):
             inside = _cells(votes[:60], label[:60], k).get(tuple(votes[row, :k].tolist()), [])
             p = (sum(inside) + 3.0 * p) / (len(inside) + 3.0)
-        assert found[row] == pytest.approx(p)
-    free = hierarchical_backoff(cells, seen)
-    assert any(np.allclose(free, hierarchical_backoff(cells, seen, pull=x)) for x in PULLS)
+        assert posterior[row] == pytest.approx(p)
+    free = hierarchical_backoff(cells, evidence)
+    assert any(np.allclose(free, hierarchical_backoff(cells, evidence, pull=x)) for x in PULLS)
 
 
 def test_the_hybrid_is_equation_13_row_by_row():
     """Scalar prediction + N / (N + tau) times the mean residual of the cell, clipped."""
-    votes, label, panel, cells, seen = _setup()
-    scalar = fit_family(FAMILIES["logistic"], cells, seen)
+    votes, label, panel, cells, evidence = _setup()
+    scalar = fit_family(FAMILIES["logistic"], cells, evidence)
     base = _by_row(panel, scalar, [0, 1, 2, 3])
     for tau in (1.0, 9.0):
-        p = residual_shrinkage(cells, seen, scalar, pull=tau)
-        found = _by_row(panel, p, [0, 1, 2, 3])
+        p = residual_shrinkage(cells, evidence, scalar, pull=tau)
+        posterior = _by_row(panel, p, [0, 1, 2, 3])
         for row in range(len(label)):
-            same = (votes[:60] == votes[row]).all(axis=1)
-            n = int(same.sum())
-            mean = float((label[:60][same] - base[:60][same]).mean()) if n else 0.0
-            expected = min(max(base[row] + n / (n + tau) * mean, 0.0), 1.0)
-            assert found[row] == pytest.approx(expected)
-    assert residual_shrinkage(cells, seen, scalar, pull=np.inf) == pytest.approx(scalar)
+            is_same = (votes[:60] == votes[row]).all(axis=1)
+            n = int(is_same.sum())
+            mean = float((label[:60][is_same] - base[:60][is_same]).mean()) if n else 0.0
+            expected_risk = min(max(base[row] + n / (n + tau) * mean, 0.0), 1.0)
+            assert posterior[row] == pytest.approx(expected_risk)
+    assert residual_shrinkage(cells, evidence, scalar, pull=np.inf) == pytest.approx(scalar)
 
 
 def test_diagnostics_are_those_of_the_rows():
     """H_K, equation 7 by plug-in, unseen rate and the proxy, from counts of patterns."""
     votes, _, panel, _, _ = _setup()
-    seen = panel.rows(np.arange(60)).evidence(panel.n_patterns)
+    counts = panel.rows(np.arange(60)).evidence(panel.n_patterns)
     for judges in ([0], [2, 0], [0, 1, 2, 3]):
         count = Counter(tuple(row) for row in votes[:60][:, judges].tolist())
         new = [tuple(row) for row in votes[60:][:, judges].tolist()]
         h = exp(-sum(n / 60 * log(n / 60) for n in count.values()))
         unseen = sum(row not in count for row in new) / len(new)
         cell = sum(1 / count[row] for row in new if row in count) / len(new) + unseen
-        found = cell_pressure(panel, judges, seen, panel.pattern[60:])
-        assert found.h_k == pytest.approx(h)
-        assert found.unseen == pytest.approx(unseen)
-        assert found.cell_pressure == pytest.approx(cell)
-        assert found.v == pytest.approx(h / 60 + unseen)
-        assert found.n_occupied == len(count)
+        pressure = cell_pressure(panel, judges, counts, panel.pattern[60:])
+        assert pressure.h_k == pytest.approx(h)
+        assert pressure.unseen == pytest.approx(unseen)
+        assert pressure.cell_pressure == pytest.approx(cell)
+        assert pressure.v == pytest.approx(h / 60 + unseen)
+        assert pressure.n_occupied == len(count)
 
 
 def _oracle(votes: np.ndarray, label: np.ndarray, judges: list[int]) -> float:
@@ -162,9 +164,9 @@ def _support(votes: np.ndarray, judges: list[int]) -> float:
 
 def _build(rule: str, votes: np.ndarray, label: np.ndarray, budget: int) -> dict[int, tuple]:
     panel = _panel(votes, label)
-    seen = panel.rows(np.arange(len(label))).evidence(panel.n_patterns)
+    counts = panel.rows(np.arange(len(label))).evidence(panel.n_patterns)
     sizes = range(1, votes.shape[1] + 1)
-    return build_path(rule, panel, seen, budget, list(sizes), np.random.default_rng(0)).panels
+    return build_path(rule, panel, counts, budget, list(sizes), np.random.default_rng(0)).panels
 
 
 def test_information_first_orders_by_the_oracle_risk_of_each_alone():
@@ -179,13 +181,13 @@ def test_the_penalised_path_is_equation_4_step_by_step(budget):
     votes, label = _rows(120, 5, seed=2)
     order = list(_build("complexity-penalised", votes, label, budget)[5])
     for k in range(1, 5):
-        now, rest = order[:k], [j for j in range(5) if j not in order[:k]]
+        now, remaining_judges = order[:k], [j for j in range(5) if j not in order[:k]]
 
         def worth(j: int, now: list[int] = now) -> float:
             cost = max(_support(votes, [*now, j]) - _support(votes, now), 0.0) / budget
             return _oracle(votes, label, now) - _oracle(votes, label, [*now, j]) - cost
 
-        assert worth(order[k]) == pytest.approx(max(worth(j) for j in rest))
+        assert worth(order[k]) == pytest.approx(max(worth(j) for j in remaining_judges))
 
 
 def test_a_dear_label_makes_the_penalised_path_another_than_a_cheap_one():
@@ -220,10 +222,10 @@ def test_the_frontier_puts_forward_the_subset_of_least_risk_and_expected_pressur
         risk = _oracle(votes, label, judges)
         return risk + total * risk
 
-    found = _build("calibration-frontier", votes, label, budget)
+    table = _build("calibration-frontier", votes, label, budget)
     for size in (1, 2, 3, 4):
         best = min(combinations(range(4), size), key=lambda judges: expected(list(judges)))
-        assert expected(list(found[size])) == pytest.approx(expected(list(best)))
+        assert expected(list(table[size])) == pytest.approx(expected(list(best)))
 
 
 def test_a_random_path_is_any_order_of_all_judges_and_every_rule_has_every_size():
@@ -232,9 +234,9 @@ def test_a_random_path_is_any_order_of_all_judges_and_every_rule_has_every_size(
         panels = _build(rule, votes, label, 40)
         assert {k: len(set(judges)) for k, judges in panels.items()} == {k: k for k in range(1, 6)}
     panel = _panel(votes, label)
-    seen = panel.rows(np.arange(60)).evidence(panel.n_patterns)
+    counts = panel.rows(np.arange(60)).evidence(panel.n_patterns)
     first = Counter(
-        build_path("random", panel, seen, 40, [5], np.random.default_rng(i)).panels[5][0]
+        build_path("random", panel, counts, 40, [5], np.random.default_rng(i)).panels[5][0]
         for i in range(300)
     )
     assert set(first) == set(range(5))

@@ -24,10 +24,10 @@ def panel(skill=SKILL, n=500, seed=0):
     return Readings((ANCHOR,), share[:, None], 2 * votes - 1), y
 
 
-def bounds(read, labelled=None):
+def bounds(read, with_labels=None):
     """Of the accuracy of majority."""
-    given = hypotheses(read, labelled)
-    return given.bounds(given.accuracy((read.odds[:, 0] > 0).astype(float)))
+    readings = hypotheses(read, with_labels)
+    return readings.bounds(readings.accuracy((read.odds[:, 0] > 0).astype(float)))
 
 
 def labels(y, rows):
@@ -56,26 +56,27 @@ def test_the_next_label_takes_most_of_the_variance():
     """Against the same formula with the whole covariance matrix, one label after another."""
     rng = np.random.default_rng(4)
     p = rng.uniform(0.1, 0.9, (6, 30))
-    chosen = next_labels(Hypotheses(("h",) * 6, p, np.zeros(6)), np.arange(30), 5)
+    rows = next_labels(Hypotheses(("h",) * 6, p, np.zeros(6)), np.arange(30), 5)
     mean = p.mean(axis=0)
-    covariance, noise, expected = (p - mean).T @ (p - mean) / 6, mean * (1 - mean), []
+    covariance, noise, expected_noise = (p - mean).T @ (p - mean) / 6, mean * (1 - mean), []
     for _ in range(5):
         gain = (covariance**2).sum(axis=0) / (np.diag(covariance) + noise)
-        gain[expected] = -1
+        gain[expected_noise] = -1
         best = int(gain.argmax())
-        expected.append(best)
+        expected_noise.append(best)
         column = covariance[:, best]
         covariance = covariance - np.outer(column, column) / (column[best] + noise[best])
-    assert chosen.tolist() == expected
+    assert rows.tolist() == expected_noise
 
 
 def test_more_labels_leave_less_and_none_leave_all():
     read, _ = panel()
-    given = hypotheses(read)
+    readings = hypotheses(read)
     verdicts = (read.odds[:, 0] > 0).astype(float)
-    low, high = given.bounds(given.accuracy(verdicts))
+    low, high = readings.bounds(readings.accuracy(verdicts))
     widths = [
-        width_after(given, np.arange(n), verdicts, np.random.default_rng(1)) for n in (0, 20, 100)
+        width_after(readings, np.arange(n), verdicts, np.random.default_rng(1))
+        for n in (0, 20, 100)
     ]
     assert widths[0] == pytest.approx(high - low)
     assert widths[0] > widths[1] > widths[2]
@@ -83,10 +84,10 @@ def test_more_labels_leave_less_and_none_leave_all():
 
 def test_there_may_be_nothing_to_label_and_nobody_to_be_right():
     read, _ = panel(n=20)
-    given = hypotheses(read)
-    assert not len(next_labels(given, np.array([], np.intp), 20))
-    assert len(next_labels(given, np.arange(3), 20)) == 3
-    assert np.isnan(given.accuracy(np.full(20, np.nan))).all()
+    readings = hypotheses(read)
+    assert not len(next_labels(readings, np.array([], np.intp), 20))
+    assert len(next_labels(readings, np.arange(3), 20)) == 3
+    assert np.isnan(readings.accuracy(np.full(20, np.nan))).all()
 
 
 @pytest.mark.parametrize("n_judges", [1, 4])

@@ -32,14 +32,14 @@ class AsyncLLMEngine:
         text = prompt["prompt"]
         if "TOO LONG" in text:
             raise ValueError("The prompt is longer than the maximum model length of 400.")
-        structured = sampling_params.structured_outputs
-        seen = {
+        structured_outputs = sampling_params.structured_outputs
+        counters = {
             "prompt": text,
             "max_tokens": sampling_params.max_tokens,
-            "schema": structured and structured.json,
+            "schema": structured_outputs and structured_outputs.json,
             "max_model_len": self.arguments["max_model_len"],
         }
-        answer = outputs.CompletionOutput(text=json.dumps(seen), token_ids=[5, 6])
+        answer = outputs.CompletionOutput(text=json.dumps(counters), token_ids=[5, 6])
         yield outputs.RequestOutput(prompt_token_ids=[1, 2, 3], outputs=[answer])
 
     async def do_log_stats(self):
