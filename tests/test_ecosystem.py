@@ -72,14 +72,14 @@ def action_steps(project, **inputs):
             "GITHUB_OUTPUT": str(output),
             "RUNNER_TEMP": str(project / "temp"),
         }
-        done = subprocess.run(
+        result = subprocess.run(
             [BASH, "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
             env={**os.environ, **path, **environ},
             cwd=project,
             capture_output=True,
             text=True,
         )
-        codes[step["name"]] = done.returncode
+        codes[step["name"]] = result.returncode
     return codes
 
 
@@ -132,12 +132,12 @@ def test_the_hook_reads_what_init_writes_and_refuses_what_is_broken(project, cap
 def test_what_the_image_copies_is_what_a_wheel_is_made_of():
     """There is no builder here: the steps of the image are those of a wheel's install."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    kept = {line[1:] for line in ignored if line.startswith("!")}
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    retained_lines = {line[1:] for line in lines if line.startswith("!")}
     build = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     sources = set(re.findall(r'^(\w+) = "clash/_assets/', build, re.MULTILINE))
-    assert kept == {"LICENSE", "README.md", "pyproject.toml", "src", *sources}
-    assert all((ROOT / name).exists() for name in kept)
+    assert retained_lines == {"LICENSE", "README.md", "pyproject.toml", "src", *sources}
+    assert all((ROOT / name).exists() for name in retained_lines)
     assert 'ENTRYPOINT ["clash"]' in text
     assert "USER clash" in text
 

@@ -18,8 +18,10 @@ BAD = [("a", "aaa")] * 10 + [("a", "bbb")] * 8 + [("b", "bbb")] * 2
 
 def test_experiments_without_shared_items_get_the_two_proportion_test(tmp_path):
     second = [{**item, "id": f"other-{item['id']}"} for item in pairs(BAD)]
-    found = compare([run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, second, name="two")])
-    pair = found.pairs[0]
+    comparison = compare(
+        [run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, second, name="two")]
+    )
+    pair = comparison.pairs[0]
     # z of 18/20 against 12/20, by hand.
     pooled = 30 / 40
     z = (0.9 - 0.6) / (pooled * (1 - pooled) * 2 / 20) ** 0.5
@@ -28,13 +30,19 @@ def test_experiments_without_shared_items_get_the_two_proportion_test(tmp_path):
 
 
 def test_shared_items_get_mcnemar_and_paired_intervals(tmp_path):
-    found = compare([run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, pairs(BAD), name="two")])
-    shared = found.pairs[0].shared_items
-    assert (shared.only_first, shared.only_second, shared.both_right) == (8, 2, 10)
-    assert shared.mcnemar.p == pytest.approx(2 * (1 + 10 + 45) / 2**10)
-    assert shared.paired_test.difference.estimate == pytest.approx(0.3)
-    assert shared.bootstrap.difference.low < 0.3 < shared.bootstrap.difference.high
-    assert shared.verdicts.agreement.estimate == pytest.approx(10 / 20)
+    comparison = compare(
+        [run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, pairs(BAD), name="two")]
+    )
+    shared_items = comparison.pairs[0].shared_items
+    assert (shared_items.only_first, shared_items.only_second, shared_items.both_right) == (
+        8,
+        2,
+        10,
+    )
+    assert shared_items.mcnemar.p == pytest.approx(2 * (1 + 10 + 45) / 2**10)
+    assert shared_items.paired_test.difference.estimate == pytest.approx(0.3)
+    assert shared_items.bootstrap.difference.low < 0.3 < shared_items.bootstrap.difference.high
+    assert shared_items.verdicts.agreement.estimate == pytest.approx(10 / 20)
 
 
 def interrupted(tmp_path, rows, name, n_judged):
@@ -49,13 +57,13 @@ def lines_of(screen):
 
 
 def test_what_an_interrupted_run_has_not_judged_is_no_difference(tmp_path):
-    whole = run(tmp_path, pairs(GOOD), name="one")
+    full_result = run(tmp_path, pairs(GOOD), name="one")
     partial = interrupted(tmp_path, pairs(GOOD), "two", 8)
-    comparison = compare([whole, partial])
-    shared = comparison.pairs[0].shared_items
-    assert (shared.n, shared.n_unjudged, shared.n_labelled) == (8, 12, 8)
-    assert shared.verdicts.agreement.estimate == 1
-    assert (shared.only_first, shared.only_second) == (0, 0)
+    comparison = compare([full_result, partial])
+    shared_items = comparison.pairs[0].shared_items
+    assert (shared_items.n, shared_items.n_unjudged, shared_items.n_labelled) == (8, 12, 8)
+    assert shared_items.verdicts.agreement.estimate == 1
+    assert (shared_items.only_first, shared_items.only_second) == (0, 0)
     assert [line.n_unjudged for line in comparison.runs] == [0, 12]
     assert comparison.runs[1].unanimity.estimate == 1
     text = lines_of(comparison_screen(comparison, 80))
@@ -67,38 +75,44 @@ def test_what_an_interrupted_run_has_not_judged_is_no_difference(tmp_path):
 def test_a_judge_that_failed_is_a_difference_in_an_interrupted_run_too(tmp_path):
     rows = pairs(GOOD)
     failed = [{**rows[0], "says": dict.fromkeys(("j1", "j2", "j3"))}, *rows[1:]]
-    whole = run(tmp_path, rows, name="one")
+    full_result = run(tmp_path, rows, name="one")
     partial = interrupted(tmp_path, failed, "two", 8)
-    shared = compare([whole, partial]).pairs[0].shared_items
-    assert (shared.n, shared.n_unjudged) == (8, 12)
-    assert shared.verdicts.agreement.estimate == pytest.approx(7 / 8)
+    shared_items = compare([full_result, partial]).pairs[0].shared_items
+    assert (shared_items.n, shared_items.n_unjudged) == (8, 12)
+    assert shared_items.verdicts.agreement.estimate == pytest.approx(7 / 8)
 
 
 def test_a_retest_leaves_out_what_an_interrupted_run_has_not_judged(tmp_path):
-    whole = run(tmp_path, pairs(GOOD), name="one")
+    full_result = run(tmp_path, pairs(GOOD), name="one")
     partial = interrupted(tmp_path, pairs(GOOD), "two", 8)
-    findings = retest([whole, partial])
+    findings = retest([full_result, partial])
     assert (findings.n, findings.n_unjudged, findings.n_same) == (8, 12, 8)
     assert "12 of 20 items, left out" in lines_of(retest_screen(findings, 80))
     with pytest.raises(StatisticsError, match="no item was judged in all of the runs"):
-        retest([whole, interrupted(tmp_path, pairs(GOOD), "three", 0)])
+        retest([full_result, interrupted(tmp_path, pairs(GOOD), "three", 0)])
 
 
 def test_copies_of_a_run_are_called_by_what_differs_in_their_paths(tmp_path):
     folders = []
-    for place in ("a/x", "b/x", "b/y"):
-        (tmp_path / place).mkdir(parents=True)
-        one = SimpleNamespace(path=tmp_path / place, manifest=lambda: SimpleNamespace(run="r"))
-        folders.append(one)
-    other = SimpleNamespace(path=tmp_path / "q", manifest=lambda: SimpleNamespace(run="q"))
-    assert run_names([*folders, other]) == ["a/x", "b/x", "y", "q"]
+    for position in ("a/x", "b/x", "b/y"):
+        (tmp_path / position).mkdir(parents=True)
+        namespace = SimpleNamespace(
+            path=tmp_path / position, manifest=lambda: SimpleNamespace(run="r")
+        )
+        folders.append(namespace)
+    other_namespace = SimpleNamespace(
+        path=tmp_path / "q", manifest=lambda: SimpleNamespace(run="q")
+    )
+    assert run_names([*folders, other_namespace]) == ["a/x", "b/x", "y", "q"]
     assert run_names([folders[0], folders[0]]) == ["r", "r"]  # it is one run
 
 
 def test_items_of_one_name_that_ask_otherwise_are_not_shared(tmp_path):
     second = [{**item, "prompt": "another question"} for item in pairs(BAD)]
-    found = compare([run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, second, name="two")])
-    assert found.pairs[0].shared_items is None
+    comparison = compare(
+        [run(tmp_path, pairs(GOOD), name="one"), run(tmp_path, second, name="two")]
+    )
+    assert comparison.pairs[0].shared_items is None
 
 
 def test_unlabelled_runs_are_compared_by_verdicts_and_leaderboards(tmp_path):
@@ -106,15 +120,15 @@ def test_unlabelled_runs_are_compared_by_verdicts_and_leaderboards(tmp_path):
         run(tmp_path, [{**i, "label": None} for i in pairs(rows)], name=name, kind="eval")
         for name, rows in (("one", GOOD), ("two", BAD))
     ]
-    found = compare(runs)
-    pair = found.pairs[0]
+    comparison = compare(runs)
+    pair = comparison.pairs[0]
     assert pair.experiments is None
     assert pair.shared_items.n_labelled == 0
     assert pair.shared_items.mcnemar is None
     assert pair.shared_items.verdicts.agreement.estimate == pytest.approx(0.5)
     assert pair.tau in (-1, 0, 1) or pair.tau != pair.tau
-    assert found.pool is None
-    assert all(table.rows for table in tables(found))
+    assert comparison.pool is None
+    assert all(table.rows for table in tables(comparison))
 
 
 def test_pooling_counts_an_item_once_unless_every_record_is_asked_for(tmp_path):

@@ -31,13 +31,13 @@ ROWS = [
 
 
 def test_an_item_without_a_verdict_is_a_miss_and_is_shown(tmp_path):
-    found = concordance(run(tmp_path, pairs(ROWS)))
-    head = found.headline
+    concordance_findings = concordance(run(tmp_path, pairs(ROWS)))
+    head = concordance_findings.headline
     assert (head.rate.right, head.rate.n, head.rate.n_judged) == (4, 8, 6)
     assert sorted(head.no_verdict) == ["i6", "i7"]
     assert head.rate.of_judged.estimate == pytest.approx(4 / 6)
-    shown = tables(found)[0].rows
-    assert any("i6" in cell for row in shown for cell in row)
+    rows = tables(concordance_findings)[0].rows
+    assert any("i6" in cell for row in rows for cell in row)
 
 
 def test_what_an_interrupted_run_never_asked_is_no_miss_and_what_failed_is(tmp_path):
@@ -72,8 +72,8 @@ def test_a_registered_outcome_counts_what_an_interrupted_run_has_judged(tmp_path
         panel=seats, method="borda", tie_break="none", outcome="wins", primary="a", effect=0.1,
         alpha=0.05, power=0.8, items=4, criteria="none", both_orders=False, per_judge=False,
     )  # fmt: skip
-    frozen = freeze(plan, "2025-12-31T00:00:00Z").as_json()
-    manifest = data.manifest.model_copy(update={"status": "partial", "registration": frozen})
+    report = freeze(plan, "2025-12-31T00:00:00Z").as_json()
+    manifest = data.manifest.model_copy(update={"status": "partial", "registration": report})
     partial = replace(data, manifest=manifest)
     wins = conformity(partial).primary.interval
     assert (wins.n, wins.estimate) == (3, pytest.approx(1 / 3))
@@ -86,8 +86,8 @@ def test_a_registered_outcome_counts_what_an_interrupted_run_has_judged(tmp_path
 def test_kappa_at_even_chance_is_2p_minus_1_and_over_sides_is_cohens(tmp_path):
     from sklearn.metrics import cohen_kappa_score
 
-    found = concordance(run(tmp_path, pairs(ROWS)))
-    by_key = {kappa.key: kappa.interval for kappa in found.kappas}
+    concordance_findings = concordance(run(tmp_path, pairs(ROWS)))
+    by_key = {kappa.key: kappa.interval for kappa in concordance_findings.kappas}
     assert by_key["kappa"].estimate == pytest.approx(2 * 4 / 8 - 1)
     said, label = list("aababb"), [label for label, _ in ROWS[:6]]
     assert by_key["kappa.sides"].estimate == pytest.approx(cohen_kappa_score(said, label))
@@ -95,7 +95,7 @@ def test_kappa_at_even_chance_is_2p_minus_1_and_over_sides_is_cohens(tmp_path):
 
 def test_a_blind_guess_has_a_kappa_of_nought_where_people_may_tie(tmp_path):
     """Every answer once for every label: right in a third of them, and no better than chance."""
-    rows = [(label, said * 3) for label in "abt" for said in "abt"]
+    rows = [(label, answer * 3) for label in "abt" for answer in "abt"]
     kappa = concordance(run(tmp_path, pairs(rows))).kappas[0]
     assert kappa.interval.estimate == pytest.approx(0)
     assert "c = 0.333" in kappa.over
@@ -117,14 +117,16 @@ def test_a_tie_is_right_where_people_tie_and_wrong_where_they_do_not(tmp_path):
 
 def test_intervals_widen_where_errors_share_a_question_and_only_there(tmp_path):
     rng = np.random.default_rng(3)
-    rows = [("a", said * 3) for said in rng.choice(list("ab"), 20, p=[0.7, 0.3]) for _ in range(4)]
+    rows = [
+        ("a", answer * 3) for answer in rng.choice(list("ab"), 20, p=[0.7, 0.3]) for _ in range(4)
+    ]
     alone = concordance(run(tmp_path, pairs(rows), name="alone")).headline.rate
     groups = [f"q{n // 4}" for n in range(80)]
-    shared = concordance(run(tmp_path, pairs(rows, group=groups), name="shared")).headline.rate
+    shared_rate = concordance(run(tmp_path, pairs(rows, group=groups), name="shared")).headline.rate
     assert alone.interval.low == pytest.approx(alone.wilson.low)
     # Four copies of one answer tell as much as one.
-    assert shared.interval.n_effective < 1.2 * 20
-    assert shared.interval.low < shared.wilson.low
+    assert shared_rate.interval.n_effective < 1.2 * 20
+    assert shared_rate.interval.low < shared_rate.wilson.low
 
 
 def test_strong_against_weak_is_what_scipy_says(tmp_path):
@@ -143,34 +145,39 @@ def test_strong_against_weak_is_what_scipy_says(tmp_path):
 
 def test_an_items_own_tier_tag_outranks_its_winners(tmp_path):
     tags = [["tier:hard", "math"], ["tier:easy"]]
-    found = concordance(run(tmp_path, pairs([("a", "aaa"), ("a", "bbb")], tags=tags)))
-    assert {row.name: row.rate.right for row in found.by_tier} == {"hard": 1, "easy": 0}
-    assert [row.name for row in found.by_tag] == ["math"]
+    concordance_findings = concordance(
+        run(tmp_path, pairs([("a", "aaa"), ("a", "bbb")], tags=tags))
+    )
+    assert {row.name: row.rate.right for row in concordance_findings.by_tier} == {
+        "hard": 1,
+        "easy": 0,
+    }
+    assert [row.name for row in concordance_findings.by_tag] == ["math"]
 
 
 def test_direction_counts_towards_the_higher_rating(tmp_path):
     rows = [("a", "bbb")] * 6 + [("b", "aaa")] + [("a", "aaa")] * 3
     known = [{"id": "a", "elo": 1100}, {"id": "b", "elo": 1200}]
-    found = concordance(run(tmp_path, pairs(rows), candidates=known))
-    line = next(d for d in found.directions if d.scale.startswith("rating"))
+    concordance_findings = concordance(run(tmp_path, pairs(rows), candidates=known))
+    line = next(d for d in concordance_findings.directions if d.scale.startswith("rating"))
     assert (line.stronger, line.weaker, line.mean_gap) == (6, 1, pytest.approx(500 / 7))
     assert line.test.p == pytest.approx(2 * 8 / 2**7)
-    assert found.gaps[0].rate.n == 10
-    assert found.chronic[0].misses == 7
+    assert concordance_findings.gaps[0].rate.n == 10
+    assert concordance_findings.chronic[0].misses == 7
 
 
 def test_one_table_has_chance_baselines_judges_panel_people_and_published(tmp_path):
     people = [{"x": "a", "y": "a", "z": "b"}] * 4
     dataset = {"published": [{"name": "GPT-4", "value": 0.85, "source": "somewhere"}]}
     data = run(tmp_path, pairs(ROWS[:4], people=people), dataset=dataset)
-    found = {line.name: line for line in concordance(data).methods}
-    assert found["random guess"].estimate == 0.5
+    lines = {line.name: line for line in concordance(data).methods}
+    assert lines["random guess"].estimate == 0.5
     # People's majority is a, the shorter one, everywhere: the longest response is never right.
-    assert found["baseline: longest"].estimate == 0
-    assert found["j1"].rate.right == 3
-    assert found["two people, any vote"].estimate == pytest.approx(1 / 3)
-    assert found["GPT-4"].estimate == 0.85
-    assert {line.kind for line in found.values()} == {
+    assert lines["baseline: longest"].estimate == 0
+    assert lines["j1"].rate.right == 3
+    assert lines["two people, any vote"].estimate == pytest.approx(1 / 3)
+    assert lines["GPT-4"].estimate == 0.85
+    assert {line.kind for line in lines.values()} == {
         "chance",
         "baseline",
         "judge",
@@ -187,24 +194,24 @@ def test_the_human_ceiling_and_alpha_are_those_of_the_annotators(tmp_path):
         {"x": "a", "y": "b"},
         {"x": "b", "y": "b"},
     ]
-    found = concordance(run(tmp_path, pairs(ROWS[:4], people=people))).people
-    assert found.agreement.estimate == pytest.approx(3 / 4)
+    actual_people = concordance(run(tmp_path, pairs(ROWS[:4], people=people))).people
+    assert actual_people.agreement.estimate == pytest.approx(3 / 4)
     # Krippendorff by hand: D_o = 2/8, D_e = 2 * 3 * 5 / (8 * 7).
-    assert found.alpha.estimate == pytest.approx(1 - (2 / 8) / (30 / 56))
+    assert actual_people.alpha.estimate == pytest.approx(1 - (2 / 8) / (30 / 56))
 
 
 def test_sub_panels_hold_every_choice_of_judges(tmp_path):
     data = run(tmp_path, pairs(ROWS[:6]))
-    found = concordance(data)
-    by_judges = {panel.judges: panel for panel in found.subpanels.panels}
+    concordance_findings = concordance(data)
+    by_judges = {panel.judges: panel for panel in concordance_findings.subpanels.panels}
     assert len(by_judges) == 7
     whole = by_judges["j1", "j2", "j3"]
-    assert whole.concordance.estimate == pytest.approx(found.headline.rate.estimate)
-    j1 = next(line for line in found.methods if line.name == "j1")
+    assert whole.concordance.estimate == pytest.approx(concordance_findings.headline.rate.estimate)
+    j1 = next(line for line in concordance_findings.methods if line.name == "j1")
     assert by_judges["j1",].concordance.estimate == pytest.approx(j1.estimate)
     # j1 and j3 part on i1, i3 and i5: two judges who part are a tie.
     assert by_judges["j1", "j3"].tied == 3
-    assert [size.size for size in found.subpanels.sizes] == [1, 2, 3]
+    assert [size.size for size in concordance_findings.subpanels.sizes] == [1, 2, 3]
 
 
 def test_unanimous_verdicts_are_set_against_split_ones(tmp_path):
@@ -237,10 +244,10 @@ def test_family_favouritism_needs_another_family_beside_it(tmp_path):
 def test_longer_wins_and_first_shown_are_beside_peoples_own_rates(tmp_path):
     rows = [("a", "bbb"), ("a", "bbb"), ("b", "bbb"), ("a", "aaa")]
     data = run(tmp_path, pairs(rows, flip=[True, False, True, False]))
-    found = concordance(data)
-    longer = {line.rater: line.rate.interval.estimate for line in found.lengths}
+    concordance_findings = concordance(data)
+    longer = {line.rater: line.rate.interval.estimate for line in concordance_findings.lengths}
     assert (longer["people"], longer["panel"]) == (0.25, 0.75)
-    first = {line.rater: line.rate.interval.estimate for line in found.positions}
+    first = {line.rater: line.rate.interval.estimate for line in concordance_findings.positions}
     assert first["panel"] == pytest.approx(3 / 4)
 
 
@@ -248,9 +255,9 @@ def test_without_texts_there_is_no_length_and_no_baseline(tmp_path):
     items = pairs(ROWS[:3])
     for item in items:
         item["texts"] = {"a": None, "b": None}
-    found = concordance(run(tmp_path, items))
-    assert found.lengths == []
-    assert not any(line.kind == "baseline" for line in found.methods)
+    concordance_findings = concordance(run(tmp_path, items))
+    assert concordance_findings.lengths == []
+    assert not any(line.kind == "baseline" for line in concordance_findings.methods)
 
 
 def test_a_run_without_labels_has_no_concordance(tmp_path):
@@ -264,10 +271,10 @@ def test_a_run_without_labels_has_no_concordance(tmp_path):
 
 def test_one_item_is_reported_without_a_crash(tmp_path):
     data = run(tmp_path, pairs([("a", "aaa")]))
-    found = compute_findings(data)
-    assert found.concordance.headline.rate.estimate == 1
-    json.dumps(to_dict(found), allow_nan=False)
-    assert all(table.rows for table in tables(found.concordance))
+    findings = compute_findings(data)
+    assert findings.concordance.headline.rate.estimate == 1
+    json.dumps(to_dict(findings), allow_nan=False)
+    assert all(table.rows for table in tables(findings.concordance))
 
 
 def test_the_report_is_the_same_every_time(tmp_path):
@@ -283,12 +290,12 @@ def test_both_bad_is_a_tie(tmp_path):
 
 
 def test_figures_are_numbers_and_name_what_a_gate_tests(tmp_path):
-    found = figures(compute_findings(run(tmp_path, pairs(ROWS), cost=0.8)))
-    assert found["concordance"].value == 0.5
-    assert found["cost"].value == 0.8
-    assert found["cost.correct"].value == pytest.approx(0.2)
-    assert found["unanimous.concordance"].value == pytest.approx(2 / 3)
-    assert all(math.isfinite(figure.value) for figure in found.values())
+    named_figures = figures(compute_findings(run(tmp_path, pairs(ROWS), cost=0.8)))
+    assert named_figures["concordance"].value == 0.5
+    assert named_figures["cost"].value == 0.8
+    assert named_figures["cost.correct"].value == pytest.approx(0.2)
+    assert named_figures["unanimous.concordance"].value == pytest.approx(2 / 3)
+    assert all(math.isfinite(figure.value) for figure in named_figures.values())
 
 
 def test_a_panel_that_adds_noise_shows_that_more_judges_do_not_pay(tmp_path):
@@ -302,9 +309,9 @@ def test_a_panel_that_adds_noise_shows_that_more_judges_do_not_pay(tmp_path):
         coins = rng.choice(list("ab"), 4)
         says = dict(zip(names, [str(good), *map(str, coins)], strict=True))
         items.append({"id": f"i{n}", "label": str(label), "says": says})
-    found = concordance(run(tmp_path, items, judges=names)).subpanels
-    assert found.sizes[0].best.judges == ("j1",)
-    assert found.sizes[4].mean < found.sizes[0].best.concordance.low
+    subpanels = concordance(run(tmp_path, items, judges=names)).subpanels
+    assert subpanels.sizes[0].best.judges == ("j1",)
+    assert subpanels.sizes[4].mean < subpanels.sizes[0].best.concordance.low
 
 
 def test_an_exact_repeat_is_named_and_the_rate_without_it_is_given(tmp_path):
@@ -315,10 +322,13 @@ def test_an_exact_repeat_is_named_and_the_rate_without_it_is_given(tmp_path):
     items = pairs(rows, texts=texts, prompt=prompt)
     items[4]["texts"] = {"a": "yes", "b": None}
     data = run(tmp_path, items)
-    found = concordance(data)
-    assert found.repeats == {"i2": "i0"}
-    assert (found.headline.rate.right, found.headline.rate.n) == (3, 5)
-    assert (found.unique.right, found.unique.n) == (3, 4)
+    concordance_findings = concordance(data)
+    assert concordance_findings.repeats == {"i2": "i0"}
+    assert (concordance_findings.headline.rate.right, concordance_findings.headline.rate.n) == (
+        3,
+        5,
+    )
+    assert (concordance_findings.unique.right, concordance_findings.unique.n) == (3, 4)
     (note,) = [n for n in run_headline(compute_findings(data)).notes if "repeat" in n]
     assert note == "1 of 5 pairs repeat another, responses and all: 3 of 4 (75.0%) without them."
     assert concordance(run(tmp_path, pairs(rows), name="none")).unique is None

@@ -25,8 +25,8 @@ CENTS = st.integers(0, 100).map(lambda cents: Decimal(cents) / 100)
 def test_without_a_limit_everything_fits_and_is_counted():
     async def spend():
         budget = Budget()
-        held = await budget.reserve(Decimal("1e6"))
-        budget.settle(held, Decimal(3))
+        reservation = await budget.reserve(Decimal("1e6"))
+        budget.settle(reservation, Decimal(3))
         return budget
 
     budget = anyio.run(spend)
@@ -42,14 +42,14 @@ def test_no_order_of_calls_passes_the_limit(limit, calls, workers):
 
         async def worker():
             nonlocal highest
-            for worst, share, told in pending:
+            for worst, share, message in pending:
                 try:
-                    held = await budget.reserve(worst)
+                    reservation = await budget.reserve(worst)
                 except BudgetSpent:
                     return
                 highest = max(highest, budget.spent_usd + budget.reserved_usd)
                 await anyio.lowlevel.checkpoint()
-                budget.settle(held, worst * share if told else None)
+                budget.settle(reservation, worst * share if message else None)
 
         async with anyio.create_task_group() as tasks:
             for _ in range(workers):
@@ -69,12 +69,12 @@ def test_a_call_waits_for_those_in_flight_where_they_may_leave_enough():
             await budget.reserve(Decimal("0.60"))
             told.append("second")
 
-        held = await budget.reserve(Decimal("0.80"))
+        reservation = await budget.reserve(Decimal("0.80"))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(second)
             await anyio.wait_all_tasks_blocked()
             assert told == []
-            budget.settle(held, Decimal("0.10"))
+            budget.settle(reservation, Decimal("0.10"))
         return told
 
     assert anyio.run(spend) == ["second"]
@@ -133,9 +133,9 @@ def test_every_attempt_that_a_kill_cut_short_counts_as_spent_and_keeps_its_numbe
 )
 def test_a_negative_cost_on_record_adds_nothing_to_a_budget(tmp_path, record, field):
     """Whoever passes on a run to be resumed could have written it."""
-    forged = record.model_copy(update={field: -1e6})
+    forged_config_copy = record.model_copy(update={field: -1e6})
     with RunWriter.create(tmp_path, "run", Manifest(run="run", kind="eval")) as writer:
-        writer.append(forged)
+        writer.append(forged_config_copy)
         plan = SimpleNamespace(config=Config(), max_cost=Decimal(2))
         with pytest.raises(RunFolderError, match=f"{field}: .* greater than or equal to 0"):
             read_history(plan, writer)
@@ -174,5 +174,5 @@ def test_what_is_in_a_batch_that_goes_on_is_set_aside_and_not_lost(tmp_path):
     assert past.budget.spent_usd == Decimal("0.125") * 2 + Decimal("0.5")  # x is lost
     (batch,) = past.batches
     assert (batch.provider_id, batch.n_open, batch.n_answered) == ("id-b", 2, 1)
-    assert [place.call_id for place in batch.entries.values()] == ["d", "e"]
+    assert [position.call_id for position in batch.entries.values()] == ["d", "e"]
     assert states == {"b": "submitted", "over": "ended"}

@@ -217,7 +217,7 @@ def test_a_second_question_holds_the_first_the_answer_and_what_was_wrong_with_it
 def test_a_schema_that_does_not_hold_is_asked_for_in_words_the_second_time(
     json_mode, answer, next_mode
 ):
-    first = page({"a": "x", "b": "y"}).next_mode(Options(), 100)
+    first = page({"a": "x", "b": "y"}).request(Options(), 100)
     second = judge_prompt.reask(
         first, call(text=answer, structured=json_mode), "no ballot", TEMPLATES
     )

@@ -162,20 +162,20 @@ def test_what_a_batch_has_nothing_of_is_known_by_how_it_ended():
     ],
 )
 def test_an_answer_about_no_batch_is_asked_for_again(desk, vendor, body):
-    one = desk(vendor)
-    batch = one.handed_in(1)
-    one.asker.server.batches.trouble("GET", "", body)
+    batch_desk = desk(vendor)
+    batch = batch_desk.handed_in(1)
+    batch_desk.asker.server.batches.trouble("GET", "", body)
     with pytest.raises(ProviderError) as error:
-        one.do(lambda api: api.poll(batch))
+        batch_desk.do(lambda api: api.poll(batch))
     assert error.value.action == "retry"
 
 
 @pytest.mark.parametrize("result", ["5", '{"type": "succeeded", "message": [5]}', '{"error": 5}'])
 def test_a_row_of_other_types_is_a_failed_row(desk, result):
-    one = desk("anthropic")
+    batch_desk = desk("anthropic")
     row = f'{{"custom_id": "judge-0-mark", "result": {result}}}'
-    one.asker.server.batches.trouble("GET", "/results", row.encode())
-    assert one.asked(1)["judge-0-mark"].error_class in ("bad_payload", "server")
+    batch_desk.asker.server.batches.trouble("GET", "/results", row.encode())
+    assert batch_desk.asked(1)["judge-0-mark"].error_class in ("bad_payload", "server")
 
 
 @pytest.mark.parametrize("vendor", VENDORS)

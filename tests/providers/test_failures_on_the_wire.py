@@ -397,8 +397,8 @@ def outcomes():
         (faults.empty(), dict.fromkeys(ALL, "empty")),
         (replace(faults.text("  \n "), name="blank"), dict.fromkeys(ALL, "empty")),
     )
-    for fault, expected in table:
-        for provider, outcome in expected.items():
+    for fault, expected_value in table:
+        for provider, outcome in expected_value.items():
             for stream in (False, True):
                 if stream and fault.name == "prompt_blocked":
                     continue
@@ -430,7 +430,7 @@ def test_the_cap_of_a_real_call_truncates(asker, provider):
     """No fault: the server cuts at the cap that it was sent."""
     model = asker(provider)
     long = (Turn(role="user", content="x"),)
-    model.server.conduct(model.model, answer=lambda asked: "word " * 500)
+    model.server.conduct(model.model, answer=lambda request: "word " * 500)
     assert model.reply(turns=long, max_tokens=20).outcome == "truncated"
 
 
@@ -474,19 +474,19 @@ REASONS = {
 API = {"responses": "responses", "anthropic": "messages", "google": "gemini"}
 
 
-def ends_with(place: tuple[str | int, ...], reason: object) -> Fault:
+def ends_with(location: tuple[str | int, ...], reason: object) -> Fault:
     """The plain answer, with another reason for its end; null leaves the field out."""
 
-    async def play(line, asked, said):
+    async def play(line, request, reply):
         from wire import vendors
 
-        whole = vendors.body(asked, said)
+        whole = vendors.body(request, reply)
         inner = whole
-        for step in place[:-1]:
+        for step in location[:-1]:
             inner = inner[step]
-        inner[place[-1]] = reason
+        inner[location[-1]] = reason
         if reason is None:
-            del inner[place[-1]]
+            del inner[location[-1]]
         await line.json(200, whole)
 
     return Fault(f"ends_with_{reason}", play, billed=True)
@@ -515,9 +515,9 @@ def test_small_local_servers_alone_may_leave_the_reason_out(asker, provider, rea
     place, *_ = REASONS[API.get(provider, "chat")]
     model = asker(provider)
     model.misbehave(ends_with(place, reason))
-    (said,) = model.ask(schema=SCHEMA)
+    (answer,) = model.ask(schema=SCHEMA)
     outcome = "ok" if provider == "compatible" else "unfinished"
-    assert getattr(said, "outcome", getattr(said, "error_class", None)) == outcome
+    assert getattr(answer, "outcome", getattr(answer, "error_class", None)) == outcome
 
 
 def test_every_reason_of_googles_sdk_is_decided_on(asker):
@@ -549,27 +549,27 @@ def test_an_incomplete_response_says_why(asker):
     ):
         model = asker("responses")
 
-        async def play(line, asked, said, reason=reason):
+        async def play(line, request, reply, reason=reason):
             from wire import vendors
 
-            whole = vendors.body(asked, said) | {
+            whole = vendors.body(request, reply) | {
                 "status": "incomplete",
                 "incomplete_details": {"reason": reason},
             }
             await line.json(200, whole)
 
         model.misbehave(Fault("incomplete", play))
-        (said,) = model.ask()
-        assert getattr(said, "outcome", getattr(said, "error_class", None)) == outcome, reason
+        (answer,) = model.ask()
+        assert getattr(answer, "outcome", getattr(answer, "error_class", None)) == outcome, reason
 
 
 def test_googles_continuation_is_not_bought_unasked(asker):
     model = asker("google")
 
-    async def play(line, asked, said):
+    async def play(line, request, reply):
         from wire import vendors
 
-        body = vendors.body(asked, said)
+        body = vendors.body(request, reply)
         body["candidates"][0] |= {"finishReason": "CONTINUATION", "continuationToken": "YWJj"}
         await line.json(200, body)
 
@@ -588,14 +588,14 @@ def test_a_cancelled_call_stays_cancelled(server):
     async def main():
         from clash.providers import open_provider
 
-        opened = open_provider(model.ref(), environ=server.environ(), limits=model.limits)
-        task = asyncio.create_task(opened.complete(model.request()))
+        provider = open_provider(model.ref(), environ=server.environ(), limits=model.limits)
+        task = asyncio.create_task(provider.complete(model.request()))
         await asyncio.sleep(0.3)
         task.cancel()
         try:
             with pytest.raises(asyncio.CancelledError):
                 await task
         finally:
-            await opened.aclose()
+            await provider.aclose()
 
     asyncio.run(main())

@@ -67,13 +67,13 @@ EVENTS = st.builds(lambda event, kind: {**event, "type": kind}, OBJECTS, WORDS |
 @PATIENT
 @given(data=EVENTS)
 def test_any_json_is_an_answer_or_a_failure(dialect, data):
-    found = DIALECTS[dialect].read(data)
-    assert isinstance(found, Answer | Failure)
-    if isinstance(found, Answer):
-        words = (found.served_model, found.finish_reason)
-        assert isinstance(found.text, str)
+    answer = DIALECTS[dialect].read(data)
+    assert isinstance(answer, Answer | Failure)
+    if isinstance(answer, Answer):
+        words = (answer.served_model, answer.finish_reason)
+        assert isinstance(answer.text, str)
         assert all(word is None or isinstance(word, str) for word in words)
-        counts = (found.tokens.input, found.tokens.output, found.tokens.cached)
+        counts = (answer.tokens.input, answer.tokens.output, answer.tokens.cached)
         assert all(n is None or n >= 0 for n in counts)
 
 
@@ -85,11 +85,11 @@ def test_any_json_is_an_answer_or_a_failure(dialect, data):
 @example(status=200, body={"error": {"code": "²"}})
 @example(status=429, body={"error": {"details": [{"violations": 5}]}})
 def test_any_error_body_is_a_failure_with_words(status, body):
-    found = from_answer(status, {}, body)
-    assert found.message
-    assert len(found.message) < 5000
+    failure = from_answer(status, {}, body)
+    assert failure.message
+    assert len(failure.message) < 5000
     if status >= 400:
-        assert found.action in ("retry", "fail", "stop")
+        assert failure.action in ("retry", "fail", "stop")
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,10 @@ def test_what_is_no_object_is_said_to_be_none(data):
 
 
 def test_numbers_that_are_none_become_unknown():
-    found = decode(b'{"a": NaN, "b": -Infinity, "c": 1e999, "d": 1.5, "e": 12345678901234567890}')
-    assert found == {"a": None, "b": None, "c": None, "d": 1.5, "e": 12345678901234567890}
+    decoded_answer = decode(
+        b'{"a": NaN, "b": -Infinity, "c": 1e999, "d": 1.5, "e": 12345678901234567890}'
+    )
+    assert decoded_answer == {"a": None, "b": None, "c": None, "d": 1.5, "e": 12345678901234567890}
 
 
 def test_lone_surrogates_become_the_replacement_character():
@@ -145,23 +147,23 @@ def test_what_is_clean_can_be_written(value):
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
+    ("value", "expected_value"),
     [(5, 5), (5.0, 5), (0, 0), (-1, None), (float("nan"), None), (float("inf"), None),
      (True, None), ("5", None), (None, None), ([5], None)],
     ids=repr,
 )  # fmt: skip
-def test_a_count_is_a_number_or_unknown(value, expected):
-    assert count(value) == expected
+def test_a_count_is_a_number_or_unknown(value, expected_value):
+    assert count(value) == expected_value
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
+    ("value", "expected_value"),
     [(0.5, 0.5), ("0.5", 0.5), (0, 0.0), (-0.5, None), (float("nan"), None), ("nan", None),
      (True, None), ("cheap", None), (None, None)],
     ids=repr,
 )  # fmt: skip
-def test_an_amount_is_a_number_or_unknown(value, expected):
-    assert money(value) == expected
+def test_an_amount_is_a_number_or_unknown(value, expected_value):
+    assert money(value) == expected_value
 
 
 # -- server-sent events -----------------------------------------------------------------------------
@@ -181,12 +183,12 @@ STREAM = (
 def test_events_do_not_depend_on_how_the_bytes_are_cut(cuts):
     places = [0, *sorted(set(cuts)), len(STREAM)]
     events = EventSplitter()
-    found = [
+    actual_events = [
         event
         for start, end in itertools.pairwise(places)
         for event in events.feed(STREAM[start:end])
     ]
-    assert found == [{"n": 1}, {"n": 2}, {"n": "é"}]
+    assert actual_events == [{"n": 1}, {"n": 2}, {"n": "é"}]
 
 
 @pytest.mark.parametrize("line", [b"data: {broken\n\n", b"data: [1]\n\n"])
@@ -207,12 +209,12 @@ def test_a_stream_without_end_is_cut_off():
 def test_a_line_in_many_pieces_takes_no_longer_than_in_one(size):
     events, line = EventSplitter(), b'data: {"n": "' + b"x" * 200_000 + b'"}\n\n'
     began = time.process_time()
-    found = [
+    actual_events = [
         event
         for start in range(0, len(line), size)
         for event in events.feed(line[start : start + size])
     ]
-    assert len(found) == 1
+    assert len(actual_events) == 1
     assert time.process_time() - began < 2
 
 

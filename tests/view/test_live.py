@@ -60,10 +60,10 @@ def test_a_journal_is_read_on_from_where_it_ended_whatever_line_is_cut(run, grow
         for name in ("judgments", "calls"):
             grow(run, growing, name, start, stop)
         followed.refresh()
-    whole = RunFolder(run)
-    assert followed.judgments() == whole.judgments()
-    assert list(followed.call_summaries()) == list(whole.call_summaries())
-    assert followed.items() == whole.items()
+    full_run_folder = RunFolder(run)
+    assert followed.judgments() == full_run_folder.judgments()
+    assert list(followed.call_summaries()) == list(full_run_folder.call_summaries())
+    assert followed.items() == full_run_folder.items()
     assert followed.refresh() == 0
 
 
@@ -75,8 +75,8 @@ def test_intervals_shrink_as_judgments_arrive_and_only_whole_items_count(run, gr
         followed.refresh()
         data = RunData.load(followed)
         findings = live_findings(data)
-        done = {j.item_id for j in data.judgments}
-        assert findings.n_judged <= len(done)
+        item_ids = {j.item_id for j in data.judgments}
+        assert findings.n_judged <= len(item_ids)
         rate = findings.standings[0].rate
         widths.append(1.0 if rate is None else rate.high - rate.low)
         if start == 0:
@@ -149,9 +149,9 @@ def test_records_that_cannot_be_read_are_an_answer_and_no_crash(growing):
     (growing / "judgments.jsonl").write_text('{"item_id": 1}\n')
     with ViewServer(growing.parent) as server:
         key = re.search(r"/run/(\w+)/", server.run_url(growing))[1]
-        status, found = ask(server, "live", run=key)
+        status, answer = ask(server, "live", run=key)
         assert status == 400
-        assert "judgments.jsonl:1" in found["error"]
+        assert "judgments.jsonl:1" in answer["error"]
         assert ask(server, "live", run="x")[0] == 400
 
 
@@ -229,12 +229,12 @@ def test_another_process_sees_a_run_interrupted_resumed_and_ended(lab):
         until(lambda: not state()["judgments"].startswith("0 of"))
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=240)
-        found = until(lambda: (s := state())["phase"] == "ended" and s)
-        assert found["status"] == "partial"
-        assert not found["judgments"].startswith("72")
+        rule = until(lambda: (s := state())["phase"] == "ended" and s)
+        assert rule["status"] == "partial"
+        assert not rule["judgments"].startswith("72")
         lab.server.latency_s = 0.0
         lab.resume()
-        found = until(lambda: (s := state())["status"] == "complete" and s)
-        assert found["judgments"] == "72 of 72"
-        assert found["phase"] == "ended"
+        rule = until(lambda: (s := state())["status"] == "complete" and s)
+        assert rule["judgments"] == "72 of 72"
+        assert rule["phase"] == "ended"
         assert 'id="judgments"' not in get(server, f"/run/{key}/")[1]

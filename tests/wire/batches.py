@@ -93,13 +93,13 @@ class Batches:
         self._troubles: list[tuple[str, str, int | str | bytes]] = []
         self._ids = itertools.count(1)
 
-    def trouble(self, method: str, ending: str, what: int | str | bytes) -> None:
+    def trouble(self, method: str, ending: str, problem: int | str | bytes) -> None:
         """The next request of ``method`` whose path ends so goes wrong."""
-        self._troubles.append((method, ending, what))
+        self._troubles.append((method, ending, problem))
 
     def rows(self, model: str | None = None) -> list[Row]:
-        found = [row for made in self.made for row in made.rows]
-        return [row for row in found if model in (None, _model(row))]
+        actual_rows = [row for batch in self.made for row in batch.rows]
+        return [row for row in actual_rows if model in (None, _model(row))]
 
     # -- the wire -------------------------------------------------------------------------------
 
@@ -112,8 +112,8 @@ class Batches:
         if wrong is not None and wrong[2] == STALLED:
             await asyncio.sleep(60)
         if wrong is not None and isinstance(wrong[2], int):
-            asked = replace(_NOTHING, vendor=vendor)
-            await line.json(wrong[2], vendors.error(asked, wrong[2], "it did not work"))
+            request = replace(_NOTHING, vendor=vendor)
+            await line.json(wrong[2], vendors.error(request, wrong[2], "it did not work"))
             return
         if wrong is not None and isinstance(wrong[2], bytes):
             await line.send(200, wrong[2], "application/json")
@@ -134,52 +134,52 @@ class Batches:
     def _named(self, path: str) -> Made | None:
         return next((m for m in self.made if re.search(rf"{re.escape(m.id)}\b", path)), None)
 
-    def _make(self, vendor: str, name: str, rows: list[Row], prefix: str, **about: Any) -> Made:
-        made = Made(f"{prefix}{next(self._ids)}", vendor, name, rows, about=about)
-        self.made.append(made)
-        return made
+    def _make(self, vendor: str, name: str, rows: list[Row], prefix: str, **subject: Any) -> Made:
+        batch = Made(f"{prefix}{next(self._ids)}", vendor, name, rows, about=subject)
+        self.made.append(batch)
+        return batch
 
-    def _look(self, made: Made, line: Line) -> None:
+    def _look(self, batch: Made, line: Line) -> None:
         """A look brings a batch nearer to its end."""
-        made.polls += 1
-        if made.leaving and made.ended is None:
-            self._end(made, line, "cancelled")
-        if made.ended is None and not self.hold and made.polls >= self.polls:
-            self._end(made, line, "completed")
+        batch.polls += 1
+        if batch.leaving and batch.ended is None:
+            self._end(batch, line, "cancelled")
+        if batch.ended is None and not self.hold and batch.polls >= self.polls:
+            self._end(batch, line, "completed")
 
-    def _end(self, made: Made, line: Line, how: str) -> None:
-        half = len(made.rows) // 2
-        for n, row in enumerate(made.rows):
+    def _end(self, batch: Made, line: Line, how: str) -> None:
+        half = len(batch.rows) // 2
+        for n, row in enumerate(batch.rows):
             row.fate = self.fate(n)
             if how == "cancelled" and n >= half:
                 row.fate = "cancelled"
             if row.fate == "answered":
-                self._answer(made.vendor, row, line)
-        made.ended = "expired" if made.count("expired") and how == "completed" else how
+                self._answer(batch.vendor, row, line)
+        batch.ended = "expired" if batch.count("expired") and how == "completed" else how
 
     def _answer(self, vendor: str, row: Row, line: Line) -> None:
         from wire.server import Seen, carries
 
         server = self._server
-        asked = vendors.read(vendor, row.path, row.body)
-        seen = Seen(len(server.calls) + 1, vendor, row.path, {}, row.body, asked.model)
-        server.calls.append(seen)
-        conduct = server.conduct_of(asked.model)
-        refused = next((name for name in conduct.refuses if carries(asked, name)), None)
-        if refused is not None:
-            text = f"Unsupported parameter: '{refused}' is not supported with this model."
-            row.fate = seen.status = str(conduct.refusal_status)  # type: ignore[assignment]
-            row.answer = vendors.error(asked, conduct.refusal_status, text, param=refused)
+        request = vendors.read(vendor, row.path, row.body)
+        record = Seen(len(server.calls) + 1, vendor, row.path, {}, row.body, request.model)
+        server.calls.append(record)
+        conduct = server.conduct_of(request.model)
+        refused_name = next((name for name in conduct.refuses if carries(request, name)), None)
+        if refused_name is not None:
+            text = f"Unsupported parameter: '{refused_name}' is not supported with this model."
+            row.fate = record.status = str(conduct.refusal_status)  # type: ignore[assignment]
+            row.answer = vendors.error(request, conduct.refusal_status, text, param=refused_name)
             return
-        said = line.said(asked, conduct)
-        seen.status, seen.paid, seen.text = 200, True, said.text
-        row.answer = vendors.body(asked, said)
+        reply = line.said(request, conduct)
+        record.status, record.paid, record.text = 200, True, reply.text
+        row.answer = vendors.body(request, reply)
 
     # -- OpenAI ---------------------------------------------------------------------------------
 
     def _openai(self, method: str, path: str, query: Any, data: bytes, line: Line) -> Any:
         part = path.removeprefix(vendors.PREFIXES["openai"])
-        made = self._named(part)
+        batch = self._named(part)
         match method, part.strip("/").split("/"):
             case "POST", ["files"]:
                 name = f"file-{next(self._ids)}"
@@ -194,25 +194,25 @@ class Batches:
             case "POST", ["batches"]:
                 return self._openai_batch(self._openai_new(json.loads(data)))
             case "GET", ["batches"]:
-                mine = [m for m in reversed(self.made) if m.vendor == "openai"]
-                shown = [self._openai_batch(m) for m in mine]
-                return {"object": "list", "data": shown, "has_more": False}
-            case "GET", ["batches", _] if made is not None:
-                self._look(made, line)
-                self._openai_files(made)
-                return self._openai_batch(made)
-            case "POST", ["batches", _, "cancel"] if made is not None:
-                assert made.ended is None, "only what goes on can be cancelled"
-                assert not made.leaving, "and only once"
-                made.leaving = True
-                return self._openai_batch(made)
+                batches = [m for m in reversed(self.made) if m.vendor == "openai"]
+                rows = [self._openai_batch(m) for m in batches]
+                return {"object": "list", "data": rows, "has_more": False}
+            case "GET", ["batches", _] if batch is not None:
+                self._look(batch, line)
+                self._openai_files(batch)
+                return self._openai_batch(batch)
+            case "POST", ["batches", _, "cancel"] if batch is not None:
+                assert batch.ended is None, "only what goes on can be cancelled"
+                assert not batch.leaving, "and only once"
+                batch.leaving = True
+                return self._openai_batch(batch)
         return None
 
     def _openai_new(self, body: dict[str, Any]) -> Made:
         rows = [json.loads(text) for text in self.files[body["input_file_id"]].splitlines()]
         assert {row["url"] for row in rows} == {body["endpoint"]}, "a file has one endpoint"
         assert len({row["body"]["model"] for row in rows}) == 1, "a file has one model"
-        made = self._make(
+        batch = self._make(
             "openai",
             body["metadata"]["clash_batch"],
             [Row(row["custom_id"], row["url"], row["body"]) for row in rows],
@@ -222,14 +222,14 @@ class Batches:
             input=body["input_file_id"],
         )
         if self.refuse is not None and self.refuses_endpoint in (None, body["endpoint"]):
-            made.ended = "failed"
-        return made
+            batch.ended = "failed"
+        return batch
 
-    def _openai_files(self, made: Made) -> None:
-        if made.ended in (None, "failed") or "output" in made.about:
+    def _openai_files(self, batch: Made) -> None:
+        if batch.ended in (None, "failed") or "output" in batch.about:
             return
         lines: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
-        rows = reversed(made.rows) if self.reverse else made.rows
+        rows = reversed(batch.rows) if self.reverse else batch.rows
         for n, row in enumerate(rows):
             head = {"id": f"batch_req_{n}", "custom_id": row.key}
             status = 200 if row.fate == "answered" else row.fate
@@ -241,71 +241,71 @@ class Batches:
             elif row.fate in ("expired", "cancelled"):
                 error = {"code": f"batch_{row.fate}", "message": f"This request was {row.fate}."}
                 lines[False].append({**head, "response": None, "error": error})
-        for name, found in (("output", lines[True]), ("errors", lines[False])):
-            if found:
-                made.about[name] = f"file-{name}-{made.id}"
-                text = "\n".join(map(json.dumps, found)) + "\n"
-                self.files[made.about[name]] = text.encode()
-        made.about.setdefault("output", None)
+        for name, value in (("output", lines[True]), ("errors", lines[False])):
+            if value:
+                batch.about[name] = f"file-{name}-{batch.id}"
+                text = "\n".join(map(json.dumps, value)) + "\n"
+                self.files[batch.about[name]] = text.encode()
+        batch.about.setdefault("output", None)
 
-    def _openai_batch(self, made: Made) -> dict[str, Any]:
-        done = made.count("answered")
+    def _openai_batch(self, batch: Made) -> dict[str, Any]:
+        n_calls = batch.count("answered")
         return {
-            "id": made.id, "object": "batch", "endpoint": made.about["endpoint"],
-            "errors": self.refuse if made.ended == "failed" else None,
-            "input_file_id": made.about["input"], "completion_window": "24h",
-            "status": made.ended or ("cancelling" if made.leaving else "in_progress"), "created_at": int(made.created),
-            "output_file_id": made.about.get("output"), "error_file_id": made.about.get("errors"),
-            "metadata": made.about["metadata"],
-            "request_counts": {"total": len(made.rows), "completed": done, "failed": made.failed},
+            "id": batch.id, "object": "batch", "endpoint": batch.about["endpoint"],
+            "errors": self.refuse if batch.ended == "failed" else None,
+            "input_file_id": batch.about["input"], "completion_window": "24h",
+            "status": batch.ended or ("cancelling" if batch.leaving else "in_progress"), "created_at": int(batch.created),
+            "output_file_id": batch.about.get("output"), "error_file_id": batch.about.get("errors"),
+            "metadata": batch.about["metadata"],
+            "request_counts": {"total": len(batch.rows), "completed": n_calls, "failed": batch.failed},
         }  # fmt: skip
 
     # -- Anthropic ------------------------------------------------------------------------------
 
     def _anthropic(self, method: str, path: str, query: Any, data: bytes, line: Line) -> Any:
         part = path.removeprefix(f"{vendors.PREFIXES['anthropic']}/v1/messages/batches")
-        made = self._named(part)
+        batch = self._named(part)
         match method, part.strip("/").split("/"):
             case "POST", [""]:
                 rows = json.loads(data)["requests"]
                 assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", row["custom_id"]) for row in rows)
-                made = self._make(
+                batch = self._make(
                     "anthropic", "",
                     [Row(row["custom_id"], "/v1/messages", row["params"]) for row in rows],
                     "msgbatch_",
                 )  # fmt: skip
-                return self._anthropic_batch(made)
+                return self._anthropic_batch(batch)
             case "GET", [""]:
-                mine = [m for m in reversed(self.made) if m.vendor == "anthropic"]
-                shown = [self._anthropic_batch(m) for m in mine]
+                batches = [m for m in reversed(self.made) if m.vendor == "anthropic"]
+                shown = [self._anthropic_batch(m) for m in batches]
                 return {"data": shown, "has_more": False, "first_id": None, "last_id": None}
-            case "GET", [_] if made is not None:
-                self._look(made, line)
-                return self._anthropic_batch(made)
-            case "GET", [_, "results"] if made is not None:
-                rows_ = reversed(made.rows) if self.reverse else made.rows
-                found = [_anthropic_row(row) for row in rows_ if row.fate != "missing"]
-                return ("\n".join(map(json.dumps, found)) + "\n").encode()
-            case "POST", [_, "cancel"] if made is not None:
-                assert made.ended is None, "only what goes on can be cancelled"
-                made.leaving = True
-                return self._anthropic_batch(made)
+            case "GET", [_] if batch is not None:
+                self._look(batch, line)
+                return self._anthropic_batch(batch)
+            case "GET", [_, "results"] if batch is not None:
+                rows_ = reversed(batch.rows) if self.reverse else batch.rows
+                row_list = [_anthropic_row(row) for row in rows_ if row.fate != "missing"]
+                return ("\n".join(map(json.dumps, row_list)) + "\n").encode()
+            case "POST", [_, "cancel"] if batch is not None:
+                assert batch.ended is None, "only what goes on can be cancelled"
+                batch.leaving = True
+                return self._anthropic_batch(batch)
         return None
 
-    def _anthropic_batch(self, made: Made) -> dict[str, Any]:
-        open_ = len(made.rows) if made.ended is None else 0
-        when = datetime.fromtimestamp(made.created, UTC).isoformat()
+    def _anthropic_batch(self, batch: Made) -> dict[str, Any]:
+        open_ = len(batch.rows) if batch.ended is None else 0
+        when = datetime.fromtimestamp(batch.created, UTC).isoformat()
         where = f"http://127.0.0.1:{self._server.port}/anthropic/v1/messages/batches"
         return {
-            "id": made.id, "type": "message_batch", "created_at": when, "expires_at": when,
-            "archived_at": None, "ended_at": when if made.ended else None,
-            "cancel_initiated_at": when if made.ended == "cancelled" else None,
-            "processing_status": "ended" if made.ended
-            else "canceling" if made.leaving else "in_progress",
-            "results_url": f"{self.results_at or where}/{made.id}/results" if made.ended else None,
+            "id": batch.id, "type": "message_batch", "created_at": when, "expires_at": when,
+            "archived_at": None, "ended_at": when if batch.ended else None,
+            "cancel_initiated_at": when if batch.ended == "cancelled" else None,
+            "processing_status": "ended" if batch.ended
+            else "canceling" if batch.leaving else "in_progress",
+            "results_url": f"{self.results_at or where}/{batch.id}/results" if batch.ended else None,
             "request_counts": {
-                "processing": open_, "succeeded": made.count("answered"), "errored": made.failed,
-                "canceled": made.count("cancelled"), "expired": made.count("expired"),
+                "processing": open_, "succeeded": batch.count("answered"), "errored": batch.failed,
+                "canceled": batch.count("cancelled"), "expired": batch.count("expired"),
             },
         }  # fmt: skip
 
@@ -328,8 +328,8 @@ class Batches:
             )
             return self._google_batch(made)
         if method == "GET" and path.endswith("/batches"):
-            mine = [m for m in reversed(self.made) if m.vendor == "google"]
-            return {"operations": [self._google_batch(m) for m in mine]}
+            batches = [m for m in reversed(self.made) if m.vendor == "google"]
+            return {"operations": [self._google_batch(m) for m in batches]}
         if made is None:
             return None
         if method == "POST" and path.endswith(":cancel"):
@@ -338,20 +338,22 @@ class Batches:
         self._look(made, line)
         return self._google_batch(made)
 
-    def _google_batch(self, made: Made) -> dict[str, Any]:
-        state = {None: "RUNNING", "completed": "SUCCEEDED"}.get(made.ended, "")
-        when = datetime.fromtimestamp(made.created, UTC).isoformat()
-        about: dict[str, Any] = {
+    def _google_batch(self, batch: Made) -> dict[str, Any]:
+        state = {None: "RUNNING", "completed": "SUCCEEDED"}.get(batch.ended, "")
+        when = datetime.fromtimestamp(batch.created, UTC).isoformat()
+        description: dict[str, Any] = {
             "@type": "type.googleapis.com/google.ai.generativelanguage.v1main.GenerateContentBatch",
-            "model": f"models/{made.about['model']}",
-            "displayName": made.name,
+            "model": f"models/{batch.about['model']}",
+            "displayName": batch.name,
             "createTime": when,
-            "state": f"BATCH_STATE_{state or str(made.ended).upper()}",
+            "state": f"BATCH_STATE_{state or str(batch.ended).upper()}",
         }
-        if made.ended:
-            found = [_google_row(row) for row in made.rows]
-            about["output"] = {"inlinedResponses": {"inlinedResponses": list(filter(None, found))}}
-        return {"name": made.id, "metadata": about, "done": made.ended is not None}
+        if batch.ended:
+            row_list = [_google_row(row) for row in batch.rows]
+            description["output"] = {
+                "inlinedResponses": {"inlinedResponses": list(filter(None, row_list))}
+            }
+        return {"name": batch.id, "metadata": description, "done": batch.ended is not None}
 
 
 _NOTHING = vendors.Asked("anthropic", "batch", "", "", [], None, False, None, False, False, {})
