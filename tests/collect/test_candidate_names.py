@@ -50,6 +50,15 @@ def test_models_of_the_line_are_taken_as_the_file_describes_them():
     assert [c.id for c in read_config(None, {"candidates": ["luna"]}).candidates] == ["luna"]
 
 
+@pytest.mark.parametrize("name", ["tie", "both bad"])
+def test_no_candidate_is_called_what_a_label_says_of_all(capsys, name):
+    """Else every tie that people see would be its victory."""
+    text = f"- prompt: Hm?\n  responses: {{{name}: one, good: two}}\n  label: tie\n"
+    Path("prompts.yaml").write_text(text, encoding="utf-8")
+    assert run(["eval", "prompts.yaml", "--panel", "baseline"]) == 2
+    assert f"prompts.yaml: responses: a candidate is called {name!r}" in capsys.readouterr().err
+
+
 def dry(capsys, prompts, models):
     Path("prompts.yaml").write_text(prompts, encoding="utf-8")
     words = ["--models", models, "--panel", "baseline", "--observers", "none", "--dry-run"]

@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from clash.collect.conversation import Script
 from clash.config import PROMPT, PROVIDERS, Candidate, Config, Judge, ModelRef, Panel, SimulatedUser
 from clash.errors import ConfigError, InputError, one_of
+from clash.labels import BOTH_BAD, TIE
 from clash.records import SELF, Item, Response
 from clash.secrets.redaction import NO_SECRETS, SECRET_HEADER, secret_fields
 from clash.store.stored import ItemPart
@@ -645,6 +646,13 @@ def _check(plan: Plan, prompts: Prompts) -> None:
     _check_fallbacks(plan)
     models = {candidate.id for candidate in plan.candidates}
     names = [str(name) for name in plan.given_marks]
+    if reserved := {TIE, BOTH_BAD} & {*models, *names}:
+        raise InputError(
+            f"a candidate is called {min(reserved)!r}, and so is a label that names no candidate",
+            path=prompts.path,
+            field="responses",
+            hint="give the candidate another name",
+        )
     for position, item in enumerate(plan.items):
         authors = {name for name in names if plan.given_marks.has(name, position)}
         if not item.control and models - authors:
