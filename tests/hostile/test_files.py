@@ -274,3 +274,39 @@ def test_any_records_are_a_value_or_a_refusal(tmp_path_factory, records):
     json_path = path.with_suffix(".json")
     json_path.write_text(json.dumps(records), encoding="utf-8")
     value_or_refusal(load.load, json_path)
+
+
+# -- files that a stranger's folder points to -----------------------------------------------------
+
+
+@pytest.fixture
+def diary(here, tmp_path_factory):
+    """A text of the victim's, outside of the folder of the stranger."""
+    file = tmp_path_factory.mktemp("victim") / "diary"
+    file.write_text("Dear diary\n", encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    "value", ["{diary}", "../{away}", "link", "link.txt", "link.md", "{folder}"]
+)
+def test_a_configuration_that_nobody_named_reads_no_text_elsewhere(here, capsys, diary, value):
+    for name in ("link", "link.txt", "link.md"):
+        (here / name).symlink_to(diary)
+    away = os.path.relpath(diary, here.parent)
+    value = value.format(diary=diary, away=away, folder=diary.parent)
+    (here / "clash.yaml").write_text(f"prompts: {value}\n", encoding="utf-8")
+    words = ["eval", "--panel", "baseline", "--models", "baseline/coverage,baseline/structure"]
+    assert run([*words, "--dry-run"]) == 2
+    assert f"clash.yaml: prompts: {value} leads out of the folder" in capsys.readouterr().err
+    run([*words, "--dry-run", "--config", "clash.yaml"])
+    assert "leads out" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["prompts", "templates"])
+def test_no_link_leads_out_of_a_folder_of_texts(here, capsys, diary, name):
+    (here / name).mkdir()
+    (here / name / "judge.system.md").symlink_to(diary)
+    (here / name / "user.next.md").symlink_to("user.next.md")
+    (here / "clash.yaml").write_text(f"prompts: prompts.yaml\n{name}: {name}\n", encoding="utf-8")
+    refused(capsys, "eval", "--panel", "baseline", "--dry-run")

@@ -18,7 +18,7 @@ from clash.datasets.dataset import free_id
 from clash.documents import Document, read_jsonl, read_text, read_yaml, validate
 from clash.errors import InputError
 from clash.files.csv_reader import read_csv
-from clash.files.inputs import without_gz
+from clash.files.inputs import files_in, without_gz
 from clash.records import Item, Response, candidates_of
 from clash.secrets.redaction import REPLACEMENT
 from clash.store.secrecy import without_secrets
@@ -36,6 +36,8 @@ K = TypeVar("K", bound=Hashable)
 _COLUMNS = ("id", "prompt", "system", "reference", "tags", "label", "group", "response")
 _RESPONSE = "response:"
 _BY_LINE = (".jsonl", ".ndjson")
+TEXT_SUFFIXES = (".txt", ".md", ".markdown", "")
+"""Ends of names of files that are read as text, whatever is in them."""
 _CHUNK = 1 << 20
 
 
@@ -429,8 +431,7 @@ def _lines(path: Path) -> Iterator[Document]:
 
 
 def _text_files(folder: Path) -> Iterator[Document]:
-    files = sorted(p for p in folder.iterdir() if p.suffix.lower() in (".txt", ".md"))
-    for file in files:
+    for file in files_in(folder, ".txt", ".md"):
         yield Document(file, {"id": file.stem, "prompt": read_text(file)}, 1)
 
 

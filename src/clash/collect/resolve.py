@@ -7,14 +7,17 @@ here as command line values, since Typer reads both.
 from __future__ import annotations
 
 import io
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clash import assets
+from clash.collect.load import TEXT_SUFFIXES
 from clash.config import Config, CriteriaConfig, ModelRef, Observers, Panel
 from clash.documents import Document, read_text, read_yaml, validate
 from clash.errors import ConfigError
+from clash.files.inputs import without_gz
 from clash.providers import STEERING, has_key, key_variable
 from clash.secrets.destinations import Environ, read_confirmed, trusted_hosts
 
@@ -90,6 +93,8 @@ def read_config(
     source: Source = "auto" if path is None else "file"
     overlaid = Document(Path("command line"), _with_overrides(document.value, overrides))
     config = _relative(validate(Config, overlaid, context={"source": source}), file)
+    if source == "auto":
+        _check_within(config, file)
     if not isinstance(config.panel, str):
         return config
     panel = read_panel(config.panel, "file" if overrides.get("panel") is not None else source)
@@ -144,6 +149,25 @@ def _relative(config: Config, file: Path) -> Config:
             if path.exists():
                 update[name] = str(path)
     return config.model_copy(update=update)
+
+
+def _check_within(config: Config, file: Path) -> None:
+    """Refuse texts elsewhere that a ``clash.yaml`` names which nobody named.
+
+    It may have come with the folder, as may a link in it, and any file can be read as a text: a key
+    or a diary would be sent to a server that the same file names.
+    """
+    folder = os.path.realpath(file.parent)
+    for name, value in (("prompts", config.prompts), ("templates", config.templates)):
+        path = Path(value or "")
+        is_text = path.is_dir() or without_gz(path).suffix.lower() in TEXT_SUFFIXES
+        if value and is_text and not Path(os.path.realpath(path)).is_relative_to(folder):
+            raise ConfigError(
+                f"{value} leads out of the folder",
+                path=file,
+                field=name,
+                hint=f"if you trust this file: --config {file}",
+            )
 
 
 def read_panel(name_or_path: str, source: Source) -> Panel:

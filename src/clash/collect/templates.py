@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from clash import assets
 from clash.documents import read_text
 from clash.errors import ConfigError, one_of
+from clash.files.inputs import files_in
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -112,4 +113,4 @@ def _files_of(folder: str | None) -> list[Path]:
     path = Path(folder)
     if not path.is_dir():
         raise ConfigError("is not a folder", path=path, field="templates")
-    return sorted(file for file in path.glob("*.md") if file.name.lower() != "readme.md")
+    return [file for file in files_in(path, ".md") if file.name.lower() != "readme.md"]

@@ -9,13 +9,13 @@ import stat
 import zlib
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from clash.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from typing_extensions import Buffer
 
@@ -66,6 +66,23 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
         yield cast(
             "BinaryIO", io.BufferedReader(_GzipContent(raw, path), _CHUNK) if is_gzip else raw
         )
+
+
+def files_in(folder: Path, *suffixes: str) -> list[Path]:
+    """The files of a folder whose names end so, by name.
+
+    Raises:
+        InputError: one is a link that leads out of the folder. What these files hold is sent to
+            models, so a link in a folder from elsewhere could send any file.
+    """
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in suffixes)
+    for path in files:
+        # Not ``Path.resolve``, which fails on a link to itself.
+        if path.is_symlink() and not Path(os.path.realpath(path)).is_relative_to(folder.resolve()):
+            raise InputError(
+                "is a link that leads out of its folder", path=path, hint="copy the file instead"
+            )
+    return files
 
 
 def check_unpacks(path: Path) -> None:
