@@ -6,9 +6,10 @@ import json
 import re
 from collections import Counter
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
-from clash.errors import ConfigError, InputError, field_path, nearest
+from clash.errors import ConfigError, InputError, field_path, nearest, one_of
 from clash.files.encodings import SAVE_AS_UTF8, is_utf16
 from clash.files.inputs import MAX_DEPTH, MAX_WHOLE, byte_lines, open_bytes, read_bytes
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pydantic import BaseModel, ValidationError
+    from pydantic_core import ErrorDetails
 
     from clash.files.yaml_reader import Lines
 
@@ -27,6 +29,7 @@ M = TypeVar("M", bound="BaseModel")
 MAX_YAML = 64 << 20
 """Bytes of a YAML file."""
 
+_QUOTE_HINT = 'write it in quotes: "…"'
 _SECRET_FIELD = re.compile(r"key|secret|password|auth|headers", re.IGNORECASE)
 _KEY = re.compile(r"\b(?:sk-|AIza|gsk_|xai-|hf_)[\w-]{6,}")
 
@@ -129,7 +132,12 @@ def parse_record(text: bytes, path: Path, line: int) -> dict[str, Any]:
     """
     value = parse_json(text, path, line, hint="one JSON object a line")
     if not isinstance(value, dict):
-        raise InputError("expected a JSON object", path=path, line=line)
+        raise InputError(
+            "expected a JSON object",
+            path=path,
+            line=line,
+            hint='names and values: {"name": "value"}',
+        )
     return value
 
 
@@ -245,7 +253,12 @@ def _explain(
     elif first["type"] == "model_type" and not loc:
         message, hint = "expected keys and values", f"keys are {', '.join(_keys_at(model, ()))}"
     elif first["type"] != "missing" and not isinstance(first.get("input"), dict | list):
-        message += _quote_value(first["input"], loc)
+        quote = _quote_value(first["input"], loc)
+        if first["type"] == "string_type":
+            message, hint = "expected text", _QUOTE_HINT
+        elif choices := _texts_allowed(first):
+            message, hint = "is none of the choices", one_of(str(first["input"]), choices)
+        message += quote
     if remaining:
         message += f" (and {len(remaining)} more)"
     return error(
@@ -255,6 +268,13 @@ def _explain(
         field=field_path(loc) or None,
         hint=hint,
     )
+
+
+def _texts_allowed(problem: ErrorDetails) -> list[str]:
+    """The texts that may stand where another one stands; empty where others may, too."""
+    if problem["type"] != "literal_error":
+        return []
+    return re.findall(r"'([^']*)'", problem["ctx"]["expected"])
 
 
 def _nearest_key(model: type[BaseModel], loc: Loc) -> str | None:
@@ -292,7 +312,10 @@ def _is_no_name(kind: str, value: object) -> bool:
 def _quote_value(value: object, loc: Loc) -> str:
     """The value, quoted for a message; empty where it may be a secret."""
     secret = any(_SECRET_FIELD.search(str(step)) for step in loc) or _KEY.search(str(value))
-    return "" if secret else f" (found {value!r})"
+    if secret:
+        return ""
+    as_written = value.isoformat() if isinstance(value, date) else repr(value)
+    return f" (found {as_written})"
 
 
 def _is_variant(step: int | str, document: Document, loc: Loc) -> bool:

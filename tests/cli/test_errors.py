@@ -141,8 +141,10 @@ def test_an_address_that_is_missing_is_asked_for(capsys, monkeypatch):
         ("- prompt: Hi\n  responses: {a: x, b: y}\n  label: c\n", "prompts.yaml", "label 'c'"),
         ("[]\n", "prompts.yaml", "holds no prompt"),
         ("just a text\n", "prompts.yaml:1", "expected a list of prompts"),
+        ("- prompt: 2026-01-02\n", "prompt: expected text (found 2026-01-02)", 'quotes: "…"'),
+        ("- prompt: Hi\n  responses: {a: 1, b: x}\n", "expected text (found 1)", "in quotes"),
     ],
-    ids=["key", "empty", "id twice", "one response", "label", "none", "no list"],
+    ids=["key", "empty", "id twice", "one response", "label", "none", "no list", "date", "number"],
 )
 def test_wrong_prompts_are_named_by_line_and_field(capsys, text, where, what):
     Path("prompts.yaml").write_text(text, encoding="utf-8")
@@ -159,7 +161,11 @@ def test_wrong_prompts_are_named_by_line_and_field(capsys, text, where, what):
         (("eval", "prompts.yaml", "--panel", "nobody"), "nobody"),
         (("eval", "prompts.yaml", "--models", "gpt-5"), "provider/model"),
         (("eval", "prompts.yaml", "--models", "mistral/x"), "provider of openai"),
-        (("eval", "prompts.yaml", "--criteria", "some"), "criteria.mode"),
+        (("eval", "prompts.yaml", "--criteria", "some"), "fix: one of dynamic, fixed, none"),
+        (
+            ("eval", "prompts.yaml", "--method", "brodo"),
+            'fix: did you mean "borda"? Choices: borda',
+        ),
         (("eval", "prompts.yaml", "--observers", "me"), "observers"),
         (("eval", "prompts.yaml", "--config", "none.yaml"), "none.yaml: no such file"),
         (("eval", "prompts.yaml", "--replay", "none"), "none: is not a run folder"),

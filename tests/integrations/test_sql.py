@@ -79,6 +79,14 @@ def test_what_is_no_question_to_the_run_is_refused(capsys, folder, sql):
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 
+def test_an_unknown_table_or_column_says_how_to_see_what_there_is(capsys, folder):
+    for sql in ("select * from nope", "select nope from items"):
+        assert run(["query", str(folder), sql]) == 2
+        assert "fix: `show tables` and `describe TABLE` name" in capsys.readouterr().err
+    for sql in ("show tables", "describe items"):
+        assert run(["query", str(folder), sql]) == 0
+
+
 @pytest.mark.parametrize("name", ["r[1]", "r*", "r?", "r'q", "a\\b", "{a,b}"])
 def test_a_folder_of_any_name_can_be_asked(capsys, folder, tmp_path, name):
     shutil.copytree(folder, tmp_path / name)

@@ -39,6 +39,8 @@ def print_dry_run(
         say(warning, style="yellow")
     # Soft: a line for one model may be longer than a narrow terminal, and is not to be cut.
     print_line(_headline(plan, forecast, cap), "bold")
+    if output.quiet:
+        return
     for line in _by_destination(plan, forecast, environ):
         print_line(line)
     if output.verbose:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import print_json, print_line, print_tables
+from clash.cli.common import print_json, print_line, print_tables, print_text
 from clash.cli.option_groups import grouped
 from clash.cli.options import AsJson, Ray, RunsFolder, Seed, UseLabels, VoteFilter, ray_cluster
 
@@ -140,7 +140,8 @@ def power(
             print_json(estimates.as_json())
             return
         print_tables(estimates.tables())
-        print_line(f"\nnext: {estimates.pilot.next_step}")
+        print_line()
+        print_text(f"next: {estimates.pilot.next_step}")
         return
     is_default = question == "compare" and panel is None and ballots is None
     with tasks_on(cluster):

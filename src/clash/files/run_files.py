@@ -37,6 +37,7 @@ _FLAGS = (
 )
 _HAS_DIR_FD = os.open in os.supports_dir_fd and hasattr(os, "O_DIRECTORY")
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
 _KINDS = {
     stat.S_IFLNK: "a symbolic link",
@@ -256,6 +257,8 @@ def with_hint(message: str, error: OSError) -> str:
         )
     if error.errno in _FORBIDDEN:
         return f"{message}\n  fix: choose a folder that you may write to"
+    if error.errno in _ABSENT:
+        return f"{message}\n  fix: check the path; its folder has to exist"
     return message
 
 

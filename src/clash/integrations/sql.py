@@ -115,7 +115,7 @@ def _query(paths: Mapping[str, Path], sql: str) -> QueryResult:
         statements = connection.extract_statements(sql)
         # COPY could overwrite the files that a query may read.
         if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise InputError("expected a single SELECT", field="query")
+            raise InputError("expected a single SELECT", field="query", hint="a run is only read")
         cursor = connection.execute(statements[0])
     except duckdb.Error as error:
         raise _query_error(error) from None
@@ -210,8 +210,13 @@ def _decode_row(row: tuple[Any, ...], json_columns: list[int]) -> tuple[Any, ...
 def _query_error(error: duckdb.Error) -> InputError:
     """DuckDB's message without the excerpt of the query, which people can see."""
     if isinstance(error, duckdb.OutOfMemoryException):
-        hint = "select fewer columns or rows, or count instead of sorting"
-        return InputError(f"needs more than {_MEMORY} of memory", field="query", hint=hint)
+        return InputError(
+            f"needs more than {_MEMORY} of memory",
+            field="query",
+            hint="select fewer columns or rows, or count instead of sorting",
+        )
     message = str(error).partition("\n\nLINE")[0].partition(", due to the following Python")[0]
     message = message.replace("\n", " ").strip()
-    return InputError(message, field="query")
+    is_unknown = isinstance(error, duckdb.CatalogException | duckdb.BinderException)
+    hint = "`show tables` and `describe TABLE` name what there is" if is_unknown else None
+    return InputError(message, field="query", hint=hint)

@@ -58,7 +58,7 @@ def _by_name(findings: Findings) -> list[tuple[str, float]]:
 
 
 def _trade_off(findings: Findings, trades: Sequence[Trade], rates: dict[str, Interval]) -> str:
-    """What the first candidate costs beside the cheapest, and who is not worth considering."""
+    """What the first candidate costs beside the cheapest, who is beaten, and how to choose."""
     first = next((t for t in trades if t.candidate == findings.decision.winner), trades[0])
     cheapest = min(trades, key=_price)
     sentences = []
@@ -77,6 +77,7 @@ def _trade_off(findings: Findings, trades: Sequence[Trade], rates: dict[str, Int
     if beaten:
         sentences.append(f"{listing(beaten)} {'is' if len(beaten) == 1 else 'are'} no better than a"
                          " candidate that costs no more.")  # fmt: skip
+    sentences.append(f"For the best one within a price or a time: `clash choose {findings.run}`.")
     return " ".join(sentences)
 
 

@@ -346,9 +346,10 @@ def _warnings(fit: LatentFit, patterns: Patterns) -> list[str]:
         messages.append(f"EM stopped after {fit.n_iter} iterations without converging")
     dull = patterns.n_judges - len(informative_judges(patterns))
     if dull:
-        messages.append(
-            f"{dull} judges never vary or copy another judge, so they do not help to identify the model"
-        )
+        judges = "1 judge never varies or copies another judge, so it does"
+        if dull > 1:
+            judges = f"{dull} judges never vary or copy another judge, so they do"
+        messages.append(f"{judges} not help to identify the model")
     return messages
 
 
