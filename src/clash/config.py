@@ -823,7 +823,7 @@ class Config(Strict):
     repeat: int = Field(default=1, ge=1)
     exclude_self: bool | None = None
     user: SimulatedUser | None = Field(default=None, exclude_if=not_)
-    seed: int = 42
+    seed: int = Field(default=42, ge=0)
     out: str = "runs"
     compress: Literal["zstd"] | None = Field(default=None, exclude=True)
 

@@ -276,6 +276,14 @@ def test_any_records_are_a_value_or_a_refusal(tmp_path_factory, records):
     value_or_refusal(load.load, json_path)
 
 
+def test_a_negative_seed_is_refused_before_anything_is_made(here, capsys):
+    """numpy refused it at the end of a run, when everything had been paid."""
+    refused(capsys, "aggregate", "votes.jsonl", "--seed", "-1")
+    (here / "clash.yaml").write_text("seed: -1\n", encoding="utf-8")
+    refused(capsys, "eval", "prompts.yaml", "--panel", "baseline")
+    assert not (here / "runs").exists()
+
+
 # -- files that a stranger's folder points to -----------------------------------------------------
 
 

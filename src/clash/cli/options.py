@@ -119,7 +119,8 @@ Prereg = Annotated[
     ),
 ]
 Seed = Annotated[
-    int | None, typer.Option("--seed", envvar="CLASH_SEED", help="Seed of every random choice.")
+    int | None,
+    typer.Option("--seed", min=0, envvar="CLASH_SEED", help="Seed of every random choice."),
 ]
 
 # -- what may be spent ---------------------------------------------------------------------------

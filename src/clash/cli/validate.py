@@ -32,7 +32,7 @@ def validate(
         typer.Option("--n", "-n", min=1, help="Number of items to sample; default: all."),
     ] = None,
     sample_seed: Annotated[
-        int, typer.Option("--sample-seed", help="Seed of the sample.")
+        int, typer.Option("--sample-seed", min=0, help="Seed of the sample.")
     ] = _SAMPLE_SEED,
     rules: Annotated[
         RuleSet | None,
