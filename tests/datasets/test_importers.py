@@ -328,6 +328,26 @@ def test_promptfoo_graders_become_judges_and_checks_an_observer(tmp_path):
     assert run.items[0].prompt == "Question 0"
 
 
+@pytest.mark.parametrize(
+    "spoilt",
+    [
+        5,
+        cell(0, "a", "x", prompt=5),
+        cell(0, "a", "x", latencyMs="x"),
+        cell(0, "a", "x", cost=-1),
+        cell(0, "a", "x", gradingResult={"componentResults": 5}),
+        cell(0, "a", "x", graded("llm-rubric", 1) | {"score": "x"}),
+    ],
+    ids=str,
+)
+def test_a_record_of_other_types_is_refused(tmp_path, spoilt):
+    path = promptfoo(tmp_path, spoilt, cell(0, "b", "y", graded("llm-rubric", 1)))
+    with pytest.raises(
+        InputError, match=r"out\.json: holds a record that promptfoo does not write"
+    ):
+        convert(path)
+
+
 def test_promptfoo_verdicts_that_could_not_be_read_are_failures(tmp_path):
     path = promptfoo(
         tmp_path,

@@ -203,7 +203,11 @@ def test_the_token_goes_out_unencrypted_only_where_that_is_confirmed(monkeypatch
 
 @pytest.mark.parametrize(
     ("target", "message"),
-    [("ftp://x", "not a web address"), ("file:///etc/passwd#", "not a web address")],
+    [
+        ("ftp://x", "not a web address"),
+        ("file:///etc/passwd#", "not a web address"),
+        ("http://[", "not a web address"),
+    ],
 )
 def test_a_redirect_out_of_the_web_is_refused(hub, tmp_path, target, message):
     hub.elsewhere = target

@@ -85,6 +85,10 @@ def test_a_list_names_the_items_and_their_order(folder, tmp_path):
     path.write_text("\n")
     with pytest.raises(InputError, match="names no item"):
         read_item_list(path)
+    path.unlink()
+    os.mkfifo(path)  # which would be waited for
+    with pytest.raises(InputError, match=r"next\.txt"):
+        read_item_list(path)
 
 
 @pytest.mark.parametrize("sample", [10, None])
@@ -479,6 +483,8 @@ def test_a_page_from_disk_holds_no_name_and_its_file_is_read_back(
     assert {(label.winner, label.annotator) for label in labels} == {("south", "Dee")}
     assert {label.draw is not None for label in labels} == {is_drawn}
     assert run(["verify", str(folder.path)]) == 0
+    file.write_text(json.dumps({**given_page, "draw": {"seed": -1, "equal": False}}))
+    assert run(["review", str(folder.path), "--import", str(file)]) == 2
 
 
 def test_whoever_knows_the_names_cannot_work_out_the_sides_of_a_page_from_disk(folder, tmp_path):

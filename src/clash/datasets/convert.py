@@ -59,7 +59,13 @@ def convert(
         from clash.datasets import loaders
 
         return Conversion(form, dataset=loaders.load_file(path))
-    return conversion_of(form, _READERS[form](path), path)
+    try:
+        runs = _READERS[form](path)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # A field of another type than the tool writes; the readers take its types for granted.
+        message = f"holds a record that {form} does not write ({type(error).__name__}: {error})"
+        raise InputError(message.partition("\n")[0], path=path, hint="export it again") from None
+    return conversion_of(form, runs, path)
 
 
 def conversion_of(form: str, runs: list[ForeignRun], path: Path) -> Conversion:

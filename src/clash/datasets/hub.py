@@ -129,8 +129,12 @@ class Http:
     def _next(url: str, location: str | None) -> str:
         if not location:
             raise DownloadError(f"{url}: redirected without an address")
-        target = urljoin(url, location)
-        if httpx2.URL(target).scheme not in ("http", "https"):
+        try:
+            target = urljoin(url, location)
+            is_web = httpx2.URL(target).scheme in ("http", "https")
+        except (ValueError, httpx2.InvalidURL):
+            target, is_web = location[:200], False
+        if not is_web:
             raise DownloadError(f"{url}: redirected to {target}, which is not a web address")
         if url.startswith("https:") and target.startswith("http:"):
             raise DownloadError(f"{url}: redirected to {target}, which is not encrypted")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.corrected import correction
 from clash.analysis.findings import compute_findings
-from clash.documents import read_json
+from clash.documents import read_json, read_text
 from clash.errors import InputError
 from clash.report.formats import percent
 from clash.review.page import order, parse_returned_file
@@ -99,7 +99,7 @@ def _drawn_tasks(run: RunData, draw: object, path: Path) -> list[ReviewTask]:
     if draw is None:
         return review_tasks(run, "all")
     seed, equal = (draw.get("seed"), draw.get("equal")) if isinstance(draw, dict) else (None, None)
-    if type(seed) is not int or not isinstance(equal, bool):
+    if type(seed) is not int or seed < 0 or not isinstance(equal, bool):
         raise InputError("is a seed and whether chances are equal", path=path, field="draw")
     return review_tasks(run, seed=seed, sample=len(run.items) if equal else None)
 
@@ -136,11 +136,7 @@ def read_item_list(path: Path) -> list[str]:
     Raises:
         InputError: the file cannot be read, or names no item.
     """
-    try:
-        names = [line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError):
-        hint = "name a text file with one id a line"
-        raise InputError("cannot be read as a list of items", path=path, hint=hint) from None
+    names = [line.strip() for line in read_text(path).splitlines() if line.strip()]
     if not names:
         raise InputError("names no item", path=path, hint="one id a line")
     return names
