@@ -269,17 +269,20 @@ def test_a_batch_of_a_model_without_a_batch_price_is_at_its_full_price():
     assert prices.worst_case(ref, request, batch=True).usd == prices.worst_case(ref, request).usd
 
 
-def test_the_plain_sum_is_the_tables_own_for_every_model_with_flat_rates():
-    usage = Usage(input_tokens=123_457, output_tokens=7_919)
-    n_flat = 0
+@pytest.mark.parametrize("tokens", [123_457, 200_000, 200_001, 272_000, 272_001])
+def test_the_plain_sum_is_the_tables_own_for_every_model_whose_rates_rise(tokens):
+    usage = Usage(input_tokens=tokens, output_tokens=7_919)
+    n_plain = n_tiers = 0
     for provider in get_snapshot().providers:
         for model in provider.models:
             price = prices.rates(model, None)[0]
-            if price.is_flat:
-                n_flat += 1
+            if price.is_plain:
+                n_plain += 1
+                n_tiers += not isinstance(price.input, Decimal)
                 own_total_price = model.calc_price(usage, provider).total_price
-                assert prices.plain_sum(price, 123_457, 7_919) == own_total_price, (
+                assert prices.plain_sum(price, tokens, 7_919) == own_total_price, (
                     provider.id,
                     model.id,
                 )
-    assert n_flat > 300
+    assert n_plain > 300
+    assert n_tiers > 20

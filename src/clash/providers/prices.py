@@ -86,13 +86,20 @@ class Price(NamedTuple):
     thousand_calls: _Rate
 
     @property
-    def is_flat(self) -> bool:
-        """Whether a plain call costs its input and output at one rate each, and nothing else."""
-        return (
-            isinstance(self.input, Decimal)
-            and isinstance(self.output, Decimal)
-            and self.thousand_calls is None
-        )
+    def is_plain(self) -> bool:
+        """Whether a plain call costs its input and output at one rate each, and nothing else.
+
+        A rate may rise with the length of the input; of rising ones the last reached is the highest.
+        """
+        return self.thousand_calls is None and _rises(self.input) and _rises(self.output)
+
+
+def _rises(price: _Rate) -> bool:
+    """Whether there is a rate, and none of its tiers is below the one before."""
+    if price is None or isinstance(price, Decimal):
+        return price is not None
+    steps = [price.base, *(tier.price for tier in price.tiers)]
+    return steps == sorted(steps)
 
 
 def worst_case(ref: ModelRef, request: Request, *, batch: bool = False) -> Cost | None:
@@ -286,7 +293,7 @@ def _from_table(
     price = None if name is None else next(iter(_prices_of(ref, name, batch)), None)
     if name is None or price is None:
         return None
-    if not (cache_reads or cache_writes or batch) and price.is_flat:
+    if not (cache_reads or cache_writes or batch) and price.is_plain:
         return plain_sum(price, tokens_in, tokens_out)  # a tenth of the time of the table's own sum
     from genai_prices import Usage
 
