@@ -238,7 +238,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--latency", type=float, default=0.5, help="seconds of an answer")
-    parser.add_argument("--rate", type=float, default=100, help="requests a second it allows")
+    parser.add_argument("--rate", type=float, default=100, help="requests a second of an account")
     parser.add_argument("--kill-every", type=float, default=15, help="seconds between two kills")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

@@ -113,6 +113,14 @@ def test_a_wrong_key_is_refused(server):
     assert not server.count(is_paid=True)
 
 
+def test_each_account_has_a_rate_of_its_own():
+    server = WireServer(per_second=5)
+    refusals = {vendor: [server.refusal_s(vendor) for _ in range(7)] for vendor in ("a", "b")}
+    for waits in refusals.values():
+        assert waits[:5] == [None] * 5
+        assert None not in waits[5:]
+
+
 def test_another_answer_may_be_plugged_in():
     with WireServer(answer=lambda request: f"to {request.model}") as other_server:
         assert post(other_server, BODY) == 200

@@ -9,7 +9,6 @@ import json
 import sys
 
 from wire import WireServer, faults
-from wire.server import Allowance
 
 
 async def main() -> None:
@@ -18,13 +17,12 @@ async def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--rate-limit-every", type=int, help="429 on every so-manyth request")
     parser.add_argument("--error-every", type=int, help="500 on every so-manyth request")
-    parser.add_argument("--per-second", type=float, help="429 to more requests a second than this")
+    parser.add_argument("--per-second", type=float, help="429 to more requests a second of an account")
     parser.add_argument("--forgetful", action="store_true", help="count requests, keep none")
     options = parser.parse_args()
     server = WireServer(latency_s=options.latency, port=options.port)
     server.is_forgetful = options.forgetful
-    if options.per_second:
-        server.allowance = Allowance(options.per_second)
+    server.per_second = options.per_second
     if options.rate_limit_every:
         limit = faults.rate_limit("50", header="retry-after-ms")
         server.misbehave(limit, every=options.rate_limit_every)

@@ -108,7 +108,8 @@ class _Order:
 
 @dataclass
 class Allowance:
-    """Requests a second, enforced as vendors do: a bucket that fills up, and a 429 where it is empty.
+    """Requests a second of an account, enforced as vendors do: a bucket that fills up, and a 429 where
+    it is empty.
 
     Attributes:
         per_second: how fast it fills; it holds a second's worth.
@@ -154,7 +155,8 @@ class WireServer:
         latency_s: seconds before each answer.
         calls: every request that reached an endpoint, in order.
         peak: the most requests that were in work at once, and ``peaks`` of each model.
-        allowance: how many requests a second it takes; null takes all.
+        per_second: how many requests a second it takes of each vendor's account; null takes all.
+        allowances: what is left of it, by vendor.
         is_forgetful: keep no request, and count them: for hundreds of thousands.
         began: when the first request came, and ``ended`` when the last answer left
             (``time.time``).
@@ -171,7 +173,8 @@ class WireServer:
     connections: int = 0
     began: float | None = None
     ended: float | None = None
-    allowance: Allowance | None = None
+    per_second: float | None = None
+    allowances: dict[str, Allowance] = field(default_factory=dict)
     is_forgetful: bool = False
     n_calls: int = 0
     n_paid: int = 0
@@ -331,6 +334,14 @@ class WireServer:
         """How ``model`` behaves."""
         return self._conducts.get(model, _PLAIN)
 
+    def refusal_s(self, vendor: str) -> float | None:
+        """Seconds that an account is told to wait; null where its request is taken."""
+        if self.per_second is None:
+            return None
+        if vendor not in self.allowances:  # each vendor has one key, so one account
+            self.allowances[vendor] = Allowance(self.per_second)
+        return self.allowances[vendor].refusal_s()
+
 
 _PLAIN = Conduct()
 
@@ -405,8 +416,7 @@ class Line(asyncio.Protocol):
         conduct = self._server.conduct_of(request.model)
         if not await self._admitted(request, record, conduct):
             return
-        allowance = self._server.allowance
-        if allowance is not None and (wait := allowance.refusal_s()) is not None:
+        if (wait := self._server.refusal_s(request.vendor)) is not None:
             await faults.rate_limit(f"{wait * 1000:.0f}", header="retry-after-ms").play(
                 self, request, Said("", request.model, "stop", None)
             )
@@ -483,8 +493,8 @@ class Line(asyncio.Protocol):
         return {
             "calls": server.n_calls,
             "paid": server.n_paid,
-            "refused": server.allowance.refused if server.allowance else 0,
-            "avoidable": server.allowance.avoidable if server.allowance else 0,
+            "refused": sum(one.refused for one in server.allowances.values()),
+            "avoidable": sum(one.avoidable for one in server.allowances.values()),
             "peak": server.peak,
             "peaks": dict(server.peaks),
             "began": server.began,
