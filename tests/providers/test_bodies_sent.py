@@ -75,9 +75,21 @@ def test_googles_sdk_sends_the_dialects_fields_in_the_spelling_of_the_wire(asker
             "temperature": 0.3,
             "topP": 0.9,
             "seed": 7,
-            "thinkingConfig": {"thinking_level": "HIGH"},  # the SDK's own mixture
+            "thinkingConfig": {"thinkingLevel": "HIGH"},
         },
         **OPTIONS["extra"],
     }
     assert reply.request["body"] == call.body
     assert call.headers["x-team"] == "blue"
+
+
+@pytest.mark.parametrize("settings", ["generationConfig", "generation_config"])
+@pytest.mark.parametrize("field", ["maxOutputTokens", "max_output_tokens"])
+def test_googles_fields_of_the_users_own_take_the_place_of_ours_in_either_spelling(
+    asker, settings, field
+):
+    model = asker("google", options={"extra": {settings: {field: 7, "topK": 3}, "contents": []}})
+    model.ask()
+    (call,) = model.seen
+    assert call.body["generationConfig"] == {"maxOutputTokens": 7, "topK": 3}
+    assert call.body["contents"] == []

@@ -17,7 +17,9 @@ async def main() -> None:
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
     parser.add_argument("--rate-limit-every", type=int, help="429 on every so-manyth request")
     parser.add_argument("--error-every", type=int, help="500 on every so-manyth request")
-    parser.add_argument("--per-second", type=float, help="429 to more requests a second of an account")
+    parser.add_argument(
+        "--per-second", type=float, help="429 to more requests a second of an account"
+    )
     parser.add_argument("--forgetful", action="store_true", help="count requests, keep none")
     options = parser.parse_args()
     server = WireServer(latency_s=options.latency, port=options.port)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, cast
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
 
 from google import genai
 from google.genai import errors, types
@@ -74,18 +75,20 @@ class Google(SdkProvider):
         self, exchange: Exchange, wire_request: WireRequest, request: Request, dialect: Dialect
     ) -> None:
         models = self._client().aio.models
-        model, contents = wire_request.body["model"], wire_request.body["contents"]
+        model = wire_request.body["model"]
         config = _config(wire_request, request)
         if not request.stream:
             config["should_return_http_response"] = True
-            answer = await models.generate_content(model=model, contents=contents, config=config)
+            answer = await models.generate_content(
+                model=model, contents=_PLACEHOLDER, config=config
+            )
             raw = answer.sdk_http_response
             exchange.data = ((raw and raw.body) or "").encode()
             return
         exchange.keep_plain_body = True
         stream = dialect.stream()
         async for event in await models.generate_content_stream(
-            model=model, contents=contents, config=config
+            model=model, contents=_PLACEHOLDER, config=config
         ):
             chunk = event.model_dump(mode="json", by_alias=True, exclude_none=True)
             chunk.pop("sdkHttpResponse", None)
@@ -104,14 +107,17 @@ class Google(SdkProvider):
 
 
 def _config(wire_request: WireRequest, request: Request) -> types.GenerateContentConfigDict:
-    """The configuration of the call, as a dict: the SDK would copy a model of it deeply first."""
+    """The configuration of the call, as a dict: the SDK would copy a model of it deeply first.
+
+    The whole body goes as ``extra_body``. Typed contents and settings are copied, checked and walked
+    part by part, which takes longer than all else that the SDK does.
+    """
     options = request.options
     config = {
-        **wire_request.body["config"],
         "http_options": types.HttpOptions(
             api_version=wire_request.body["api_version"],
             headers=dict(options.headers) or None,
-            extra_body=dict(options.extra) or None,
+            extra_body=merge_spellings(body_of(wire_request), options.extra),
         ),
         # On by default it would send further, billed, requests of itself.
         "automatic_continuation": False,
@@ -119,4 +125,58 @@ def _config(wire_request: WireRequest, request: Request) -> types.GenerateConten
     return cast("types.GenerateContentConfigDict", config)
 
 
+def body_of(wire_request: WireRequest) -> dict[str, Any]:
+    """The body of a request in the spelling of the wire."""
+    settings = dict(wire_request.body["config"])
+    system = settings.pop("system_instruction", None)
+    if "thinking_config" in settings:
+        settings["thinking_config"] = _in_camel_case(settings["thinking_config"])
+    body = {
+        "contents": wire_request.body["contents"],
+        "generationConfig": _Settings(_in_camel_case(settings)),
+    }
+    if system is not None:
+        body["systemInstruction"] = {"role": "user", "parts": [{"text": system}]}
+    return body
+
+
+class _Settings(dict[str, Any]):
+    """Settings that nothing changes: the SDK need not copy them, with the schema of the answer."""
+
+    def __deepcopy__(self, _: dict[int, Any]) -> _Settings:
+        return self
+
+
+def _in_camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {_camel(name): value for name, value in fields.items()}
+
+
+@cache
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
+
+
+def merge_spellings(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:
+    """``body`` with the user's own fields, which may be spelled as the SDK or as the wire does.
+
+    Where both hold an object, the two become one.
+    """
+    fields = dict(body)
+    names = {_letters(name): name for name in body} if extra else {}
+    for key, value in extra.items():
+        name = names.get(_letters(key), key)
+        present = fields.get(name)
+        if isinstance(present, dict) and isinstance(value, dict):
+            value = merge_spellings(present, value)
+        fields[name] = value
+    return fields
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
+
+
 _GEMINI = Gemini()
+_PLACEHOLDER = "."
+"""The contents that the SDK asks for; those of the body take their place."""
