@@ -414,3 +414,17 @@ def test_a_cap_that_cannot_suffice_is_said_before_and_priced(lab):
     calls = lab.folder().lines("calls")
     assert [call["outcome"] for call in calls].count("truncated") >= 2
     assert lab.folder().manifest["cost_usd"] <= report["worst_usd"]
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{"max_tokens": 100_000}, {"n": 50}, {"generationConfig": {"candidateCount": 8}}],
+    ids=str,
+)
+def test_no_field_of_ones_own_makes_an_answer_dearer_than_was_reserved(lab, extra):
+    lab.prompts(1)
+    lab.panel({"model": "compatible/j", "price": PRICE, "options": {"extra": extra}})
+    done = lab.here("eval", "prompts.yaml", "--panel", "panel.yaml", "--yes", "--max-cost", "1")
+    assert done.code == 2, done.err
+    assert "options.extra" in done.err
+    assert not lab.server.calls

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clash.errors import ConfigError
 from clash.providers.accounts import (
@@ -50,6 +50,17 @@ TRANSFER_S = 600.0
 """Seconds that submitting or fetching a batch may stand still: a file is larger than a question."""
 
 
+_OWN_FIELDS = frozenset(
+    {
+        *("model", "messages", "input", "contents", "n", "best_of"),
+        *("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens"),
+        *("candidate_count", "candidateCount"),
+    }
+)
+"""The question, and what multiplies its answer or lifts the cap on it, in every vendor's words."""
+_OBJECTS_WITH_CAPS = ("generationConfig", "generation_config")
+
+
 def can_batch(ref: ModelRef, request: Request) -> bool:
     """Whether this question can go into a batch.
 
@@ -65,8 +76,9 @@ def require(ref: ModelRef, environ: Mapping[str, str]) -> None:
 
     Raises:
         ConfigError: its key, its address, its run to replay, its function or its name is missing
-            or wrong.
+            or wrong, or its ``options.extra`` replaces what clash itself asks for.
     """
+    _check_extra(ref.model, ref.options.extra)
     match ref.provider:
         case "replay":
             from clash.providers.replay import calls_file
@@ -88,6 +100,19 @@ def require(ref: ModelRef, environ: Mapping[str, str]) -> None:
         case _:
             for server in ref.servers:
                 account(server, environ)
+
+
+def _check_extra(model: str, fields: Mapping[str, Any]) -> None:
+    """Refuse fields of the user's own that change the question, or how much an answer may cost."""
+    for name, value in fields.items():
+        if name in _OWN_FIELDS:
+            raise ConfigError(
+                f"{name} of {model} is what clash itself sets, and what budgets rest on",
+                field="options.extra",
+                hint="leave it out; max_tokens beside extra caps answers",
+            )
+        if name in _OBJECTS_WITH_CAPS and isinstance(value, dict):
+            _check_extra(model, value)
 
 
 def redactor_for(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Redactor:
