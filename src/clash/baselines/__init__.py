@@ -34,7 +34,7 @@ __all__ = [
     "top",
 ]
 
-_EMPTY = Mark(0.0, "empty response")
+_EMPTY = Mark(0.0, lambda: "empty response")
 _EQUAL = "equal: ordered by text hash"
 
 
@@ -117,7 +117,7 @@ def measure_text(name: str, task: BaselineTask) -> Mark:
     """
     marks = _measure(name, task)
     ((label, row),) = marks.items()
-    return Mark(_means(marks, task)[label], row[0].reason)
+    return Mark(_means(marks, task)[label], row[0].explain)
 
 
 def step(value: float, n: int) -> int:
@@ -137,7 +137,7 @@ def top(name: str, task: BaselineTask) -> list[str]:
 def _measure(name: str, task: BaselineTask) -> Marks:
     marks = find(name).measure(task)
     for label, text in task.responses.items():
-        if not text.strip():
+        if not text or text.isspace():
             marks[label] = [_EMPTY] * len(marks[label])
     return marks
 
@@ -151,13 +151,11 @@ def _means(marks: Marks, task: BaselineTask) -> dict[str, float]:
 
 
 def _rank(means: Mapping[str, float], task: BaselineTask) -> Groups:
-    keys = {
-        label: (-mean, "" if task.ties else _hash(task.responses[label]))
-        for label, mean in means.items()
-    }
-    return [
-        sorted(label for label in keys if keys[label] == key) for key in sorted(set(keys.values()))
-    ]
+    groups: dict[tuple[float, str], list[str]] = {}
+    for label, mean in means.items():
+        key = -mean, "" if task.ties else _hash(task.responses[label])
+        groups.setdefault(key, []).append(label)
+    return [sorted(groups[key]) for key in sorted(groups)]
 
 
 def _hash(text: str) -> str:

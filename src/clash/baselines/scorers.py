@@ -6,7 +6,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Protocol
 
 from clash.baselines.text import (
@@ -54,12 +54,22 @@ class BaselineTask(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mark:
-    """The measure of one response: 0 to 1, and the reason in at most ten words."""
+    """The measure of one response.
+
+    Attributes:
+        value: 0 to 1.
+        explain: words the reason, which takes longer than the measure and is rarely read.
+    """
 
     value: float
-    reason: str
+    explain: Callable[[], str]
+
+    @cached_property
+    def reason(self) -> str:
+        """At most ten words."""
+        return self.explain()
 
 
 _ALLOWANCE = 30
@@ -95,7 +105,7 @@ def longest(task: BaselineTask) -> Marks:
     counts = {label: count_words(text) for label, text in task.responses.items()}
     most = max(counts.values(), default=0)
     if len(counts) == 1:
-        return _alone(task, counts, 2 * _ALLOWANCE, plural(most, "word"))
+        return _alone(task, counts, 2 * _ALLOWANCE, lambda _: plural(most, "word"))
     return _relative(
         task, counts, lambda label: f"{plural(counts[label], 'word')}; the longest has {most}"
     )
@@ -117,14 +127,20 @@ def dense(task: BaselineTask) -> Marks:
         )
 
     if len(density) == 1:
-        return _alone(task, density, _TYPICAL_DENSITY, reason(*density))
+        return _alone(task, density, _TYPICAL_DENSITY, reason)
     return _relative(task, density, reason)
 
 
-def _alone(task: BaselineTask, measures: Mapping[str, float], half: float, reason: str) -> Marks:
+def _alone(
+    task: BaselineTask, measures: Mapping[str, float], half: float, reason: Callable[[str], str]
+) -> Marks:
     """The mark of a text that is judged by itself: one half where it measures ``half``."""
     return _for_each_criterion(
-        task, {label: Mark(value / (value + half), reason) for label, value in measures.items()}
+        task,
+        {
+            label: Mark(value / (value + half), partial(reason, label))
+            for label, value in measures.items()
+        },
     )
 
 
@@ -133,7 +149,7 @@ def _relative(
 ) -> Marks:
     best = max(measures.values(), default=0) or 1
     return _for_each_criterion(
-        task, {label: Mark(value / best, reason(label)) for label, value in measures.items()}
+        task, {label: Mark(value / best, partial(reason, label)) for label, value in measures.items()}
     )
 
 
@@ -164,16 +180,20 @@ def _coverage_marks(
         rubrics: terms of each criterion beyond these, which weigh 1.
         stems: those of the response.
     """
-    lacking = [word for stem, word in prompt.items() if stem not in stems]
+    n_lacking = len(prompt.keys() - stems)
     marks = []
     for rubric in rubrics:
-        beside = [word for stem, word in rubric.items() if stem not in stems]
         total = 3 * len(prompt) + len(rubric)
-        value = 1 - (3 * len(lacking) + len(beside)) / total if total and stems else 0.0
-        words = ", ".join(word[:20] for word in (lacking[:3] + beside[:3])[:3])
-        number = f"{len(lacking) + len(beside)} of {len(prompt) + len(rubric)}"
-        marks.append(Mark(value, f"{number} terms missing: {words}"))
+        n_beside = len(rubric.keys() - stems)
+        value = 1 - (3 * n_lacking + n_beside) / total if total and stems else 0.0
+        marks.append(Mark(value, partial(_missing_terms, prompt, rubric, stems)))
     return marks
+
+
+def _missing_terms(prompt: Mapping[str, str], rubric: Mapping[str, str], stems: Set[str]) -> str:
+    wanted = [*prompt.items(), *rubric.items()]
+    words = [word[:20] for stem, word in wanted if stem not in stems]
+    return f"{len(words)} of {len(wanted)} terms missing: {', '.join(words[:3])}"
 
 
 def structure(task: BaselineTask) -> Marks:
@@ -186,8 +206,8 @@ def structure(task: BaselineTask) -> Marks:
 
 def _form_mark(demands: Sequence[Wish], response: str) -> Mark:
     checks = [wish(response) for wish in demands] + readability(response)
-    worst = min(checks, key=lambda check: check.value)
-    return Mark(math.prod(check.value for check in checks), worst.fault)
+    values = [check.value for check in checks]
+    return Mark(math.prod(values), lambda: checks[values.index(min(values))].fault)
 
 
 BASELINES: dict[str, Baseline] = {
