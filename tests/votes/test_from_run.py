@@ -245,3 +245,14 @@ def test_a_run_without_judgments_is_refused(run):
 def test_a_judgment_without_blinding_names_the_file_and_the_mend(run):
     with pytest.raises(RunFolderError, match=r"blinding\.jsonl: lacks .*\n.*clash resume"):
         run_votes(run(pair(), judgment("q1", "j1", A0)))
+
+
+def test_a_judge_leans_to_whom_more_of_its_pages_put_higher():
+    pages = [("q", "j1", [["A0"], ["A1"]]), ("q", "j1", [["A0"], ["A1"]])]
+    judgments = [judgment(*page, presentation=n) for n, page in enumerate(pages)]
+    judgments.append(judgment("q", "j2", [["A1"], ["A0"]]))
+    for second_page, lead in ((("a", "b"), 1.0), (("b", "a"), 0.0)):
+        blinds = BlindingIndex.of([shown("q", "a", "b"), shown("q", *second_page, presentation=1)])
+        rankings = unblind_rankings(judgments, blinds, 2)["q"]
+        leads = [rankings.lead(judge, 0, 1) for judge in ("j1", "j2", "nobody")]
+        np.testing.assert_equal(leads, [lead, -1.0, NAN])

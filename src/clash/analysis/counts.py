@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from clash.analysis.coverage import ResponseText
+from clash.store.stored import parts
+from clash.votes.from_run import outcomes
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -13,15 +17,19 @@ if TYPE_CHECKING:
 
 def count_records(run: RunData) -> dict[str, int]:
     """How many of each there are in the whole run, control items included."""
-    parts = [run] if run.controls is None else [run, run.controls]
-    judgments = Counter((j.role == "voting", j.is_usable) for part in parts for j in part.judgments)
+    halves = [run] if run.controls is None else [run, run.controls]
+    judgments = Counter(
+        (j.role == "voting", j.is_usable) for half in halves for j in outcomes(half.judgments)
+    )
     return {
-        "items": sum(len(part.items) for part in parts),
-        "responses": sum(r.text is not None for part in parts for r in part.responses),
+        "items": sum(len(half.items) for half in halves),
+        "responses": sum(
+            r.text is not None for half in halves for r in parts(half.responses, ResponseText)
+        ),
         "judgments": judgments.total(),
-        "voting_expected": sum(part.n_voting_pages for part in parts),
+        "voting_expected": sum(half.n_voting_pages for half in halves),
         "voting_usable": judgments[True, True],
-        "verdicts": sum(v.is_decided for part in parts for v in part.verdicts),
+        "verdicts": sum(v.is_decided for half in halves for v in half.verdicts),
         "calls": sum(use.calls for use in run.usage.values()),
         "attempts": sum(use.attempts for use in run.usage.values()),
     }

@@ -10,13 +10,15 @@ import msgspec
 
 from clash.records import CONTRADICTION, MISSING_REASON
 from clash.stats.intervals import Interval, wilson_clustered
-from clash.store.stored import lean, parts
+from clash.store.stored import parts
+from clash.votes.from_run import outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clash.analysis.rundata import RunData
     from clash.records import Judgment, Verdict
+    from clash.votes.from_run import JudgmentOutcome
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Unanimity:
     mean_confidence: float | None
 
 
-class _Text(msgspec.Struct, gc=False):
+class ResponseText(msgspec.Struct, gc=False):
     """The text of a response."""
 
     candidate: str
@@ -94,15 +96,15 @@ class _Text(msgspec.Struct, gc=False):
 def coverage(run: RunData) -> Coverage:
     """Count everything."""
     n_expected = run.n_voting_pages
-    missing = Counter(r.candidate for r in parts(run.responses, _Text) if r.text is None)
+    missing = Counter(r.candidate for r in parts(run.responses, ResponseText) if r.text is None)
     tally = _JudgmentTally()
-    for judgment in lean(run.judgments, "scores", "reasons"):
+    for judgment in outcomes(run.judgments):
         tally.add(judgment)
-    outcomes = Counter((v.is_decided, is_tied(v)) for v in run.verdicts)
+    decisions = Counter((v.is_decided, is_tied(v)) for v in run.verdicts)
     return Coverage(
         items=len(run.verdicts),
-        n_decided=outcomes[True, False],
-        n_tied=outcomes[True, True] + outcomes[False, True],
+        n_decided=decisions[True, False],
+        n_tied=decisions[True, True] + decisions[False, True],
         abstained=dict(Counter(v.abstained.partition(":")[0] for v in run.verdicts if v.abstained)),
         n_expected=n_expected,
         n_clean=tally.parses["clean"],
@@ -133,7 +135,7 @@ class _JudgmentTally:
     n_contradicted: int = 0
     n_unreasoned: int = 0
 
-    def add(self, judgment: Judgment) -> None:
+    def add(self, judgment: JudgmentOutcome) -> None:
         for flag in judgment.flags:
             if flag not in (CONTRADICTION, MISSING_REASON):
                 self.flags.add((judgment.item_id, flag))
@@ -150,7 +152,7 @@ def is_tied(verdict: Verdict) -> bool:
     return verdict.ranking is not None and verdict.winner is None
 
 
-def cause(judgment: Judgment) -> str:
+def cause(judgment: Judgment | JudgmentOutcome) -> str:
     """Why a judgment failed, in a word or two."""
     error = judgment.error or "unknown"
     head = error.partition(":")[0]

@@ -7,10 +7,12 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from clash.stats.intervals import Interval, mean_clustered
-from clash.store.stored import lean
+from clash.store.stored import parts
+from clash.votes.from_run import JudgmentOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,6 +64,12 @@ def criterion_scores(data: RunData) -> CriterionScores:
     return CriterionScores(tuple(order), {name: len(items[name]) for name in order}, tuple(cells))
 
 
+class _Scored(JudgmentOutcome, gc=False):
+    """A judgment with its scores, by label and criterion."""
+
+    scores: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+
+
 @dataclass(frozen=True)
 class _Scores:
     """The scores of a candidate on a criterion, each with the number of its item."""
@@ -72,7 +80,7 @@ class _Scores:
 
 def _by_cell(data: RunData) -> dict[tuple[str, str], _Scores]:
     by_cell: dict[tuple[str, str], _Scores] = defaultdict(_Scores)
-    for judgment in lean(data.judgments, "reasons"):
+    for judgment in parts(data.judgments, _Scored):
         if judgment.role != "voting" or not judgment.scores:
             continue
         labels, row = data.blinds.labels(judgment), data.rows[judgment.item_id]

@@ -147,13 +147,7 @@ def _panel(run: RunData) -> Say:
 
 def _judge(judge: str) -> Say:
     def say(pair: _Pair) -> float:
-        rankings = pair.rankings
-        field = rankings.fields.get(judge, ())
-        if pair.first not in field or pair.second not in field:
-            return np.nan
-        ranks = rankings.ranks[judge]
-        first, second = map(rankings.candidates.index, (pair.first, pair.second))
-        lead = np.sign(ranks[:, second] - ranks[:, first]).sum()
-        return (1 + float(np.sign(lead))) / 2
+        first, second = map(pair.rankings.candidates.index, (pair.first, pair.second))
+        return (1 + pair.rankings.lead(judge, first, second)) / 2
 
     return say

@@ -14,14 +14,13 @@ from clash import baselines
 from clash.analysis.concordance.method_table import chance_credit
 from clash.analysis.coverage import cause
 from clash.stats.intervals import Interval, wilson_clustered
-from clash.store.stored import lean
+from clash.votes.from_run import outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clash.analysis.rundata import RunData
-    from clash.records import Judgment
-    from clash.votes.from_run import Panelist
+    from clash.votes.from_run import JudgmentOutcome, Panelist
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class JudgePair:
 def judge_reports(run: RunData) -> list[JudgeReport]:
     """Every judge, in the order of the panel."""
     tallies = {p.id: _JudgeTally() for p in run.rules.panelists}
-    for judgment in lean(run.judgments, "scores", "reasons"):
+    for judgment in outcomes(run.judgments):
         if judgment.judge in tallies:
             tallies[judgment.judge].add(run, judgment)
     return [_report(run, p, tallies[p.id]) for p in run.rules.panelists]
@@ -135,7 +134,7 @@ class _JudgeTally:
     sizes: array[int] = field(default_factory=lambda: array("i"))
     firsts: dict[str, list[list[str]]] = field(default_factory=dict)
 
-    def add(self, run: RunData, judgment: Judgment) -> None:
+    def add(self, run: RunData, judgment: JudgmentOutcome) -> None:
         if not judgment.is_usable:
             self.failures[cause(judgment)] += 1
             return
@@ -262,7 +261,7 @@ def position(run: RunData) -> tuple[Interval | None, float | None]:
     """How often the panel's sole first places are the response shown first, and the expectation."""
     voting = {p.id for p in run.rules.voting}
     values, clusters, shares = array("d"), array("q"), array("d")
-    for j in lean(run.judgments, "scores", "reasons"):
+    for j in outcomes(run.judgments):
         if j.judge in voting and j.ranking and len(j.ranking[0]) == 1:
             values.append(float(j.ranking[0] == ["A0"]))
             clusters.append(run.clusters[j.item_id])

@@ -22,7 +22,7 @@ from clash.errors import RunFolderError, StatisticsError
 from clash.labels import truths
 from clash.records import Blinding, Criteria, Item, Judgment, Response
 from clash.store import layout
-from clash.store.stored import ByItem, HashedKeys, ItemPart, item_ids, lean, of_items, parts
+from clash.store.stored import ByItem, HashedKeys, ItemPart, item_ids, of_items, parts
 from clash.store.table import ItemRows
 from clash.votes import LabelUse
 from clash.votes.by_item import ComputedByItem, SharedByItem, SharedVerdicts
@@ -31,6 +31,7 @@ from clash.votes.from_run import (
     BlindingIndex,
     ItemRankings,
     Panelist,
+    outcomes,
     unblind_rankings,
 )
 from clash.votes.text_labels import people_votes, text_truth
@@ -366,7 +367,7 @@ class RunData:
             return {}
         n_judged = Counter(
             (judgment.item_id, judgment.seat)
-            for judgment in lean(self.judgments, "scores", "reasons")
+            for judgment in outcomes(self.judgments)
             if judgment.item_id in item_ids
         )
         unasked: dict[str, frozenset[str]] = {}

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from clash.stats.dependence.couplings import Couplings
     from clash.stats.typing import Floats, Index, VoteCodes
     from clash.votes.binary import MethodTable
-    from clash.votes.from_run import ItemRankings
 
 
 REPLICATES = 200
@@ -143,16 +142,9 @@ def _table(
     for item, rankings in data.ballots.items():
         for a, b in combinations(range(len(rankings.candidates)), 2):
             items.append(item)
-            codes.extend(_code(rankings, judge, a, b) for judge in judges)
+            codes.extend(_CODES.get(rankings.lead(judge, a, b), MISSING) for judge in judges)
             truth.append(data.wins(item, rankings.candidates[a], rankings.candidates[b]))
             groups.append(data.clusters[item])
     matrix = np.asarray(codes).reshape(-1, len(judges))
     group_numbers = np.unique(groups, return_inverse=True)[1].astype(np.intp)
     return tuple(items), matrix, np.asarray(truth), group_numbers
-
-
-def _code(rankings: ItemRankings, judge: str, first: int, second: int) -> int:
-    ranks = rankings.ranks.get(judge)
-    if ranks is None or np.isnan(ranks[:, [first, second]]).any():
-        return MISSING
-    return _CODES[float(np.sign(np.sign(ranks[:, second] - ranks[:, first]).sum()))]

@@ -162,6 +162,7 @@ def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
     for item in selection:
         name = item.item_id
         criteria, responses = run.criteria.get(name), run.responses_of(name)
+        weights = {c.name: c.weight for c in criteria.criteria} if criteria else {}
         item_pages, item_verdicts = pages(name), verdicts(name)
         yield Walk(
             item=item,
@@ -170,7 +171,7 @@ def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
             labels=_shown_labels(run, item_pages),
             scrubs=sorted({f"{s.candidate}: {s.text!r}" for b in item_pages for s in b.scrubbed}),
             criteria=criteria,
-            judgments=[_judgment_step(run, judgment, criteria) for judgment in judgments(name)],
+            judgments=[_judgment_step(run, judgment, weights) for judgment in judgments(name)],
             verdict=item_verdicts[-1],
             label=run.truth.get(name),
             turns={r.candidate: r.turns for r in responses if r.turns},
@@ -190,9 +191,8 @@ def _shown_labels(run: RunData, pages: Sequence[Blinding]) -> Mapping[str, str]:
     }
 
 
-def _judgment_step(run: RunData, judgment: Judgment, criteria: Criteria | None) -> JudgmentStep:
+def _judgment_step(run: RunData, judgment: Judgment, weights: Mapping[str, float]) -> JudgmentStep:
     labels = run.blinds.labels(judgment)
-    weights = {c.name: c.weight for c in criteria.criteria} if criteria else {}
     return JudgmentStep(
         judge=judgment.judge,
         role=judgment.role,

@@ -149,7 +149,8 @@ def _relative(
 ) -> Marks:
     best = max(measures.values(), default=0) or 1
     return _for_each_criterion(
-        task, {label: Mark(value / best, partial(reason, label)) for label, value in measures.items()}
+        task,
+        {label: Mark(value / best, partial(reason, label)) for label, value in measures.items()},
     )
 
 

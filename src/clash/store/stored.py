@@ -227,12 +227,6 @@ class StoredRecords(Sequence[R], Generic[R]):
         offsets = array("q", (self._offsets[position] for position in positions))
         return StoredRecords(self.path, self.model, offsets)
 
-    def lean(self, without: tuple[str, ...]) -> Iterator[R]:
-        """The records, with the defaults of these fields."""
-        return (
-            _checked(self.path, line, self.model, without) for line in self._lines(self._offsets)
-        )
-
     def parts(self, part: type[S]) -> Iterator[S]:
         """The fields of every record that ``part`` names."""
         decode_line = msgspec.json.Decoder(part).decode
@@ -384,11 +378,6 @@ class JoinedRecords(Sequence[R], Generic[R]):
     def select(self, positions: Iterable[int]) -> JoinedRecords[R]:
         """The records at these positions, in this order."""
         return JoinedRecords(self._parts, [self._order[position] for position in positions])
-
-
-def lean(records: Iterable[R], *without: str) -> Iterator[R]:
-    """The records; those on disk without these fields, which takes half the time or less."""
-    return records.lean(without) if isinstance(records, StoredRecords) else iter(records)
 
 
 def parts(records: Iterable[Record], part: type[S]) -> Iterator[S]:

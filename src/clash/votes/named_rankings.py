@@ -8,6 +8,7 @@ within a ``group``.
 
 from __future__ import annotations
 
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from clash.errors import InputError, StatisticsError
 from clash.labels import TIE, truths
 from clash.records import Blinding, Item, Judgment, Response
 from clash.stats.voting.rankings import RankingArray, ranking_array
-from clash.store.stored import select
+from clash.store.stored import ItemPart, item_ids, parts, select
 from clash.store.table import ItemRows
 from clash.votes.by_item import ComputedByItem
 from clash.votes.from_run import (
@@ -41,10 +42,10 @@ from clash.votes.lines import (
 )
 from clash.votes.matrix import matches_globs
 from clash.votes.read import VoteColumns, VoteTable, split_globs
-from clash.votes.style import STYLES, StyleSource, organisation
+from clash.votes.style import N_TEXT_STYLES, STYLES, StyleSource, organisation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -176,9 +177,10 @@ def ballot_rankings(
         style: with the traits of the responses (:mod:`clash.votes.style`).
     """
     by_name = {panelist.id: panelist for panelist in voting}
-    names, rows = sorted(by_name), {item.item_id: row for row, item in enumerate(items)}
+    names = sorted(by_name)
+    rows = {sys.intern(item_id): row for row, item_id in enumerate(item_ids(items))}
     models: dict[str, str] = {}
-    for response in responses:
+    for response in parts(responses, _Author):
         if response.item_id in rows:
             models.setdefault(response.candidate, response.model or "")
     candidates = models.keys()
@@ -221,6 +223,13 @@ def ballot_rankings(
     )
 
 
+class _Author(ItemPart, gc=False):
+    """Who a response is by."""
+
+    candidate: str
+    model: str | None = None
+
+
 def _texts(
     responses: Sequence[Response], rows: Mapping[str, int]
 ) -> ComputedByItem[dict[str, str]]:
@@ -258,27 +267,64 @@ class _RankingColumns:
         columns, clusters = cls(), _IndexByName()
         column = {name: k for k, name in enumerate(candidates)}
         judge_index = {name: j for j, name in enumerate(names)}
+        # Items that are ranked alike share their ranks, which are held here so that ids stay theirs.
+        patterns: dict[int, tuple[Mapping[str, Floats], list[_RankedPage]]] = {}
         for number, item, rankings in items:
             indices = [column[name] for name in rankings.candidates]
-            for judge, ranks in rankings.ranks.items():
-                if judge not in judge_index:
-                    continue
-                for at_page, ranking in enumerate(ranks):
-                    row = np.full(len(candidates), np.nan)
-                    row[indices] = ranking
-                    columns.ranks.frombytes(row.tobytes())
-                    columns.shares.append(1 / len(ranks))
-                    columns.judges.append(judge_index[judge])
-                    columns.items.append(number)
-                    columns.clusters.append(clusters[item.cluster])
-                    if style is not None:
-                        page = np.full((len(candidates), len(STYLES)), np.nan)
-                        page_order = rankings.page_places[judge][at_page].tolist()
-                        page[indices] = style.traits(
-                            item.item_id, judge, rankings.candidates, page_order
-                        )
-                        columns.traits.frombytes(page.tobytes())
+            if id(rankings.ranks) not in patterns:
+                ranked_pages = _ranked_pages(rankings, judge_index, indices, len(candidates), style)
+                patterns[id(rankings.ranks)] = rankings.ranks, list(ranked_pages)
+            pages = patterns[id(rankings.ranks)][1]
+            cluster = clusters[item.cluster] if pages else -1
+            text_traits = None
+            if style is not None and pages:
+                text_traits = style.of_texts(item.item_id, rankings.candidates)
+            for page in pages:
+                columns.ranks.frombytes(page.ranks)
+                columns.shares.append(page.share)
+                columns.judges.append(page.judge)
+                columns.items.append(number)
+                columns.clusters.append(cluster)
+                if text_traits is not None:
+                    page.traits[indices, :N_TEXT_STYLES] = text_traits
+                    columns.traits.frombytes(page.traits.tobytes())
         return columns
+
+
+@dataclass(frozen=True)
+class _RankedPage:
+    """What a judge's ranking of a page has in common in all items that are ranked alike.
+
+    Attributes:
+        ranks: of each candidate, as bytes of floats.
+        traits: (candidates, traits); those of the texts are written item by item.
+    """
+
+    judge: int
+    share: float
+    ranks: bytes
+    traits: Floats
+
+
+def _ranked_pages(
+    rankings: ItemRankings,
+    judge_index: Mapping[str, int],
+    indices: Sequence[int],
+    n_candidates: int,
+    style: StyleSource | None,
+) -> Iterator[_RankedPage]:
+    for judge, ranks in rankings.ranks.items():
+        if judge not in judge_index:
+            continue
+        for at_page, ranking in enumerate(ranks):
+            row = np.full(n_candidates, np.nan)
+            row[indices] = ranking
+            traits = np.full((n_candidates, len(STYLES)), np.nan)
+            if style is not None:
+                page_order = rankings.page_places[judge][at_page].tolist()
+                page_traits = style.of_page(judge, rankings.candidates, page_order)
+                traits[indices, N_TEXT_STYLES:] = page_traits
+            yield _RankedPage(judge_index[judge], 1 / len(ranks), row.tobytes(), traits)
 
 
 class _IndexByName(dict[str, int]):

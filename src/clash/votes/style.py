@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 STYLES = ("length", "markdown", "position", "self")
 """The traits, in the order of the columns; ``self`` is the same organisation as the judge."""
 POSITION = STYLES.index("position")
+N_TEXT_STYLES = 2
+"""The first traits are those of a text, wherever it is shown."""
 _BULLETS = ("#", "- ", "* ", "+ ", "```", "|", "> ")
 
 
@@ -51,12 +53,18 @@ class StyleSource:
             names: the m candidates.
             page_order: (m,), their places on the page, 0 is first.
         """
-        texts = self.texts.get(item, {})
-        rows = []
-        for name, position in zip(names, page_order, strict=True):
-            length, marks = text_traits(texts[name]) if name in texts else (math.nan, math.nan)
-            rows.append([length, marks, position, self._is_own(judge, name)])
-        return np.array(rows)
+        of_page = self.of_page(judge, names, page_order)
+        return np.hstack([self.of_texts(item, names), of_page])
+
+    def of_texts(self, item: str, names: Sequence[str]) -> Floats:
+        """Length and Markdown of each response to an item, (m, 2)."""
+        texts, unknown = self.texts.get(item, {}), (math.nan, math.nan)
+        return np.array([text_traits(texts[name]) if name in texts else unknown for name in names])
+
+    def of_page(self, judge: str, names: Sequence[str], page_order: Sequence[float]) -> Floats:
+        """Where each response stands on a page, and whether it is by the judge's maker, (m, 2)."""
+        places = zip(names, page_order, strict=True)
+        return np.array([(position, self._is_own(judge, name)) for name, position in places])
 
     def _is_own(self, judge: str, candidate: str) -> float:
         family = self.families.get(judge) or organisation(judge)
