@@ -58,7 +58,10 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 class Strict(BaseModel):
     """A section of a file. Unknown keys are refused, because most of them are typing errors."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    # An infinite weight would be null in the run folder, and the folder unreadable.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, populate_by_name=True, allow_inf_nan=False
+    )
 
 
 class Options(Strict):
