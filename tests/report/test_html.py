@@ -36,7 +36,9 @@ from clash.report.drawing import (
 )
 from clash.report.headline import run_headline
 from clash.report.html import charts, render_report
+from clash.report.html.cost import cost
 from clash.report.html.details import CHARTS, figure_of, has_rows
+from clash.stats.intervals import Interval
 from clash.store import layout
 from clash.store.folder import RunFolder
 from clash.store.journal import Journal
@@ -428,3 +430,6 @@ def test_the_front_is_marked_where_quality_has_a_price(folder):
     on_front = [part.endswith("on the front") for part in picture.description.split("; ")]
     assert on_front == [True, True, False]
     assert charts.pareto(replace(findings, trades=trades[:1]), "cost") is None
+    rates = {trade.candidate: Interval(0.5, 0.4, 0.6, 0.95, 9, 9, "") for trade in trades}
+    section = cost(replace(findings, trades=trades), rates)
+    assert section.answer.endswith(f"within a price or a time: `clash choose {findings.run}`.")
