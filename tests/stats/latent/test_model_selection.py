@@ -21,6 +21,7 @@ from clash.stats.latent.model_selection import select, weigh_models
 from clash.stats.latent.patterns import collapse
 from clash.stats.latent.temperature_scaling import blend, leave_one_judge_out, temper
 from clash.stats.latent.vote_correlations import (
+    are_borne_out,
     are_near_copies,
     class_carriers,
     correlated_blocs,
@@ -299,6 +300,49 @@ def test_copies_count_once_where_the_votes_tell_them_from_judges():
     assert gain_by_label > 0.1
     assert sharper > 0
     np.testing.assert_allclose(family.posterior(votes[:40]), family.item_posterior[:40])
+
+
+@pytest.mark.parametrize("slip", [0.0, 0.01])
+def test_copies_of_one_judge_that_are_most_of_the_panel_are_not_believed_more_than_its_share(slip):
+    """Five copies of a 70% judge agree as five judges of 97% would, and one coin takes them for these."""
+    sources = [(0.7, 5), (0.8, 1), (0.75, 1), (0.7, 1)]
+    votes, truth = near_copies(600, sources, slip, np.random.default_rng(0))
+    gain_in_accuracy, gain_in_log_loss, selection = gain(votes, truth)
+    assert selection.method == "majority"
+    assert gain_in_accuracy == 0
+    assert gain_in_log_loss == 0
+
+
+@pytest.mark.parametrize("n_good", [3, 5])
+def test_good_judges_that_the_others_bear_out_are_no_copies(n_good):
+    """Equally good judges agree as copies do; the others agree with them more than with one another."""
+    rng = np.random.default_rng(0)
+    votes, truth = independent(1000, [0.95] * n_good + [0.7, 0.6, 0.65, 0.75], rng)
+    assert are_near_copies(collapse(votes), range(n_good), rng)
+    gain_in_accuracy, gain_in_log_loss, selection = gain(votes, truth)
+    assert selection.method in {"one-coin", "dawid-skene"}
+    assert gain_in_accuracy > 0
+    assert gain_in_log_loss > 0.05
+
+
+def test_what_bears_judges_out_is_what_two_others_have_in_common_with_them():
+    rng = np.random.default_rng(1)
+    others = [(0.8, 1), (0.75, 1), (0.7, 1)]
+    copies, _ = near_copies(1000, [(0.7, 4), *others], 0.03, rng)
+    good, _ = independent(1000, [0.95] * 4 + [0.8, 0.75, 0.7], rng)
+    assert not are_borne_out(collapse(copies), range(4), rng)
+    assert are_borne_out(collapse(good), range(4), rng)
+    assert not are_borne_out(collapse(good[:, :5]), range(4), rng)
+
+
+def test_judges_near_chance_and_a_good_one_that_seldom_votes_are_believed_as_much_as_their_share():
+    """No vote of a weak judge can be predicted well: tempering alone left them fainter than the share."""
+    rng = np.random.default_rng(0)
+    votes, truth = independent(1500, [0.97, 0.65, 0.58, 0.62, 0.67, 0.6, 0.66, 0.57], rng)
+    votes[rng.random(1500) < 0.85, 0] = -1
+    _, gain_in_log_loss, selection = gain(votes, truth)
+    assert selection.method == "one-coin"
+    assert gain_in_log_loss > 0
 
 
 def test_good_judges_among_others_that_err_together_are_not_counted_once():
@@ -588,11 +632,11 @@ def test_copies_are_told_from_good_judges():
 
 
 def test_families_keep_judges_of_several_vendors_from_being_taken_for_copies():
-    """Three judges equally good and much alike: copies, unless they are known to differ."""
+    """Three judges equally good and much alike, and one other: copies, unless known to differ."""
     rng = np.random.default_rng(23)
-    votes, _ = independent(800, [0.95] * 3 + [0.7, 0.65, 0.72], rng)
+    votes, _ = independent(800, [0.95] * 3 + [0.7], rng)
     unknown = select(votes, rng=np.random.default_rng(0))
-    vendors = ["a", "b", "c", "d", "e", "d"]
+    vendors = ["a", "b", "c", "d"]
     selection = select(votes, rng=np.random.default_rng(0), families=vendors)
     assert any("copies of each other" in c.doubt for c in unknown.candidates)
     assert not any("copies of each other" in c.doubt for c in selection.candidates)

@@ -31,6 +31,7 @@ from clash.stats.latent.fit import AMBIGUOUS, share_decided_apart
 from clash.stats.latent.marginal_likelihood import CLEARLY
 from clash.stats.latent.vote_correlations import (
     CLOSE,
+    are_borne_out,
     are_near_copies,
     class_carriers,
     correlated_blocs,
@@ -403,7 +404,11 @@ class MajorityChallenge:
     def copies_behind(self, fit: LatentFit, rng: np.random.Generator) -> str:
         """A doubt where a fit's classes hang on judges that may be copies of each other, or leave some aside."""
         carrier_judges = class_carriers(self.patterns, fit.pattern_posterior)
-        if self._one_origin(carrier_judges) and are_near_copies(self.patterns, carrier_judges, rng):
+        if (
+            self._one_origin(carrier_judges)
+            and are_near_copies(self.patterns, carrier_judges, rng)
+            and not are_borne_out(self.patterns, carrier_judges, rng)
+        ):
             return (
                 f"its classes depend on {len(carrier_judges)} judges that cannot be "
                 "distinguished from copies of each other"
@@ -434,9 +439,8 @@ class MajorityChallenge:
         return EVIDENT if plain or agrees else BEYOND_DOUBT
 
     def _one_origin(self, judges: Sequence[int]) -> bool:
-        """Whether few judges may come from one source: they are not known to be of several families."""
-        n = self.patterns.n_judges
-        if not 1 < len(judges) <= (n / 2 if n > FEW else n - 1):
+        """Whether these may come from one source: a part of the panel, not known to be of several families."""
+        if not 1 < len(judges) < self.patterns.n_judges:
             return False
         return self.families is None or len({self.families[judge] for judge in judges}) == 1
 

@@ -41,6 +41,7 @@ from clash.stats.latent.identifiability import has_labels, require_votes
 from clash.stats.latent.ising import ising_family
 from clash.stats.latent.majority_challenge import (
     AHEAD,
+    ALONE,
     CONTESTED,
     LEAST_CROSSED_SHARE,
     NEAR_CHANCE,
@@ -338,6 +339,8 @@ def _guarded_selection(
     """A model's probabilities; where the guard says so, the vote share."""
     patterns, correlation, stands = fit.patterns, challenge.correlation, guard.stands(fit)
     fit = temper(fit)
+    if fit.name in ALONE:
+        fit = _no_fainter_than_share(fit)
     return ModelSelection(
         fit.name,
         reason,
@@ -463,15 +466,17 @@ def _no_fainter_than_share(fit: LatentFit) -> LatentFit:
     """The fit with a temperature at which its blend with the vote share is as sure as the share.
 
     Tempering predicts judges, and where each is weak nothing predicts one well, although together
-    they are right more often than a single vote is. Equal judges that err alone are never less to be
-    believed than the share says.
+    they are right more often than a single vote is. Judges that err alone are never less to be
+    believed than the share says: on any item where they are equal, on average over the items otherwise.
     """
-    share = log_odds(vote_share(fit.patterns))
-    leans = (share != 0) & (fit.patterns.labels == MISSING)
+    share = np.abs(log_odds(vote_share(fit.patterns)))
+    leans = (share > 0) & (fit.patterns.labels == MISSING)
     if not leans.any():
         return fit
-    coolest = float((log_odds(fit.pattern_posterior)[leans] / share[leans]).min())
-    return replace(fit, temperature=min(fit.temperature, max(coolest, 1.0)))
+    odds, counts = np.abs(log_odds(fit.pattern_posterior)), fit.patterns.counts * leans
+    is_equal = fit.name == EQUAL
+    coolest = (odds[leans] / share[leans]).min() if is_equal else counts @ odds / (counts @ share)
+    return replace(fit, temperature=min(fit.temperature, max(float(coolest), 1.0)))
 
 
 def _warnings(correlation: float) -> tuple[str, ...]:

@@ -23,6 +23,8 @@ GAP = 0.15
 CLOSE = 0.7
 """Mean correlation from which interchangeable judges count as copies: 92% right each, were they
 independent."""
+BORNE_OUT = 0.5
+"""Share of what judges that err alone would have in common with the others that copies may have at most."""
 REPLICATES, LEVEL = 60, 0.05
 """Bootstrap replicates behind the errors of correlations, and the level of the test on them."""
 
@@ -138,6 +140,36 @@ def are_near_copies(patterns: Patterns, judges: Sequence[int], rng: np.random.Ge
     )
     largest, n_contrasts = largest_contrast(estimate, replicates)
     return largest < contrast_threshold(n_contrasts, LEVEL)
+
+
+def are_borne_out(patterns: Patterns, judges: Sequence[int], rng: np.random.Generator) -> bool:
+    """Whether the other judges agree with these as they would if these erred alone.
+
+    What two others have in common is then the class that these see: within times between others is
+    the product of what either has in common with these (Spearman's tetrads). Copies of one source
+    err together, and the product is smaller by the square of the source's correlation with the class.
+
+    Args:
+        patterns: the votes.
+        judges: those that agree closely; there must be two others, or nothing bears them out.
+        rng: for the bootstrap.
+
+    Returns:
+        Whether the product exceeds :data:`BORNE_OUT` of that by one bootstrap standard error.
+    """
+    patterns, others = patterns.without_ties(), np.setdiff1d(range(patterns.n_judges), judges)
+    pairs, own_pairs = np.triu_indices(len(others), 1), np.triu_indices(len(judges), 1)
+
+    def excess(counts: Floats) -> float:
+        correlations = np.nan_to_num(vote_correlations(patterns, counts))
+        within = correlations[np.ix_(judges, judges)][own_pairs]
+        along = correlations[np.ix_(judges, others)].mean(axis=0)
+        between = correlations[np.ix_(others, others)][pairs]
+        product = (along[:, None] * along)[pairs]
+        return float((product - BORNE_OUT * within.mean() * between).sum())
+
+    replicates = [excess(counts) for counts in patterns.resample(REPLICATES, rng)]
+    return excess(patterns.counts) > float(np.std(replicates, ddof=1))
 
 
 def largest_contrast(estimate: Floats, replicates: Floats) -> tuple[float, int]:
