@@ -157,13 +157,14 @@ def are_borne_out(patterns: Patterns, judges: Sequence[int], rng: np.random.Gene
     Returns:
         Whether the product exceeds :data:`BORNE_OUT` of that by one bootstrap standard error.
     """
-    patterns, others = patterns.without_ties(), np.setdiff1d(range(patterns.n_judges), judges)
-    pairs, own_pairs = np.triu_indices(len(others), 1), np.triu_indices(len(judges), 1)
+    patterns, members = patterns.without_ties(), list(judges)
+    others = [k for k in range(patterns.n_judges) if k not in members]
+    pairs, own_pairs = np.triu_indices(len(others), 1), np.triu_indices(len(members), 1)
 
     def excess(counts: Floats) -> float:
         correlations = np.nan_to_num(vote_correlations(patterns, counts))
-        within = correlations[np.ix_(judges, judges)][own_pairs]
-        along = correlations[np.ix_(judges, others)].mean(axis=0)
+        within = correlations[np.ix_(members, members)][own_pairs]
+        along = correlations[np.ix_(members, others)].mean(axis=0)
         between = correlations[np.ix_(others, others)][pairs]
         product = (along[:, None] * along)[pairs]
         return float((product - BORNE_OUT * within.mean() * between).sum())
