@@ -110,17 +110,17 @@ def timed(run, runs):
 
 def ours(votes):
     """Every method of clash: seconds from the matrix to item posteriors, and the decisions."""
-    found = {}
+    outcomes = {}
     for name, fit in OURS.items():
         if name == "ising-class" and votes.shape[1] > MOST_BY_CLASS:
             continue
         try:
             seconds, p = timed(lambda fit=fit: fit(collapse(votes)).item_posterior, 3)
         except StatisticsError as refusal:
-            found[name] = (None, None, f"refused: {str(refusal)[:60]}")
+            outcomes[name] = (None, None, f"refused: {str(refusal)[:60]}")
             continue
-        found[name] = (seconds, p >= 0.5, "")
-    return found
+        outcomes[name] = (seconds, p >= 0.5, "")
+    return outcomes
 
 
 def frame(votes):
@@ -158,33 +158,33 @@ def warmed_up():
 def aggregation(data, votes, labels, seconds_before, limit, *, peers):
     """All methods on one vote matrix; yields lines."""
     n, k = votes.shape
-    mine = ours(votes)
-    for name, (seconds, decided, note) in mine.items():
-        right = None if decided is None else accuracy(decided, labels)
+    our_results = ours(votes)
+    for name, (seconds, verdicts, note) in our_results.items():
+        right = None if verdicts is None else accuracy(verdicts, labels)
         yield Line(data, n, k, name, seconds, accuracy=right, note=note)
     if not peers:
         return
-    made = frame(votes)
+    votes_frame = frame(votes)
     for name, beside in PEERS.items():
-        base, decided, _ = mine[beside]
+        base, verdicts, _ = our_results[beside]
         size, before = seconds_before.get((name, k), (n, 0.0))
-        expected = before * (n / size if size > SMALL else (n / size) ** 0.5)
-        if expected > limit:
-            note = f"about {expected:.0f} s by its time at n = {size}"
+        expected_s = before * (n / size if size > SMALL else (n / size) ** 0.5)
+        if expected_s > limit:
+            note = f"about {expected_s:.0f} s by its time at n = {size}"
             yield Line(data, n, k, name, None, beside, note=note)
             continue
-        seconds, said = peer(name, made, n)
+        seconds, peer_verdicts = peer(name, votes_frame, n)
         seconds_before[name, k] = (n, seconds)
-        known = ~np.isnan(said)
-        agree = float((said[known] == decided[known]).mean())
-        right = accuracy(said == 1, np.where(known, labels, -1))
+        has_verdict = ~np.isnan(peer_verdicts)
+        agree = float((peer_verdicts[has_verdict] == verdicts[has_verdict]).mean())
+        right = accuracy(peer_verdicts == 1, np.where(has_verdict, labels, -1))
         yield Line(data, n, k, name, seconds, beside, seconds / base, agree, right)
 
 
-def accuracy(decided, labels):
+def accuracy(verdicts, labels):
     """Share of labelled items decided right; null without labels."""
-    known = labels >= 0
-    return float((decided[known] == labels[known]).mean()) if known.any() else None
+    has_label = labels >= 0
+    return float((verdicts[has_label] == labels[has_label]).mean()) if has_label.any() else None
 
 
 def ranking(n, models, limit):
@@ -198,8 +198,8 @@ def ranking(n, models, limit):
         if name == "choix ilsr" and n > 10**5 and limit < 60:
             yield Line("comparisons", n, models, name, None, "bradley-terry", note="minutes")
             continue
-        seconds, other = timed(lambda fit=fit: np.asarray(fit(winner, loser, models)), 2)
-        same = float(np.corrcoef(theta, other)[0, 1])
+        seconds, peer_theta = timed(lambda fit=fit: np.asarray(fit(winner, loser, models)), 2)
+        correlation = float(np.corrcoef(theta, peer_theta)[0, 1])
         yield Line(
             "comparisons",
             n,
@@ -208,7 +208,7 @@ def ranking(n, models, limit):
             seconds,
             "bradley-terry",
             seconds / base,
-            same,
+            correlation,
             note="agree: correlation of strengths",
         )
 
@@ -230,20 +230,22 @@ def targets():
 
     rng = np.random.default_rng(0)
     million, _ = synthetic(10**6, 10, rng)
-    found = [timed(lambda: dawid_skene(collapse(million)).item_posterior, 5)[0]]
+    timings = [timed(lambda: dawid_skene(collapse(million)).item_posterior, 5)[0]]
     patterns = collapse(million)
     counts = patterns.resample(1000, rng)
     for k in (10, 15):
         votes, _ = synthetic(10**5, k, rng)
-        found.append(timed(lambda votes=votes: ising_shared(collapse(votes)).item_posterior, 3)[0])
-    found.append(timed(lambda: refits(patterns, counts), 3)[0])
+        timings.append(
+            timed(lambda votes=votes: ising_shared(collapse(votes)).item_posterior, 3)[0]
+        )
+    timings.append(timed(lambda: refits(patterns, counts), 3)[0])
     winner, loser = bt.comparisons(10**6, 200, rng)
-    found.append(timed(lambda: bt.ours(winner, loser, 200), 3)[0])
-    found += reading(10**6)
+    timings.append(timed(lambda: bt.ours(winner, loser, 200), 3)[0])
+    timings += reading(10**6)
     print(f"{'':66} {'measured':>9} {'target':>9}")
-    for (what, target, unit), value in zip(TARGETS, found, strict=True):
-        met = "met" if value <= target else "MISSED"
-        print(f"{what:66} {value:>6.3g} {unit:2} {target:>6.3g} {unit:2} {met}", flush=True)
+    for (problem, target, unit), value in zip(TARGETS, timings, strict=True):
+        state = "met" if value <= target else "MISSED"
+        print(f"{problem:66} {value:>6.3g} {unit:2} {target:>6.3g} {unit:2} {state}", flush=True)
 
 
 READER = """
@@ -273,8 +275,8 @@ def reading(n):
                     for j, vote in enumerate(rng.integers(0, 2, 10).tolist())
                 )
         command = [sys.executable, "-c", READER, str(path), str(n)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return [float(word) for word in done.stdout.split()]
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+    return [float(word) for word in result.stdout.split()]
 
 
 def ratios(lines):
@@ -323,8 +325,8 @@ def main():
     if not options.no_peers:
         warmed_up()
 
-    def record(found):
-        for line in found:
+    def record(findings):
+        for line in findings:
             show(line)
             lines.append(line)
 

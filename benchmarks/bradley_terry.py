@@ -24,8 +24,8 @@ def comparisons(n, m, rng):
     strength = rng.normal(size=m)
     first = rng.integers(0, m, n)
     second = (first + rng.integers(1, m, n)) % m
-    won = rng.random(n) < 1 / (1 + np.exp(strength[second] - strength[first]))
-    return np.where(won, first, second), np.where(won, second, first)
+    is_win = rng.random(n) < 1 / (1 + np.exp(strength[second] - strength[first]))
+    return np.where(is_win, first, second), np.where(is_win, second, first)
 
 
 def residual(winner, loser, theta):
@@ -33,8 +33,8 @@ def residual(winner, loser, theta):
     m = len(theta)
     wins = np.bincount(winner * m + loser, minlength=m * m).reshape(m, m)
     games = wins + wins.T
-    expected = games / (1 + np.exp(theta[None, :] - theta[:, None]))
-    gap = np.abs(wins.sum(axis=1) - expected.sum(axis=1))
+    expected_wins = games / (1 + np.exp(theta[None, :] - theta[:, None]))
+    gap = np.abs(wins.sum(axis=1) - expected_wins.sum(axis=1))
     return float(np.max(gap / games.sum(axis=1)))
 
 
@@ -71,11 +71,11 @@ def by_sklearn(winner, loser, m):
     n = len(winner)
     rows, sign = np.repeat(np.arange(n), 2), np.tile([1.0, -1.0], n)
     # Half the comparisons turned round, since a regression needs both outcomes.
-    turned = np.arange(n) % 2 == 1
-    sign *= np.repeat(np.where(turned, -1.0, 1.0), 2)
+    is_turned = np.arange(n) % 2 == 1
+    sign *= np.repeat(np.where(is_turned, -1.0, 1.0), 2)
     design = csr_matrix((sign, (rows, np.stack([winner, loser], axis=1).ravel())), shape=(n, m))
     fit = LogisticRegression(C=1e6, fit_intercept=False, tol=1e-8, max_iter=500)
-    return fit.fit(design, ~turned).coef_[0]
+    return fit.fit(design, ~is_turned).coef_[0]
 
 
 PEERS = {
@@ -102,8 +102,8 @@ def line(name, n, m, fit, winner, loser):
     seconds, theta = timed(fit, winner, loser, m)
     if seconds is None:
         return f"{name:14} {n:>9} {m:>4}  {theta}"
-    found = residual(winner, loser, np.asarray(theta, dtype=float))
-    return f"{name:14} {n:>9} {m:>4} {seconds:>9.4f} {found:>11.1e}"
+    gradient = residual(winner, loser, np.asarray(theta, dtype=float))
+    return f"{name:14} {n:>9} {m:>4} {seconds:>9.4f} {gradient:>11.1e}"
 
 
 def main():

@@ -38,8 +38,8 @@ def votes(items: int, judges: int, target: str, seed: int = 0) -> Votes:
         decoy = rng.integers(0, len(values))
         for judge in range(judges):
             right = rng.random() < (0.5 if hard[item] else skill[judge])
-            other = decoy if hard[item] else rng.integers(0, len(values))
-            vote = values[truth[item] if right else other]
+            wrong_value = decoy if hard[item] else rng.integers(0, len(values))
+            vote = values[truth[item] if right else wrong_value]
             if rng.random() < 0.1:
                 vote = "tie" if target == "binary" and rng.random() < 0.5 else None
             rows.append(VoteRow(f"q{item}", f"j{judge}", vote, values[truth[item]]))
@@ -48,17 +48,26 @@ def votes(items: int, judges: int, target: str, seed: int = 0) -> Votes:
 
 def cpu_s() -> float:
     """User and system time of this process and of those it has waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+    used = [resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(entry.ru_utime + entry.ru_stime for entry in used)
 
 
 def measure(panel: Votes, splits: int, jobs: int) -> str:
     """A row of the table."""
     load = os.getloadavg()[0]
     cpu, wall = cpu_s(), time.perf_counter()
-    found = study(panel, settings=SelectionSettings(sizes=SIZES), splits=splits, seed=1, jobs=jobs)
+    study_result = study(
+        panel, settings=SelectionSettings(sizes=SIZES), splits=splits, seed=1, jobs=jobs
+    )
     wall, cpu = time.perf_counter() - wall, cpu_s() - cpu
-    cells = [found.frame.target, jobs, splits, found.n_candidates, f"{cpu:.1f}", f"{wall:.1f}"]
+    cells = [
+        study_result.frame.target,
+        jobs,
+        splits,
+        study_result.n_candidates,
+        f"{cpu:.1f}",
+        f"{wall:.1f}",
+    ]
     return "| " + " | ".join(map(str, [*cells, f"{load:.1f}"])) + " |"
 
 

@@ -60,11 +60,11 @@ PREFERENCE = 0.65
 
 
 def simulated(
-    rng: np.random.Generator, share: float, skill: Sequence[float], lean: float, shared: float
+    rng: np.random.Generator, share: float, skill: Sequence[float], lean: float, shared_noise: float
 ) -> tuple[Floats, Floats]:
     """Labels of all items, and each judge's vote for the first, (N, J)."""
     truth = (rng.random(ITEMS) < share).astype(float)
-    p = np.where(rng.random(ITEMS)[:, None] < shared, 0.25, np.array(skill))
+    p = np.where(rng.random(ITEMS)[:, None] < shared_noise, 0.25, np.array(skill))
     is_right = rng.random(p.shape) < p
     votes = np.where(is_right, truth[:, None], 1 - truth[:, None])
     return truth, np.where(rng.random(p.shape) < lean, 1.0, votes)
@@ -87,10 +87,10 @@ def labelled(
     labels: Floats, order: Index, n: int, rates: Floats, keys: Floats
 ) -> tuple[Floats, Floats]:
     """The first ``n`` labels of a draw, and the chances of all items."""
-    known = np.full(len(labels), np.nan)
-    known[order[:n]] = labels[order[:n]]
+    known_labels = np.full(len(labels), np.nan)
+    known_labels[order[:n]] = labels[order[:n]]
     threshold = keys[order[n]] if n < len(order) else np.inf
-    return known, np.minimum(1.0, rates * threshold)
+    return known_labels, np.minimum(1.0, rates * threshold)
 
 
 def coverage(runs: int, seed: int) -> None:
@@ -105,11 +105,13 @@ def coverage(runs: int, seed: int) -> None:
                 hits = 0
                 for _ in range(runs):
                     labels, votes = simulated(rng, *design)
-                    drawn = draw(rng, votes.mean(axis=1), equal=equal)
-                    known, chances = labelled(labels, *reorder(drawn, n))
-                    found = estimate(known, votes, None if equal else chances)
-                    hits += found.interval.low <= design[0] <= found.interval.high
-                    widths.append(found.interval.half_width / found.labels_only.half_width)
+                    draws = draw(rng, votes.mean(axis=1), equal=equal)
+                    known_labels, chances = labelled(labels, *reorder(draws, n))
+                    corrected_fit = estimate(known_labels, votes, None if equal else chances)
+                    hits += corrected_fit.interval.low <= design[0] <= corrected_fit.interval.high
+                    widths.append(
+                        corrected_fit.interval.half_width / corrected_fit.labels_only.half_width
+                    )
                 by_design.append(100 * hits / runs)
             word = "equal chances" if equal else "more where unsure"
             span = f"{min(by_design):.1f}, {max(by_design):.1f}"
@@ -119,9 +121,9 @@ def coverage(runs: int, seed: int) -> None:
             )
 
 
-def reorder(drawn: tuple[Index, Floats, Floats], n: int) -> tuple[Index, int, Floats, Floats]:
+def reorder(draws: tuple[Index, Floats, Floats], n: int) -> tuple[Index, int, Floats, Floats]:
     """A draw with a number of labels, as :func:`labelled` takes them."""
-    order, rates, keys = drawn
+    order, rates, keys = draws
     return order, n, rates, keys
 
 
@@ -137,8 +139,8 @@ def stopping(runs: int, seed: int) -> None:
                 labels, votes = simulated(rng, 0.5, *panel_design)
                 errors += stop(rng, labels, votes, equal=equal, step=4) is not None
             cells.append(f"{100 * errors / runs:.1f}%")
-        skill, lean, shared = panel_design
-        name = f"{', '.join(map(str, skill))}; {lean}; {shared}"
+        skill, lean, shared_noise = panel_design
+        name = f"{', '.join(map(str, skill))}; {lean}; {shared_noise}"
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 
@@ -146,11 +148,11 @@ def stop(
     rng: np.random.Generator, labels: Floats, votes: Floats, *, equal: bool, step: int = 1
 ) -> int | None:
     """After how many labels the decision stands; null where it never does."""
-    drawn = draw(rng, np.nanmean(votes, axis=1), equal=equal)
+    draws = draw(rng, np.nanmean(votes, axis=1), equal=equal)
     for n in range(10, len(labels) - 1, step):
-        known, chances = labelled(labels, *reorder(drawn, n))
-        found = estimate(known, votes, None if equal else chances)
-        if found.always_valid.excludes(0.5):
+        known_labels, chances = labelled(labels, *reorder(draws, n))
+        corrected_fit = estimate(known_labels, votes, None if equal else chances)
+        if corrected_fit.always_valid.excludes(0.5):
             return n
     return None
 
@@ -162,16 +164,18 @@ def noise(runs: int) -> None:
     for n in (30, 100, 400):
         for person, right in ((0.85, 0.75), (0.7, 0.9), (0.95, 0.6)):
             rng, hits = np.random.default_rng(n), np.zeros(3)
-            expected = person, right, person - right * person - (1 - right) * (1 - person)
+            expected_shares = person, right, person - right * person - (1 - right) * (1 - person)
             for _ in range(runs):
                 people = rng.random((n, 3)) < person
                 is_right = rng.random(n) < right
                 k = people.sum(axis=1)
                 pairs = (k * (k - 1) + (3 - k) * (2 - k)) / 6
                 agrees = (people == is_right[:, None]).mean(axis=1)
-                found = label_noise(pairs, agrees, np.ones(n), 2, np.arange(n))
-                intervals = found.person, found.panel, found.judge_error
-                hits += [i.low <= x <= i.high for i, x in zip(intervals, expected, strict=True)]
+                actual_noise = label_noise(pairs, agrees, np.ones(n), 2, np.arange(n))
+                intervals = actual_noise.person, actual_noise.panel, actual_noise.judge_error
+                hits += [
+                    i.low <= x <= i.high for i, x in zip(intervals, expected_shares, strict=True)
+                ]
             cells = " | ".join(f"{100 * share:.1f}" for share in hits / runs)
             print(f"| {n} | {person} | {right} | {cells} |")
 
@@ -199,18 +203,18 @@ def read_panel(
     names = {judge: at for at, judge in enumerate(sorted({judge for _, judge in votes}))}
     row_of = {item: at for at, item in enumerate(labels)}
     table = np.full((len(labels), len(names)), np.nan)
-    for (item, judge), given in votes.items():
-        table[row_of[item], names[judge]] = np.mean(given)
+    for (item, judge), vote in votes.items():
+        table[row_of[item], names[judge]] = np.mean(vote)
     return np.array(list(labels.values())), table
 
 
 def turn(rng: np.random.Generator, label: Floats, votes: Floats) -> tuple[Floats, Floats]:
     """Labels and votes in random order, with sides turned so that people prefer the first on 65%."""
     keep = rng.permutation(len(label))
-    turned = (rng.random(len(keep)) < PREFERENCE) != (label[keep] == 1)
+    is_turned = (rng.random(len(keep)) < PREFERENCE) != (label[keep] == 1)
     return (
-        np.where(turned, 1 - label[keep], label[keep]),
-        np.where(turned[:, None], 1 - votes[keep], votes[keep]),
+        np.where(is_turned, 1 - label[keep], label[keep]),
+        np.where(is_turned[:, None], 1 - votes[keep], votes[keep]),
     )
 
 
@@ -255,13 +259,15 @@ def read_order(rng: np.random.Generator, label: Floats, votes: Floats) -> Readin
         for table in (x, blank)
     )
     n = min(PLANNED, len(y) // 2)
-    known = np.where(np.arange(len(y)) < n, y, np.nan)
-    widths = [estimate(known, table).interval.half_width for table in (x, mean[:, None], blank)]
-    filled = np.where(np.isnan(x), mean[:, None], x)
+    known_labels = np.where(np.arange(len(y)) < n, y, np.nan)
+    widths = [
+        estimate(known_labels, table).interval.half_width for table in (x, mean[:, None], blank)
+    ]
+    full_table = np.where(np.isnan(x), mean[:, None], x)
     return Reading(
         (by_votes, alone),
         ((widths[0] / widths[2]) ** 2, (widths[1] / widths[2]) ** 2),
-        tuple(least_variance(y, explained(y, z), n) for z in (filled, mean[:, None])),
+        tuple(least_variance(y, explained(y, z), n) for z in (full_table, mean[:, None])),
     )
 
 

@@ -234,9 +234,9 @@ def _labelled_panel(rng, p, copies, accuracy, n_sources):
 )
 def corrected_rate(rng, n, p, copies, accuracy):
     y, judges, source = _labelled_panel(rng, p, copies, accuracy, n + 600 // copies)
-    known = source < n
-    found = powered_mean(np.where(known, y, np.nan), judges, source, are_shares=True)
-    return trial(found.interval, p)
+    has_label = source < n
+    estimate = powered_mean(np.where(has_label, y, np.nan), judges, source, are_shares=True)
+    return trial(estimate.interval, p)
 
 
 def _error_of_map(sharpness, level, noise):
@@ -254,14 +254,16 @@ def _error_of_map(sharpness, level, noise):
         share = level * right + (1 - level) * wrong
         odds = np.log(0.7 / 0.3) * (2 * k - 5)
         truth = expit(np.log(level / (1 - level)) + odds)
-        measured, squares = [], []
+        measured_blocks, squares = [], []
         for _ in range(30):
             scale, shift = sharpness * np.exp(rng.normal(0, noise)), rng.normal(0, noise)
             p = expit(np.log(level / (1 - level)) + scale * odds + shift)
             test = np.isin(source, rng.permutation(n)[: n // 5])
-            measured.append(MeasuredBlock(p[votes[test], None], label[test, None], source[test]))
+            measured_blocks.append(
+                MeasuredBlock(p[votes[test], None], label[test, None], source[test])
+            )
             squares.append(share @ (p - truth) ** 2)
-        return measured, float(np.sqrt(np.mean(squares)))
+        return measured_blocks, float(np.sqrt(np.mean(squares)))
 
     return blocks
 
@@ -269,8 +271,8 @@ def _error_of_map(sharpness, level, noise):
 @cases(
     "calibration error of one map",
     *(
-        (f"{n} labels{copied}, {name}", n, copies, sharpness, level, noise)
-        for n, copies, copied in (
+        (f"{n} labels{copies_text}, {name}", n, copies, sharpness, level, noise)
+        for n, copies, copies_text in (
             *((n, 1, "") for n in (50, 100, 300, 1000)),
             (100, 3, " of 3 copies"),
         )
@@ -314,9 +316,9 @@ def risk_with_confidence(rng, n, errors):
     wrong = rng.random(n) < errors(sure)
     reference = everybody[::25]
     bound = BinomialControl(sure[~wrong], sure[wrong], reference, np.ones(len(reference)), 0.1)
-    answered = bound.answers(everybody)
-    is_kept = not answered.any() or errors(everybody)[answered].mean() <= 0.1
-    return Trial(bool(is_kept), float(answered.mean()))
+    answers_by_row = bound.answers(everybody)
+    is_kept = not answers_by_row.any() or errors(everybody)[answers_by_row].mean() <= 0.1
+    return Trial(bool(is_kept), float(answers_by_row.mean()))
 
 
 def judged(rng, theta, reliability, n):
@@ -325,10 +327,10 @@ def judged(rng, theta, reliability, n):
     first = rng.integers(0, k, n)
     second = (first + rng.integers(1, k, n)) % k
     item, judge = np.repeat(np.arange(n), j), np.tile(np.arange(j), n)
-    length, shared = rng.normal(size=n)[item], 0.5 * rng.normal(size=n)[item]
+    length, shared_noise = rng.normal(size=n)[item], 0.5 * rng.normal(size=n)[item]
     position = rng.choice([-1.0, 1.0], n * j)
     eta = reliability[judge] * (theta[first] - theta[second])[item]
-    eta = eta + STYLE[0] * length + STYLE[1] * position + shared
+    eta = eta + STYLE[0] * length + STYLE[1] * position + shared_noise
     parts = np.stack([np.exp(eta / 2), np.full(n * j, 0.6), np.exp(-eta / 2)])
     u = rng.random(n * j) * parts.sum(axis=0)
     points = np.where(u < parts[0], 1.0, np.where(u < parts[:2].sum(axis=0), 0.5, 0.0))
@@ -343,13 +345,13 @@ RELIABILITY = np.array([1.7, 1.2, 0.9, 0.2])
 @cases("strength, judge-aware", ("4 candidates, 60 items, 4 judges", 60, "theta"))
 @cases("style effect", ("4 candidates, 60 items, 4 judges", 60, "style"))
 @cases("reliability", ("4 candidates, 60 items, 4 judges", 60, "reliability"))
-def judge_aware_estimate(rng, n, which):
+def judge_aware_estimate(rng, n, hypothesis):
     theta = rng.normal(size=4) * 0.7
     reliability = RELIABILITY / RELIABILITY.mean()
     fit = judge_aware(judged(rng, theta, reliability, n))
-    if which == "theta":
+    if hypothesis == "theta":
         return trial(fit.strengths()[0], theta[0] - theta.mean())
-    if which == "style":
+    if hypothesis == "style":
         return trial(fit.style_effects()[0], STYLE[0])
     return trial(fit.reliabilities()[0], reliability[0])
 
@@ -377,10 +379,14 @@ def ranks(rng, n, spread, method):
     )
     names = tuple("abcde")
     rankings = NamedRankings(names, ("x", "y", "z"), np.ones(judges), array, n, 0)
-    found = rank_candidates(rankings, [method], seed=int(rng.integers(1 << 30)), replicates=400)
+    actual_rankings = rank_candidates(
+        rankings, [method], seed=int(rng.integers(1 << 30)), replicates=400
+    )
     best = 1 + (theta[:, None] > theta).sum(axis=0)
     worst = k - (theta[:, None] < theta).sum(axis=0)
-    places = {place.candidate: place for place in found.methods[0].places}
+    places = {
+        target_place.candidate: target_place for target_place in actual_rankings.methods[0].places
+    }
     holds = [
         places[name].rank_low <= best[i] and worst[i] <= places[name].rank_high
         for i, name in enumerate(names)
@@ -408,10 +414,10 @@ def ranks(rng, n, spread, method):
 )
 def corrected_decision(rng, n, panel, equal):
     labels, votes = corrected.simulated(rng, *panel)
-    drawn = corrected.reorder(corrected.draw(rng, votes.mean(axis=1), equal=equal), n)
-    known, chances = corrected.labelled(labels, *drawn)
-    found = corrected.estimate(known, votes, None if equal else chances)
-    return trial(found.interval, panel[0])
+    order_and_chances = corrected.reorder(corrected.draw(rng, votes.mean(axis=1), equal=equal), n)
+    known_labels, chances = corrected.labelled(labels, *order_and_chances)
+    corrected_fit = corrected.estimate(known_labels, votes, None if equal else chances)
+    return trial(corrected_fit.interval, panel[0])
 
 
 @cases(
@@ -444,8 +450,10 @@ def preferred(rng, n, p):
 )
 def random_effect(rng, k, n, sd):
     shares = expit(0.8 + sd * rng.normal(size=k))
-    pooled = random_effects(*share_effects([wilson(int(rng.binomial(n, p)), n) for p in shares]))
-    return trial(pooled.mean, 0.8)
+    pooled_effect = random_effects(
+        *share_effects([wilson(int(rng.binomial(n, p)), n) for p in shares])
+    )
+    return trial(pooled_effect.mean, 0.8)
 
 
 @cases(

@@ -113,8 +113,8 @@ def panels(folder):
     """Every panel that is there, and random parts of those with more judges."""
     rng = np.random.default_rng(1)
     files = [(n, j, p, folder / f"{n}.votes.jsonl.gz") for n, j, p in PANELS if folder]
-    shipped = Path(__file__).parents[1] / "datasets" / "votes"
-    files += [(n, None, None, shipped / f"{n}.jsonl.gz") for n in SHIPPED]
+    votes_folder = Path(__file__).parents[1] / "datasets" / "votes"
+    files += [(n, None, None, votes_folder / f"{n}.jsonl.gz") for n in SHIPPED]
     for source, judges, presentation, path in files:
         if not path.exists():
             continue
@@ -139,18 +139,20 @@ def part_of(panel, size, rng):
 # The priors.
 
 
-def optimum(columns, labelled, sd):
+def optimum(columns, pool_labels, sd):
     """A logistic regression on all labels, all but free."""
-    x = np.ascontiguousarray(columns[:, labelled.rows])
+    x = np.ascontiguousarray(columns[:, pool_labels.rows])
     q = len(columns)
-    loss = LogisticLoss(x, np.ones(len(labelled)), labelled.y, np.full(q, sd**-2), np.zeros(q))
+    loss = LogisticLoss(
+        x, np.ones(len(pool_labels)), pool_labels.y, np.full(q, sd**-2), np.zeros(q)
+    )
     return minimise(loss, np.zeros(q), decrement_tol=1e-10).x
 
 
-def learn(some):
+def learn(panel_list):
     """Priors from panels: moments of scales fitted to all labels, then weights by EM."""
     scales = {}
-    for panel in some:
+    for panel in panel_list:
         odds = np.clip(panel.readings.odds, -expert_pool.CAP, expert_pool.CAP).T
         for name, column in zip(panel.readings.names, odds, strict=True):
             scale = optimum(column[None], panel.labelled, 3.0)[0]
@@ -160,10 +162,10 @@ def learn(some):
         scales={
             name: ScalePrior(*moments(values), 1.0)
             for name, values in scales.items()
-            if len(values) >= len(some) / 2 and moments(values)[1] <= WIDEST_SPREAD
+            if len(values) >= len(panel_list) / 2 and moments(values)[1] <= WIDEST_SPREAD
         },
     )
-    return weigh(some, priors)
+    return weigh(panel_list, priors)
 
 
 def moments(values):
@@ -172,10 +174,10 @@ def moments(values):
     return round(float(middle), 2), round(max(LEAST_SPREAD, float(high - low) / 1.349), 2)
 
 
-def weigh(some, priors):
+def weigh(panel_list, priors):
     """Prior weights that the pools of panels with few labels come to: EM over their mean."""
     rows = []
-    for i, panel in enumerate(some):
+    for i, panel in enumerate(panel_list):
         for draw in range(3):
             rng = np.random.default_rng([7, i, draw])
             inside, outside = panel.draw(LEARNED_AT, rng)
@@ -193,7 +195,7 @@ def weigh(some, priors):
                 total[name] += value / sum(raw.values())
         weight = {n: total[n] / sum(n in row for row in rows) for n in names}
     # One more source on which all are equal: a few sources do not rule an expert out.
-    sources = len({panel.source for panel in some})
+    sources = len({panel.source for panel in panel_list})
     even = 1 / len(names)
     weight = {n: (sources * w + even) / (sources + 1) for n, w in weight.items()}
     # The draws of a source are much alike, so that EM is too sure: square roots, in proportion.
@@ -201,14 +203,14 @@ def weigh(some, priors):
     weight = {n: round(w**0.5 / total, 3) for n, w in weight.items()}
     scales = {n: replace(p, weight=weight.get(n, 0.01)) for n, p in priors.scales.items()}
     widths = {w: float(weight[f"logistic {w:g}"]) for w in priors.logistics}
-    rest = [p.weight for p in scales.values() if p.weight]
-    unchanged = weight[f"{ANCHOR}, unchanged"]
+    remaining_weights = [p.weight for p in scales.values() if p.weight]
+    prior_weight = weight[f"{ANCHOR}, unchanged"]
     return replace(
         priors,
         scales=scales,
         logistics=widths,
-        unchanged=unchanged,
-        other=replace(priors.other, weight=round(float(np.median(rest)), 3)),
+        unchanged=prior_weight,
+        other=replace(priors.other, weight=round(float(np.median(remaining_weights)), 3)),
     )
 
 
@@ -241,8 +243,8 @@ def measure(panel, priors, n, draws, seed, *, with_fits):
 
 def behind(ways, figure):
     """By how much the pool is behind the better way of today, and twice its standard error."""
-    others = [ways[name][:, figure] for name in ("no labels", FITTED)]
-    gap = ways[POOL][:, figure] - min(others, key=np.mean)
+    other_losses = [ways[name][:, figure] for name in ("no labels", FITTED)]
+    gap = ways[POOL][:, figure] - min(other_losses, key=np.mean)
     return gap.mean(), 2 * gap.std(ddof=1) / len(gap) ** 0.5
 
 
@@ -266,13 +268,15 @@ def fitted(table, inside):
     ).item_posterior
 
 
-def table(some, n, draws, seed, *, with_fits):
+def table(panel_list, n, draws, seed, *, with_fits):
     """A line for each panel, and the mean."""
     rows = []
-    for panel in some:
+    for panel in panel_list:
         if panel.is_part:
             continue
-        priors = learn([other for other in some if other.source != panel.source])
+        priors = learn(
+            [alternative for alternative in panel_list if alternative.source != panel.source]
+        )
         ways = measure(panel, priors, n, draws, seed, with_fits=with_fits)
         if not ways:
             continue
@@ -309,15 +313,15 @@ def main():
     parser.add_argument("--priors", action="store_true")
     options = parser.parse_args()
     folder = options.data if options.data.is_dir() else None
-    some = list(panels(folder))
+    panel_list = list(panels(folder))
     if options.priors:
-        report(learn(some))
+        report(learn(panel_list))
         return
     ways = ["no labels", *([FITTED] * options.with_fits), "one scale", POOL]
     ways += ["log-loss behind", "ECE behind"] if options.with_fits and options.draws > 1 else []
     print("| " + " | ".join([f"panel, {options.labels} labels", *ways]) + " |")
     print("| --- " * (len(ways) + 1) + "|", flush=True)
-    table(some, options.labels, options.draws, options.seed, with_fits=options.with_fits)
+    table(panel_list, options.labels, options.draws, options.seed, with_fits=options.with_fits)
 
 
 if __name__ == "__main__":

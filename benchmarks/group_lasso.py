@@ -106,9 +106,9 @@ def told(panel, folder):
     table = MethodTable.of(votes)
     patterns, families = table.patterns(), table.families or votes.judges
     fold = folds(patterns.n_items, 3, np.random.default_rng(0))
-    cells, right, held = [], {}, {}
+    cells, right, held_out_losses = [], {}, {}
     for kind in ("ridge", "lasso"):
-        weight, held[kind] = best(kind, patterns, families, fold)
+        weight, held_out_losses[kind] = best(kind, patterns, families, fold)
         fit = temper(fitter(kind, weight, families)(patterns))
         p = patterns.expand(blend(fit))[table.decisive]
         truth = table.truth[table.decisive]
@@ -116,7 +116,7 @@ def told(panel, folder):
         loss = scoring.log_loss(p, truth, clip=1e-3)
         cells += [
             f"{weight:g}",
-            f"{held[kind].mean:.4f}",
+            f"{held_out_losses[kind].mean:.4f}",
             f"{100 * right[kind].mean():.1f}",
             f"{loss:.3f}",
         ]
@@ -126,8 +126,8 @@ def told(panel, folder):
             cells.append(f"{empty} of {len(blocks)}")
     gap = paired_difference(right["lasso"], right["ridge"], table.groups[table.decisive]).difference
     cells.append(f"{100 * gap.estimate:+.1f} [{100 * gap.low:+.1f}, {100 * gap.high:+.1f}]")
-    shown = f"{name}, {patterns.n_judges} judges"
-    return f"| {shown} | {' | '.join(cells)} |"
+    title = f"{name}, {patterns.n_judges} judges"
+    return f"| {title} | {' | '.join(cells)} |"
 
 
 def main():

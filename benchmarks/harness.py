@@ -177,18 +177,18 @@ def run(
 @contextlib.contextmanager
 def terminal() -> Iterator[int]:
     """The end of a pseudo-terminal that programs write to; what is written is thrown away."""
-    ours, theirs = os.openpty()
+    own_end, other_end = os.openpty()
 
     def drain() -> None:
         with contextlib.suppress(OSError):
-            while os.read(ours, 1 << 16):
+            while os.read(own_end, 1 << 16):
                 pass
 
     reader = threading.Thread(target=drain, daemon=True)
     reader.start()
     try:
-        yield theirs
+        yield other_end
     finally:
-        os.close(theirs)
+        os.close(other_end)
         reader.join(5)
-        os.close(ours)
+        os.close(own_end)

@@ -169,8 +169,8 @@ async def openai_default(base: str) -> AsyncIterator[Call]:
     )
 
     async def call() -> str:
-        made = await client.chat.completions.create(**body())
-        return made.choices[0].message.content or ""
+        answer = await client.chat.completions.create(**body())
+        return answer.choices[0].message.content or ""
 
     yield call
     await client.close()
@@ -225,11 +225,11 @@ async def drive(call: Call, concurrency: int, calls: int) -> float:
             if not await call():
                 raise RuntimeError("no text")
 
-    started = time.perf_counter()
+    start_s = time.perf_counter()
     async with asyncio.TaskGroup() as tasks:
         for _ in range(concurrency):
             tasks.create_task(worker())
-    return time.perf_counter() - started
+    return time.perf_counter() - start_s
 
 
 def cpu() -> float:
@@ -243,9 +243,9 @@ async def measure(client: str, base: str, concurrency: int, calls: int) -> dict[
         await call()
         before = cpu()
         wall = await drive(call, concurrency, calls)
-        spent = cpu() - before
+        cpu_s = cpu() - before
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"cpu_ms": spent / calls * 1000, "wall_s": wall, "rss_mb": peak}
+    return {"cpu_ms": cpu_s / calls * 1000, "wall_s": wall, "rss_mb": peak}
 
 
 # -- all of them -------------------------------------------------------------------------------
@@ -283,20 +283,20 @@ def run(client: str, concurrency: int, latency: float, calls: int, rounds: int) 
             "WIRE_ANTHROPIC": where["ANTHROPIC_API_KEY"],
             "WIRE_GOOGLE": where["GEMINI_API_KEY"],
         }
-        one = [sys.executable, __file__, "--one", client, base, str(concurrency), str(calls)]
-        found = []
+        command = [sys.executable, __file__, "--one", client, base, str(concurrency), str(calls)]
+        outputs = []
         for _ in range(rounds):
-            done = subprocess.run(one, env=os.environ | keys, capture_output=True, text=True)
-            if done.returncode:
-                raise SystemExit(done.stderr)
-            found.append(json.loads(done.stdout))
+            result = subprocess.run(command, env=os.environ | keys, capture_output=True, text=True)
+            if result.returncode:
+                raise SystemExit(result.stderr)
+            outputs.append(json.loads(result.stdout))
     ideal = calls * latency / concurrency
     return Row(
         client,
         concurrency,
-        min(f["cpu_ms"] for f in found),
-        min(f["wall_s"] for f in found) / ideal,
-        max(f["rss_mb"] for f in found),
+        min(f["cpu_ms"] for f in outputs),
+        min(f["wall_s"] for f in outputs) / ideal,
+        max(f["rss_mb"] for f in outputs),
     )
 
 
@@ -308,13 +308,13 @@ def main() -> None:
     options = parser.parse_args()
     if options.one:
         client, base, concurrency, calls = options.one
-        found = asyncio.run(measure(client, base, int(concurrency), int(calls)))
-        print(json.dumps(found))
+        result = asyncio.run(measure(client, base, int(concurrency), int(calls)))
+        print(json.dumps(result))
         return
-    picked = options.clients.split(";") if options.clients else list(CLIENTS)
+    client_names = options.clients.split(";") if options.clients else list(CLIENTS)
     print("| client | in flight | CPU ms/call | wall/ideal | peak MB |")
     print("| --- | --- | --- | --- | --- |")
-    for client in picked:
+    for client in client_names:
         for concurrency, latency, calls in SETTINGS:
             row = run(client, concurrency, latency, calls, options.rounds)
             print(

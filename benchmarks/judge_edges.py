@@ -58,24 +58,24 @@ def measure(design: Design, replications: int, seed: int) -> str:
     """A row of the table."""
     edges = 2 * np.array(design.right) - 1
     panel = majority_accuracy(edges)
-    held, length, shown = [], [], []
-    panel_held, panel_length, rejected = [], [], []
+    is_held, length, identifications = [], [], []
+    panel_held, panel_length, rejections = [], [], []
     for at in range(replications):
         rng = np.random.default_rng((seed, at))
         spins, clusters = simulate(design, rng)
-        found = agreement_triangle(spins, clusters=clusters, rng=rng)
-        held.append((found.low <= edges) & (edges <= found.high))
-        length.append((found.high - found.low) / 2)
-        shown.append(found.is_identified)
-        rejected.append(found.p_independent < 0.05)
-        if found.accuracy is not None:
-            panel_held.append(found.accuracy.low <= panel <= found.accuracy.high)
-            panel_length.append(found.accuracy.high - found.accuracy.low)
-    by_judge = np.mean(held, axis=0)
-    test = "–" if len(design.right) < 4 else f"{np.mean(rejected):.0%}"
+        triangle = agreement_triangle(spins, clusters=clusters, rng=rng)
+        is_held.append((triangle.low <= edges) & (edges <= triangle.high))
+        length.append((triangle.high - triangle.low) / 2)
+        identifications.append(triangle.is_identified)
+        rejections.append(triangle.p_independent < 0.05)
+        if triangle.accuracy is not None:
+            panel_held.append(triangle.accuracy.low <= panel <= triangle.accuracy.high)
+            panel_length.append(triangle.accuracy.high - triangle.accuracy.low)
+    by_judge = np.mean(is_held, axis=0)
+    test = "–" if len(design.right) < 4 else f"{np.mean(rejections):.0%}"
     return (
         f"| {design.name} | {design.n} | {by_judge.mean():.1%} | {by_judge.min():.0%} | "
-        f"{100 * np.mean(length):.0f} | {np.mean(shown):.0%} | {np.mean(panel_held):.0%} | "
+        f"{100 * np.mean(length):.0f} | {np.mean(identifications):.0%} | {np.mean(panel_held):.0%} | "
         f"{100 * np.mean(panel_length):.0f} | {test} |"
     )
 

@@ -180,21 +180,21 @@ class Books:
 
     @classmethod
     def read(cls, run: Path) -> Books:
-        answered: Counter[str] = Counter()
-        ended, lost, spent, rate_limits = set(), 0, 0.0, 0
+        counts: Counter[str] = Counter()
+        ended_calls, n_lost, usd, rate_limits = set(), 0, 0.0, 0
         for call in records(run, "calls.jsonl"):
-            ended.add((call["call_id"], call["attempt"]))
+            ended_calls.add((call["call_id"], call["attempt"]))
             cost = call["cost_usd"]
             if call["outcome"] != "error":
-                answered[call["call_id"]] += 1
-            lost += call["outcome"] == "error" and cost is None
+                counts[call["call_id"]] += 1
+            n_lost += call["outcome"] == "error" and cost is None
             rate_limits += call.get("error_class") == "rate_limit"
-            spent += call.get("cost_bound_usd") or 0.0 if cost is None else cost
+            usd += call.get("cost_bound_usd") or 0.0 if cost is None else cost
         for entry in records(run, "reservations.jsonl"):
-            if (entry["call_id"], entry["attempt"]) not in ended:
-                lost += 1
-                spent += entry["usd"]
-        return cls(answered, lost, spent, rate_limits)
+            if (entry["call_id"], entry["attempt"]) not in ended_calls:
+                n_lost += 1
+                usd += entry["usd"]
+        return cls(counts, n_lost, usd, rate_limits)
 
 
 def manifest(run: Path) -> dict[str, Any]:
@@ -212,11 +212,11 @@ def checks(
 ) -> Iterator[tuple[str, str, bool]]:
     """What is to hold, what the two runs say of it, and whether it does."""
     alone, many = folder / "runs" / "alone", folder / "runs" / "many"
-    same = (alone / "verdicts.jsonl").read_bytes() == (many / "verdicts.jsonl").read_bytes()
+    is_same = (alone / "verdicts.jsonl").read_bytes() == (many / "verdicts.jsonl").read_bytes()
     lines = sum(1 for _ in records(many, "verdicts.jsonl"))
     books, answered_alone = Books.read(many), len(Books.read(alone).answered)
     finding = f"{lines:,} verdicts; {answered_alone:,} calls answered in one process"
-    yield "verdicts byte-identical to one process", finding, same
+    yield "verdicts byte-identical to one process", finding, is_same
     twice = sum(count > 1 for count in books.answered.values())
     finding = f"{len(books.answered):,} calls answered, {twice} of them twice"
     yield "no answered call made again", finding, not twice
@@ -251,7 +251,7 @@ def main() -> None:
         if options.panel == "http":
             lower_prices(folder / "http.yaml")
         common = ["--concurrency", str(options.concurrency)]
-        judged = [
+        judgments = [
             "eval",
             f"items-{items}.jsonl",
             "--panel",
@@ -262,19 +262,21 @@ def main() -> None:
         serve = ("--forgetful", "--per-second", str(options.rate))
         legs: list[tuple[str, Leg]] = []
         with harness.server(options.latency, *serve) as wire:
-            legs.append(("one process", leg([*judged, "--run-id", "alone"], folder, wire, rng=rng)))
+            legs.append(
+                ("one process", leg([*judgments, "--run-id", "alone"], folder, wire, rng=rng))
+            )
             journal_alone = wire.journal()
         cap = 0.4 * money_spent(folder / "runs" / "alone")
         workers = ["--workers", str(options.workers), *common]
         with harness.server(options.latency, *serve) as wire:
             hits: dict[str, Any] = {"rng": rng, "every_s": options.kill_every}
-            first = [*judged, "--run-id", "many", *workers[:2], "--max-cost", f"{cap:.6f}"]
+            first = [*judgments, "--run-id", "many", *workers[:2], "--max-cost", f"{cap:.6f}"]
             legs.append(("workers, to the cap", leg(first, folder, wire, **hits)))
             spent_at_cap = money_spent(folder / "runs" / "many")
             on = ["resume", "many", *workers, "--max-cost", f"{100 * cap:.6f}"]
             third = legs[0][1].wall_s * 0.2
-            killed = leg(on, folder, wire, **hits, killed_after_s=third)
-            legs.append(("workers, broker killed", killed))
+            leg_with_kills = leg(on, folder, wire, **hits, killed_after_s=third)
+            legs.append(("workers, broker killed", leg_with_kills))
             legs.append(("workers, to the end", leg(on, folder, wire, **hits)))
             journal = wire.journal()
         print(f"\n{items * JUDGES:,} judgments, load {os.getloadavg()[0]:.1f}\n")
@@ -296,17 +298,17 @@ def print_legs(legs: list[tuple[str, Leg]]) -> None:
             "MB, each worker",
         )
     )
-    for name, one in legs:
-        peaks = one.watch.peak_mb.values()
-        own = max(mb for kind, mb in peaks if kind != "worker")
+    for name, entry in legs:
+        peaks = entry.watch.peak_mb.values()
+        own_mb = max(mb for kind, mb in peaks if kind != "worker")
         workers = sorted(mb for kind, mb in peaks if kind == "worker" and mb)
         spread = f"{workers[0]:.0f} to {workers[-1]:.0f} ({len(workers)})" if workers else "–"
-        code = "killed" if one.code == BROKER_ENDED else str(one.code)
-        show((name, code, f"{one.wall_s:.0f}", f"{one.cpu_s:.0f}", f"{one.watch.killed}",
-              f"{one.watch.stopped}", f"{own:.0f}", spread))  # fmt: skip
+        code = "killed" if entry.code == BROKER_ENDED else str(entry.code)
+        show((name, code, f"{entry.wall_s:.0f}", f"{entry.cpu_s:.0f}", f"{entry.watch.killed}",
+              f"{entry.watch.stopped}", f"{own_mb:.0f}", spread))  # fmt: skip
 
 
-def print_checks(found: list[tuple[str, str, bool]], alone: dict[str, Any]) -> None:
+def print_checks(findings: list[tuple[str, str, bool]], alone: dict[str, Any]) -> None:
     """A row for each check.
 
     Raises:
@@ -314,11 +316,11 @@ def print_checks(found: list[tuple[str, str, bool]], alone: dict[str, Any]) -> N
     """
     print()
     heading(("check", "found", "holds"))
-    for name, text, holds in found:
+    for name, text, holds in findings:
         show((name, text, "yes" if holds else "NO"))
     share = alone["refused"] / alone["calls"]
     print(f"\nIn one process {share:.2%} of the requests were answered 429.")
-    if not all(holds for _, _, holds in found):
+    if not all(holds for _, _, holds in findings):
         sys.exit(1)
 
 

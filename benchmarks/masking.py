@@ -30,8 +30,8 @@ CODE = "0123456789ab"
 def is_hidden(claim, disguise="plain"):
     """Whether no name that the response gives itself is left."""
     text, names = texts.disguised(claim, disguise)
-    shown = mask(text, claims(text))
-    return not any(name in shown for name in names)
+    masked_text = mask(text, claims(text))
+    return not any(name in masked_text for name in names)
 
 
 def is_masked(text):

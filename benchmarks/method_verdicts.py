@@ -82,7 +82,7 @@ def main() -> None:
         for method in METHODS:
             rng = np.random.default_rng(options.seed)
             rules = VerdictRules(judges, None, "none", method, seed=options.seed)
-            false, found, right = np.zeros(2), 0.0, np.zeros(2)
+            false, detections, right = np.zeros(2), 0.0, np.zeros(2)
             for _ in range(options.runs):
                 rankings, truth = simulate(accuracies, 0.5, options.items, rng)
                 for at, decide in enumerate((by_names, by_run)):
@@ -90,8 +90,8 @@ def main() -> None:
                     false[at] += is_significant(outcomes)
                     right[at] += (1 - np.abs(outcomes - truth)).mean()
                 rankings, _ = simulate(accuracies, 0.7, options.items, rng)
-                found += is_significant(by_run(rankings, rules))
-            shares = [value / options.runs for value in (*false, found, *right)]
+                detections += is_significant(by_run(rankings, rules))
+            shares = [value / options.runs for value in (*false, detections, *right)]
             print(
                 f"| {panel} | `{method}` | " + " | ".join(f"{s:.1%}" for s in shares) + " |",
                 flush=True,

@@ -105,8 +105,8 @@ def _item(number: int) -> dict[str, Any]:
 
 
 def _text(seed: str, words: int) -> str:
-    picked = (_WORDS[(number * number + len(seed)) % len(_WORDS)] for number in range(words))
-    return f"Answer {seed}: {' '.join(picked)}."
+    word_choice = (_WORDS[(number * number + len(seed)) % len(_WORDS)] for number in range(words))
+    return f"Answer {seed}: {' '.join(word_choice)}."
 
 
 def _panel(name: str) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def records(folder: Path, name: str) -> Iterator[dict[str, Any]]:
 
 def best(rounds: int, once: Callable[[], Measured]) -> Measured:
     """The run of least CPU."""
-    return min((once() for _ in range(rounds)), key=lambda measured: measured.used.cpu_s)
+    return min((once() for _ in range(rounds)), key=lambda timing: timing.used.cpu_s)
 
 
 # -- raw clients, with the bodies of a run -------------------------------------------------------
@@ -237,8 +237,8 @@ async def openai_sdk(url: str, key: str) -> AsyncIterator[Callable[[Any], Awaita
     client = openai.AsyncOpenAI(api_key=key, base_url=url, max_retries=0, timeout=60)
 
     async def call(body: Any) -> str:
-        made = await client.chat.completions.create(**body)
-        return made.choices[0].message.content or ""
+        answer = await client.chat.completions.create(**body)
+        return answer.choices[0].message.content or ""
 
     yield call
     await client.close()
@@ -279,8 +279,8 @@ def raw(client: str, folder: Path, setting: Setting, bodies: Path) -> Measured:
 
 def bodies_of(folder: Path, model: str, to: Path) -> Path:
     """What a run sent to one model, as a file of request bodies."""
-    sent = (call["request"]["body"] for call in records(folder, "calls.jsonl"))
-    to.write_text("\n".join(json.dumps(body) for body in sent if body.get("model") == model))
+    bodies = (call["request"]["body"] for call in records(folder, "calls.jsonl"))
+    to.write_text("\n".join(json.dumps(body) for body in bodies if body.get("model") == model))
     return to
 
 
@@ -292,22 +292,22 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def row(name: str, measured: Measured, idle: Measured, floor: float | None) -> list[str]:
+def row(name: str, timing: Measured, idle: Measured, floor: float | None) -> list[str]:
     """One line of the table. ``floor`` is what a call of the floor takes, in CPU ms."""
-    calls, journal = measured.setting.calls, measured.journal
-    per_call = (measured.used.cpu_s - idle.used.cpu_s) / (calls - JUDGES) * 1000
-    until = (measured.judging_cpu_s - idle.judging_cpu_s) / (calls - JUDGES) * 1000
+    calls, journal = timing.setting.calls, timing.journal
+    per_call = (timing.used.cpu_s - idle.used.cpu_s) / (calls - JUDGES) * 1000
+    until = (timing.judging_cpu_s - idle.judging_cpu_s) / (calls - JUDGES) * 1000
     return [
         name,
         f"{per_call:.2f}",
         f"{per_call / floor:.1f}" if floor else "",
         f"{until:.2f}",
         f"{until / floor:.1f}" if floor else "",
-        f"{measured.ratio:.2f}",
+        f"{timing.ratio:.2f}",
         f"{journal['peak']}",
-        f"{measured.judging_mb:.0f}",
-        f"{measured.used.peak_mb:.0f}",
-        f"{measured.used.wall_s:.1f}",
+        f"{timing.judging_mb:.0f}",
+        f"{timing.used.peak_mb:.0f}",
+        f"{timing.used.wall_s:.1f}",
         f"{journal['cpu_s'] / calls * 1000:.2f}",
     ]
 
@@ -330,20 +330,20 @@ def compare(folder: Path, settings: Any, rounds: int, panels: Any) -> None:
         tiny = replace(setting, items=1)
         floor = None
         for panel in panels:
-            whole = best(rounds, lambda: evaluate(folder, panel, setting))  # noqa: B023 - called here
+            full_timing = best(rounds, lambda: evaluate(folder, panel, setting))  # noqa: B023 - called here
             idle = best(2, lambda: evaluate(folder, panel, tiny))  # noqa: B023 - called here
-            for client, (same, _, _) in RAW.items():
-                if same != panel:
+            for client, (panel_of_client, _, _) in RAW.items():
+                if panel_of_client != panel:
                     continue
                 model = _panel(panel)["judges"][0]["model"].partition("/")[2]
-                bodies = bodies_of(whole.folder, model, folder / "bodies.jsonl")
+                bodies = bodies_of(full_timing.folder, model, folder / "bodies.jsonl")
                 many = best(rounds, lambda: raw(client, folder, setting, bodies))  # noqa: B023
                 few = best(2, lambda: raw(client, folder, tiny, bodies))  # noqa: B023
                 cells = row(f"{client}, {setting.name}", many, few, floor)
                 floor = floor or float(cells[1])
                 show(cells)
-            named = {"http": "clash, own HTTP", "sdk": "clash, SDKs"}[panel]
-            show(row(f"{named}, {setting.name}", whole, idle, floor))
+            client_name = {"http": "clash, own HTTP", "sdk": "clash, SDKs"}[panel]
+            show(row(f"{client_name}, {setting.name}", full_timing, idle, floor))
 
 
 def on_a_terminal(folder: Path, setting: Setting, rounds: int) -> None:
@@ -362,9 +362,9 @@ def worker_processes(folder: Path, setting: Setting, rounds: int) -> None:
         flags = ("--workers", str(number))
         many = best(rounds, lambda: evaluate(folder, "openai", setting, flags=flags))  # noqa: B023
         few = best(1, lambda: evaluate(folder, "openai", replace(setting, items=1), flags=flags))  # noqa: B023
-        own = (many.used.own_cpu_s - few.used.own_cpu_s) / (setting.calls - JUDGES) * 1000
+        own_cpu_ms = (many.used.own_cpu_s - few.used.own_cpu_s) / (setting.calls - JUDGES) * 1000
         name = f"OpenAI SDK, {number} workers, {setting.name}"
-        show([*row(name, many, few, None), f"{own:.2f}"])
+        show([*row(name, many, few, None), f"{own_cpu_ms:.2f}"])
 
 
 def memory(folder: Path, setting: Setting) -> None:
@@ -372,9 +372,9 @@ def memory(folder: Path, setting: Setting) -> None:
     heading(("items", "calls", "MB judging", "MB peak"))
     for times in (1, 2, 4):
         larger = replace(setting, items=setting.items * times)
-        found = evaluate(folder, "http", larger)
-        show((f"{larger.items}", f"{larger.calls}", f"{found.judging_mb:.0f}",
-              f"{found.used.peak_mb:.0f}"))  # fmt: skip
+        result = evaluate(folder, "http", larger)
+        show((f"{larger.items}", f"{larger.calls}", f"{result.judging_mb:.0f}",
+              f"{result.used.peak_mb:.0f}"))  # fmt: skip
 
 
 def verdicts(folder: Path) -> dict[str, Any]:
@@ -387,14 +387,14 @@ def faults(folder: Path, setting: Setting) -> None:
     heading(("panel", "judgments", "usable", "attempts", "false verdicts", "span/ideal"))
     for panel in PANELS:
         plain = evaluate(folder, panel, setting)
-        found = evaluate(folder, panel, setting, "--rate-limit-every", "20", "--error-every", "50")
-        judged = list(records(found.folder, "judgments.jsonl"))
-        usable = sum(line["ranking"] is not None for line in judged)
-        truth, said = verdicts(plain.folder), verdicts(found.folder)
-        false = sum(said.get(item) != winner for item, winner in truth.items())
-        attempts = sum(1 for _ in records(found.folder, "calls.jsonl"))
-        show((panel, f"{len(judged)}", f"{usable}", f"{attempts}", f"{false}",
-              f"{found.ratio:.2f}"))  # fmt: skip
+        result = evaluate(folder, panel, setting, "--rate-limit-every", "20", "--error-every", "50")
+        judgments = list(records(result.folder, "judgments.jsonl"))
+        usable = sum(line["ranking"] is not None for line in judgments)
+        truth, actual_verdicts = verdicts(plain.folder), verdicts(result.folder)
+        false = sum(actual_verdicts.get(item) != winner for item, winner in truth.items())
+        attempts = sum(1 for _ in records(result.folder, "calls.jsonl"))
+        show((panel, f"{len(judgments)}", f"{usable}", f"{attempts}", f"{false}",
+              f"{result.ratio:.2f}"))  # fmt: skip
 
 
 def resume(folder: Path, setting: Setting) -> None:
@@ -402,23 +402,31 @@ def resume(folder: Path, setting: Setting) -> None:
     heading(
         ("calls", "recorded at kill -9", "in flight, lost", "asked again", "verdicts that differ")
     )
-    undisturbed = evaluate(folder, "http", setting)
+    result = evaluate(folder, "http", setting)
     run_id = f"killed-{time.time_ns()}"
-    killed = folder / "runs" / run_id
+    run_path = folder / "runs" / run_id
     with server(setting.latency_s) as wire:
         running = start(eval_command("http", setting, run_id), folder, wire.environ)
         deadline = time.monotonic() + 60
-        while _recorded(killed) < setting.calls // 2 and time.monotonic() < deadline:
+        while _recorded(run_path) < setting.calls // 2 and time.monotonic() < deadline:
             time.sleep(0.005)
         running.kill()
         running.wait()
-        recorded = _recorded(killed)
-        paid = wire.journal()["paid"]
+        recorded_calls = _recorded(run_path)
+        n_paid = wire.journal()["paid"]
         run([*CLASH, "resume", run_id], folder, wire.environ)
         after = wire.journal()["paid"]
-    truth, said = verdicts(undisturbed.folder), verdicts(killed)
-    differ = sum(said.get(item) != winner for item, winner in truth.items())
-    show((f"{setting.calls}", f"{recorded}", f"{paid - recorded}", f"{after - paid}", f"{differ}"))
+    truth, actual_verdicts = verdicts(result.folder), verdicts(run_path)
+    differ = sum(actual_verdicts.get(item) != winner for item, winner in truth.items())
+    show(
+        (
+            f"{setting.calls}",
+            f"{recorded_calls}",
+            f"{n_paid - recorded_calls}",
+            f"{after - n_paid}",
+            f"{differ}",
+        )
+    )
 
 
 def _recorded(folder: Path) -> int:
@@ -432,7 +440,7 @@ def start_up(folder: Path) -> None:
     heading(("command", "CPU s, least of 5", "MB peak"))
     for words in (("--help",), ("--version",)):
         used = [run([*CLASH, *words], folder, {}) for _ in range(5)]
-        least = min(one.cpu_s for one in used)
+        least = min(entry.cpu_s for entry in used)
         show((f"clash {' '.join(words)}", f"{least:.2f}", f"{used[0].peak_mb:.0f}"))
 
 
@@ -442,10 +450,10 @@ def capacity(folder: Path) -> None:
     setting = Setting(100, 0.0, 667)
     once = evaluate(folder, "http", Setting(100, 0.0, 34))
     bodies = bodies_of(once.folder, "openai/gpt-6-astra", folder / "bodies.jsonl")
-    found = raw("raw aiohttp", folder, setting, bodies)
-    seconds = found.journal["ended"] - found.journal["began"]
+    raw_timing = raw("raw aiohttp", folder, setting, bodies)
+    seconds = raw_timing.journal["ended"] - raw_timing.journal["began"]
     show(("raw aiohttp, 100 in flight, 0 ms", f"{setting.calls / seconds:.0f}",
-          f"{found.journal['cpu_s'] / setting.calls * 1000:.2f}"))  # fmt: skip
+          f"{raw_timing.journal['cpu_s'] / setting.calls * 1000:.2f}"))  # fmt: skip
 
 
 PARTS = ("compare", "terminal", "workers", "memory", "faults", "resume", "help", "server")
@@ -470,7 +478,7 @@ def main() -> None:
     rounds = 1 if options.quick else options.rounds
     share = 3 if options.quick else 1
     settings = [replace(s, items=s.items // share) for s in SETTINGS]
-    picked = [s for s in settings if str(s.concurrency) in options.settings.split(",")]
+    settings_chosen = [s for s in settings if str(s.concurrency) in options.settings.split(",")]
     small, large = settings
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
@@ -478,7 +486,7 @@ def main() -> None:
             print(f"\n{part}, load {os.getloadavg()[0]:.1f}\n", flush=True)
             match part:
                 case "compare":
-                    compare(folder, picked, rounds, options.panels.split(","))
+                    compare(folder, settings_chosen, rounds, options.panels.split(","))
                 case "terminal":
                     on_a_terminal(folder, small, rounds)
                 case "workers":

@@ -22,11 +22,11 @@ FASTEST = 2000
 """Calls a second before there is a pace."""
 
 
-def simulate(allowed: float, seed: int = 0) -> list[tuple[float, bool]]:
+def simulate(limit: float, seed: int = 0) -> list[tuple[float, bool]]:
     """When each call was made, and whether it was answered."""
     rng, pace = random.Random(seed), _Pace()
     now = last = free_at = 0.0
-    level = allowed
+    level = limit
     in_flight: list[tuple[float, bool]] = []
     calls: list[tuple[float, bool]] = []
     while now < ENDS:
@@ -47,7 +47,7 @@ def simulate(allowed: float, seed: int = 0) -> list[tuple[float, bool]]:
         if start is math.inf:
             continue
         now = start
-        rate = 0.0 if OUTAGE[0] <= now < OUTAGE[1] else allowed
+        rate = 0.0 if OUTAGE[0] <= now < OUTAGE[1] else limit
         level, last = min(rate, level + (now - last) * rate), now
         is_answered = level >= 1
         level -= is_answered
@@ -59,17 +59,17 @@ def simulate(allowed: float, seed: int = 0) -> list[tuple[float, bool]]:
 
 def main() -> None:
     heading(("calls a second allowed", "s after the outage until 90%", "answered 429 after it"))
-    for allowed in (5, 40, 150):
-        after = [(at - OUTAGE[1], ok) for at, ok in simulate(allowed) if at >= OUTAGE[1]]
-        answered = [at for at, ok in after if ok]
+    for per_second in (5, 40, 150):
+        after = [(at - OUTAGE[1], ok) for at, ok in simulate(per_second) if at >= OUTAGE[1]]
+        successes = [at for at, ok in after if ok]
         back = next(
             second
             for second in itertools.count()
-            if sum(second <= at < second + 5 for at in answered) >= 0.9 * 5 * allowed
+            if sum(second <= at < second + 5 for at in successes) >= 0.9 * 5 * per_second
             or second > ENDS
         )
-        refused = (len(after) - len(answered)) / len(answered)
-        show((f"{allowed}", f"{back}", f"{refused:.2%}"))
+        refusal_ratio = (len(after) - len(successes)) / len(successes)
+        show((f"{per_second}", f"{back}", f"{refusal_ratio:.2%}"))
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ def rate(cases, is_one):
     if not cases:
         return "–"
     k = sum(map(is_one, cases))
-    found = binomtest(k, len(cases)).proportion_ci(method="exact")
-    return f"{k}/{len(cases)} = {k / len(cases):.2%} [{found.low:.2%}, {found.high:.2%}]"
+    bounds = binomtest(k, len(cases)).proportion_ci(method="exact")
+    return f"{k}/{len(cases)} = {k / len(cases):.2%} [{bounds.low:.2%}, {bounds.high:.2%}]"
 
 
 def is_false(case):
@@ -54,9 +54,9 @@ def main():
     failures = []
     for name, cases in groups.items():
         for form in (*FORMATS, "all"):
-            chosen = [case for case in cases if form in (case.format, "all")]
-            votes = [case for case in chosen if case.ranking is not None]
-            print(f"{name:32}{form:9}{rate(chosen, is_false):38}{rate(votes, is_lost)}")
+            best_cases = [case for case in cases if form in (case.format, "all")]
+            votes = [case for case in best_cases if case.ranking is not None]
+            print(f"{name:32}{form:9}{rate(best_cases, is_false):38}{rate(votes, is_lost)}")
         failures += [c for c in cases if is_false(c) or (c.ranking is not None and is_lost(c))]
     for case in failures[:show]:
         print(f"\n{case.form} ({case.format}): {outcome(case).error}\n{case.text}")

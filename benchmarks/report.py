@@ -137,7 +137,7 @@ def in_browser(page: Path, program: str, driver: str) -> dict[str, float]:
             lambda: (browser.get(page.as_uri()), wait(browser, "document.body.dataset.ready"))
         )
         waits = {"open": 1000 * first}
-        for name, act, done in (
+        for name, act, is_ready in (
             ("filter", "document.querySelector('[name=split]').click()", "true"),
             ("item", "document.querySelector('.item').open = true", "document.querySelector('h4')"),
             (
@@ -148,7 +148,7 @@ def in_browser(page: Path, program: str, driver: str) -> dict[str, float]:
         ):
             start = time.perf_counter()
             browser.execute_script(act)
-            wait(browser, done)
+            wait(browser, is_ready)
             waits[name] = 1000 * (time.perf_counter() - start)
         return waits
     finally:
@@ -173,12 +173,15 @@ def main() -> int:
         shutil.which("chromedriver"),
     ]
     for n in sizes:
-        with tempfile.TemporaryDirectory() as place:
-            folder = synthetic(Path(place), n)
+        with tempfile.TemporaryDirectory() as folder_name:
+            folder = synthetic(Path(folder_name), n)
             data, read_s = worked(lambda: RunData.load(folder))  # noqa: B023
-            found, found_s = worked(lambda: compute_findings(data))  # noqa: B023
-            made, html_s = worked(lambda: render_report(found, data, folder.path))  # noqa: B023
-            page, beside = Path(place) / layout.REPORT_HTML, Path(place) / layout.REPORT_DATA
+            findings, found_s = worked(lambda: compute_findings(data))  # noqa: B023
+            made, html_s = worked(lambda: render_report(findings, data, folder.path))  # noqa: B023
+            page, beside = (
+                Path(folder_name) / layout.REPORT_HTML,
+                Path(folder_name) / layout.REPORT_DATA,
+            )
             page.write_text(made.page, encoding="utf-8")
             beside.write_text(made.data or "", encoding="utf-8")
             print(f"{n:6d} items: reading {read_s:.2f} s, findings {found_s:.2f} s,"

@@ -93,23 +93,29 @@ def near_copies(repository: Path) -> Iterator[dict[str, Any]]:
                     continue
                 chosen_is_first = number // EVERY % 2 == 0
                 for sample in range(samples):
-                    chosen, rejected = (line[f"{key}_scores"][side][sample] for side in (0, 1))
+                    scores_of_winner, scores_of_loser = (
+                        line[f"{key}_scores"][side][sample] for side in (0, 1)
+                    )
                     yield {
                         "item": item,
                         "judge": model if samples == 1 else f"{model}#{sample + 1}",
-                        "vote": _vote(chosen, rejected, chosen_is_first=chosen_is_first),
+                        "vote": _vote(
+                            scores_of_winner, scores_of_loser, chosen_is_first=chosen_is_first
+                        ),
                         "label": "A" if chosen_is_first else "B",
                         "family": family,
                         "subset": line["subset"],
                     }
 
 
-def _vote(chosen: float | None, rejected: float | None, *, chosen_is_first: bool) -> str | None:
-    if chosen is None or rejected is None:
+def _vote(
+    winner_score: float | None, loser_score: float | None, *, chosen_is_first: bool
+) -> str | None:
+    if winner_score is None or loser_score is None:
         return None
-    if chosen == rejected:
+    if winner_score == loser_score:
         return "tie"
-    return "A" if (chosen > rejected) == chosen_is_first else "B"
+    return "A" if (winner_score > loser_score) == chosen_is_first else "B"
 
 
 def write(name: str, votes: Iterable[dict[str, Any]]) -> None:

@@ -45,8 +45,8 @@ def measure(folder: Path, n: int, options: list[str], then: list[str]) -> None:
     command = [*CLASH, "eval", "prompts.jsonl", "--panel", "baseline", "--run-id", "run", "-q"]
     used = run([*command, "--yes", *options], folder, {})
     path = folder / "runs" / "run"
-    judged = (path / "judgments.jsonl").stat().st_mtime
-    row(n, "eval", used, f"{used.peak_until(judged):.0f}", path)
+    end_time = (path / "judgments.jsonl").stat().st_mtime
+    row(n, "eval", used, f"{used.peak_until(end_time):.0f}", path)
     for name in then:
         used = run([*CLASH, *name.split(), "runs/run"], folder, {})
         row(n, name, used, "", path)

@@ -114,10 +114,10 @@ def _text(annotation: Any) -> str:
 def _keywords(function: Any) -> dict[str, str]:
     """The keyword arguments that ``**arguments: Unpack[…]`` stands for, each with its type."""
     for parameter in inspect.signature(function).parameters.values():
-        unpacked = re.fullmatch(r"Unpack\[(\w+)\]", _text(parameter.annotation))
-        if parameter.kind is parameter.VAR_KEYWORD and unpacked:
-            typed = getattr(sys.modules[function.__module__], unpacked[1])
-            return {name: _forward(hint) for name, hint in typed.__annotations__.items()}
+        match = re.fullmatch(r"Unpack\[(\w+)\]", _text(parameter.annotation))
+        if parameter.kind is parameter.VAR_KEYWORD and match:
+            keywords_type = getattr(sys.modules[function.__module__], match[1])
+            return {name: _forward(hint) for name, hint in keywords_type.__annotations__.items()}
     return {}
 
 
@@ -146,9 +146,9 @@ def _with_references(name: str, texts: dict[str, str]) -> str:
     import clash
 
     texts[name] = inspect.getdoc(getattr(clash, name)) or ""
-    for other in re.findall(r":func:`(?:~clash\.)?(\w+)`", texts[name]):
-        if other not in texts and hasattr(clash, other):
-            _with_references(other, texts)
+    for reference in re.findall(r":func:`(?:~clash\.)?(\w+)`", texts[name]):
+        if reference not in texts and hasattr(clash, reference):
+            _with_references(reference, texts)
     return "\n".join(texts.values())
 
 

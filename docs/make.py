@@ -62,10 +62,10 @@ def _row(parameter: Any) -> str:
     if parameter.param_type_name == "argument":
         names = f"`{parameter.metavar or parameter.name.upper()}`"
     default = parameter.default
-    shown = "" if default in (None, False, ()) or callable(default) else f"`{default}`"
+    default_text = "" if default in (None, False, ()) or callable(default) else f"`{default}`"
     text = " ".join((getattr(parameter, "help", "") or "").split()).replace("|", "\\|")
     variable = getattr(parameter, "envvar", None)
-    return f"| {names} | {shown} | {text}{f' (`{variable}`)' if variable else ''} |"
+    return f"| {names} | {default_text} | {text}{f' (`{variable}`)' if variable else ''} |"
 
 
 def glossary() -> str:
@@ -73,10 +73,10 @@ def glossary() -> str:
     from clash.pages import GLOSSARY
 
     heading = "\n## In reports\n"
-    written = (HERE / "glossary.md").read_text().partition(heading)[0]
+    part = (HERE / "glossary.md").read_text().partition(heading)[0]
     lines = [f"- **{term.name}**: {term.meaning}" for term in GLOSSARY.values()]
     intro = "Reports explain these terms where they use them. Written by `python docs/make.py`."
-    return "\n".join([f"{written.rstrip()}\n{heading}\n{intro}\n", *lines]) + "\n"
+    return "\n".join([f"{part.rstrip()}\n{heading}\n{intro}\n", *lines]) + "\n"
 
 
 def pictures() -> None:
@@ -85,7 +85,7 @@ def pictures() -> None:
     from rich.text import Text
 
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-m", "clash", "demo", "--run-id", "demo"],
             cwd=folder,
             env={
@@ -100,7 +100,7 @@ def pictures() -> None:
         )
     console = Console(record=True, width=WIDTH, file=io.StringIO(), color_system="truecolor")
     console.print(Text("$ clash demo", style="bold"))
-    console.print(Text.from_ansi(done.stdout))
+    console.print(Text.from_ansi(result.stdout))
     (HERE / "images").mkdir(exist_ok=True)
     svg = console.export_svg(title="clash demo")
     # No picture of ours loads a font from elsewhere.

@@ -55,11 +55,11 @@ def chromium() -> Iterator[Chrome]:
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                  "--hide-scrollbars"):  # fmt: skip
         options.add_argument(flag)
-    opened = webdriver.Chrome(options=options, service=Service(driver))
+    driver_session = webdriver.Chrome(options=options, service=Service(driver))
     try:
-        yield opened
+        yield driver_session
     finally:
-        opened.quit()
+        driver_session.quit()
 
 
 def screen(browser: Chrome, width: int, height: int, theme: str = "light") -> None:
@@ -73,11 +73,11 @@ def screen(browser: Chrome, width: int, height: int, theme: str = "light") -> No
 def wait(browser: Chrome, truth: str) -> Any:
     """What a script returns once it is true."""
     until = time.monotonic() + 60
-    while not (found := browser.execute_script(f"return {truth}")):
+    while not (value := browser.execute_script(f"return {truth}")):
         if time.monotonic() > until:
             sys.exit(f"waited for {truth}")
         time.sleep(0.05)
-    return found
+    return value
 
 
 def save(browser: Chrome, name: str, part: str = "", height: int = 0) -> None:
@@ -183,10 +183,10 @@ def review(browser: Chrome, folder: Path) -> None:
         browser.get(address)
         wait(browser, "document.body.dataset.ready")
         browser.switch_to.active_element.send_keys("Ann\n")
-        for done in range(DECISIONS):
-            is_next = f"document.getElementById('bar').value === {done}"
+        for n_decisions in range(DECISIONS):
+            is_next = f"document.getElementById('bar').value === {n_decisions}"
             wait(browser, f"{is_next} && document.body.dataset.item")
-            if done == 3:
+            if n_decisions == 3:
                 save(browser, "review")
             browser.execute_script(_LONGEST)
         wait(browser, f"document.getElementById('bar').value === {DECISIONS}")
@@ -324,19 +324,19 @@ def make_runs(folder: Path) -> None:
 def main() -> int:
     """Take them all, or those that are named."""
     names = tuple(sys.argv[1:])
-    wanted = tuple(s for s in SHOTS if not names or s.name.startswith(names))
-    with tempfile.TemporaryDirectory() as place, chromium() as browser:
-        make_runs(Path(place))
-        reports(browser, Path(place), wanted)
+    shots = tuple(s for s in SHOTS if not names or s.name.startswith(names))
+    with tempfile.TemporaryDirectory() as folder_name, chromium() as browser:
+        make_runs(Path(folder_name))
+        reports(browser, Path(folder_name), shots)
         if not names or "card".startswith(names):
-            cards(Path(place))
+            cards(Path(folder_name))
         if not names or "notebook".startswith(names):
-            notebook(browser, Path(place))
+            notebook(browser, Path(folder_name))
         if not names or "review".startswith(names):
-            review(browser, Path(place))
+            review(browser, Path(folder_name))
         if not names or {"runs", "live"} & set(names):
-            run_list(browser, Path(place))
-            live(browser, Path(place))
+            run_list(browser, Path(folder_name))
+            live(browser, Path(folder_name))
     return 0
 
 

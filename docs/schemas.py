@@ -120,8 +120,10 @@ def _attributes(model: Any) -> dict[str, str]:
     notes: dict[str, str] = {}
     for cls in reversed(getattr(model, "__mro__", ())):
         text = inspect.cleandoc(cls.__dict__.get("__doc__") or "").partition("Attributes:\n")[2]
-        found = {name: " ".join(note.split()) for name, note in _ATTRIBUTE.findall(text)}
-        notes |= {name: note.replace("``", "`") for name, note in found.items()}
+        description_by_name = {
+            name: " ".join(note.split()) for name, note in _ATTRIBUTE.findall(text)
+        }
+        notes |= {name: note.replace("``", "`") for name, note in description_by_name.items()}
     return notes
 
 

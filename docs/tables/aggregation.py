@@ -79,7 +79,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=ROOT / "docs/tables/aggregation.md")
     options = parser.parse_args()
-    whole, parts, chosen, absent = [], [], [], []
+    panel_lines, parts, choice_lines, absent = [], [], [], []
     for panel in PANELS:
         if options.only not in panel.name:
             continue
@@ -88,9 +88,9 @@ def main() -> None:
             absent.append(panel.name)
             continue
         votes = load(path, panel)
-        found = measured(panel.name, votes, ALL)
-        whole += rows(panel.name, votes, found)
-        chosen.append(f"- **{panel.name}**: {found.selected}. {found.reason}")
+        panel_table = measured(panel.name, votes, ALL)
+        panel_lines += rows(panel.name, votes, panel_table)
+        choice_lines.append(f"- **{panel.name}**: {panel_table.selected}. {panel_table.reason}")
         for subset in subsets(votes) if panel.split else ():
             try:
                 part = load(path, panel, subset)
@@ -100,13 +100,17 @@ def main() -> None:
                 continue
             parts += rows(f"{panel.name} / {subset}", part, result)
     if options.only:
-        whole, parts, chosen = (
+        panel_lines, parts, choice_lines = (
             kept(options.out.read_text(encoding="utf-8"), heading, new)
-            for heading, new in (("Panels", whole), ("Subsets", parts), ("What auto chose", chosen))
+            for heading, new in (
+                ("Panels", panel_lines),
+                ("Subsets", parts),
+                ("What auto chose", choice_lines),
+            )
         )
-    options.out.write_text(document(whole, parts, chosen, absent), encoding="utf-8")
+    options.out.write_text(document(panel_lines, parts, choice_lines, absent), encoding="utf-8")
     print(f"wrote {options.out}")
-    into_statistics(whole)
+    into_statistics(panel_lines)
 
 
 def kept(page: str, heading: str, new: list[str]) -> list[str]:
@@ -116,8 +120,8 @@ def kept(page: str, heading: str, new: list[str]) -> list[str]:
     old = [row for row in old if not row.startswith(("| panel", "| ---"))]
     fresh = {_panel(row) for row in new}
     first = next((i for i, row in enumerate(old) if _panel(row) in fresh), len(old))
-    rest = [row for row in old if _panel(row) not in fresh]
-    return [*rest[:first], *new, *rest[first:]]
+    remaining_old = [row for row in old if _panel(row) not in fresh]
+    return [*remaining_old[:first], *new, *remaining_old[first:]]
 
 
 def _panel(row: str) -> str:
@@ -125,20 +129,20 @@ def _panel(row: str) -> str:
     return row.removeprefix("- **").partition("**:")[0].strip("| ").partition(" | ")[0]
 
 
-def into_statistics(whole: list[str]) -> None:
+def into_statistics(panel_lines: list[str]) -> None:
     """The table of whole panels, between its marks in docs/statistics.md."""
     page = ROOT / "docs" / "statistics.md"
     before, begin, rest = page.read_text(encoding="utf-8").partition("<!-- panels: begin -->\n")
     _, end, after = rest.partition("<!-- panels: end -->")
-    auto = [row for row in whole if "**auto**" in row]
+    auto = [row for row in panel_lines if "**auto**" in row]
     summary = (
         f"On these {len(auto)} panels `auto` is significantly better than majority on"
         f" {sum('**better**' in row for row in auto)} and significantly worse on"
         f" {sum('**worse**' in row for row in auto)}; `dawid-skene` is worse on"
-        f" {sum('| dawid-skene |' in row and '**worse**' in row for row in whole)}, `factor` on"
-        f" {sum('| factor |' in row and '**worse**' in row for row in whole)}."
+        f" {sum('| dawid-skene |' in row and '**worse**' in row for row in panel_lines)}, `factor` on"
+        f" {sum('| factor |' in row and '**worse**' in row for row in panel_lines)}."
     )
-    table = "\n".join([HEADER, *whole])
+    table = "\n".join([HEADER, *panel_lines])
     page.write_text(f"{before}{begin}{summary}\n\n{table}\n{end}{after}", encoding="utf-8")
     print(f"wrote {page}")
 
@@ -163,23 +167,23 @@ def subsets(votes: Votes) -> list[str]:
 def measured(name: str, votes: Votes, methods: tuple[str, ...]) -> Aggregation:
     """All methods on one panel, with the time it took on the terminal."""
     began = time.perf_counter()
-    found = aggregate(votes, methods, use_labels=False)
-    print(f"{name}: {found.selected} ({time.perf_counter() - began:.1f} s)", flush=True)
-    return found
+    aggregation = aggregate(votes, methods, use_labels=False)
+    print(f"{name}: {aggregation.selected} ({time.perf_counter() - began:.1f} s)", flush=True)
+    return aggregation
 
 
-def rows(name: str, votes: Votes, found: Aggregation) -> list[str]:
+def rows(name: str, votes: Votes, aggregation: Aggregation) -> list[str]:
     """A table row for each method that was not refused."""
-    size = f"{found.n_items} x {len(votes.judges)}"
+    size = f"{aggregation.n_items} x {len(votes.judges)}"
     return [
-        f"| {name} | {size} | {_method(result, found)} | {_figures(result)} |"
-        for result in sorted(found.methods, key=lambda result: ALL.index(result.method))
+        f"| {name} | {size} | {_method(result, aggregation)} | {_figures(result)} |"
+        for result in sorted(aggregation.methods, key=lambda result: ALL.index(result.method))
         if result.score is not None
     ]
 
 
-def _method(result: MethodResult, found: Aggregation) -> str:
-    return f"**auto** ({found.selected})" if result.method == "auto" else result.method
+def _method(result: MethodResult, aggregation: Aggregation) -> str:
+    return f"**auto** ({aggregation.selected})" if result.method == "auto" else result.method
 
 
 def _figures(result: MethodResult) -> str:
@@ -202,7 +206,9 @@ def _gain(result: MethodResult) -> str:
     return f"{100 * gain.estimate:+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]{mark}"
 
 
-def document(whole: list[str], parts: list[str], chosen: list[str], absent: list[str]) -> str:
+def document(
+    panel_lines: list[str], parts: list[str], choice_lines: list[str], absent: list[str]
+) -> str:
     """The Markdown page."""
     missing = f"\n\nNot measured: {'; '.join(absent)}." if absent else ""
     return (
@@ -214,8 +220,8 @@ def document(whole: list[str], parts: list[str], chosen: list[str], absent: list
         "averaged with the vote share; auto's too where it gives majority's verdicts the "
         "probabilities of equally good judges. The Ising models hold their couplings by an L2 of "
         "0.01 of the items, and are fitted by pseudo-likelihood beyond 15 judges. Methods that were refused (not identified, too many gaps) "
-        f"have no row.{missing}\n\n## Panels\n\n{HEADER}\n" + "\n".join(whole) + "\n\n"
-        "## What auto chose, and why\n\n" + "\n".join(chosen) + "\n\n"
+        f"have no row.{missing}\n\n## Panels\n\n{HEADER}\n" + "\n".join(panel_lines) + "\n\n"
+        "## What auto chose, and why\n\n" + "\n".join(choice_lines) + "\n\n"
         f"## Subsets\n\n{HEADER}\n" + "\n".join(parts) + "\n"
     )
 

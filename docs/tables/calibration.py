@@ -70,45 +70,51 @@ def figures(values: dict[str, SplitMean]) -> dict[str, list[float]]:
     return {name: [values[name].mean, values[name].se] for name in Metrics.names()}
 
 
-def chosen(outcome: SplitOutcome, kinds: Sequence[str], *, whole: bool = False) -> float:
+def chosen(outcome: SplitOutcome, kinds: Sequence[str], *, is_whole: bool = False) -> float:
     """Test squared error of the candidate of these kinds that validation likes best."""
     menu = outcome.choice.candidates
     most = max(c.k for c in menu)
     places = [
         i
         for i, c in enumerate(menu)
-        if FAMILIES[c.family].kind in kinds and (c.k == most or not whole)
+        if FAMILIES[c.family].kind in kinds and (c.k == most or not is_whole)
     ]
-    place = outcome.choice.best_of(places)
-    return float("nan") if place is None else float(outcome.risks[place])
+    best_place = outcome.choice.best_of(places)
+    return float("nan") if best_place is None else float(outcome.risks[best_place])
 
 
 def against(outcomes: Sequence[SplitOutcome]) -> dict[str, list[float]]:
     """Scalar families against the table, at their own prefix and at the whole panel."""
     groups = {"table": ("table",), "scalar": ("scalar",), "full": ("table", "scalar", "middle")}
-    found = {
-        f"{name}{' K=all' if whole else ''}": [chosen(o, kinds, whole=whole) for o in outcomes]
+    figures = {
+        f"{name}{' K=all' if is_whole else ''}": [
+            chosen(o, kinds, is_whole=is_whole) for o in outcomes
+        ]
         for name, kinds in groups.items()
-        for whole in (True, False)
+        for is_whole in (True, False)
     }
-    found["gap"] = list(np.subtract(found["table"], found["scalar"]))
-    return {name: [SplitMean.of(x).mean, SplitMean.of(x).se] for name, x in found.items()}
+    figures["gap"] = list(np.subtract(figures["table"], figures["scalar"]))
+    return {name: [SplitMean.of(x).mean, SplitMean.of(x).se] for name, x in figures.items()}
 
 
 def at(votes: Any, labels: int, splits: int, jobs: int) -> tuple[CalibrationStudy, dict[str, Any]]:
     """The figures of one budget."""
-    found = study(votes, plan=blocks.SplitPlan(labels=labels), splits=splits, seed=1, jobs=jobs)
-    return found, {
+    study_result = study(
+        votes, plan=blocks.SplitPlan(labels=labels), splits=splits, seed=1, jobs=jobs
+    )
+    return study_result, {
         "selected": {
-            **figures(found.test),
-            "ece": [found.reliability.ece, found.test["ece"].se],
+            **figures(study_result.test),
+            "ece": [study_result.reliability.ece, study_result.test["ece"].se],
         },
-        "error": [getattr(found.calibration_error, end) for end in ("estimate", "low", "high")],
-        "chance": found.chance_ece,
-        "majority": figures(found.majority),
-        "gain": [found.gain.estimate, found.gain.low, found.gain.high],
-        "oracle": [found.oracle.mean, found.oracle.se],
-        "against": against(found.outcomes),
+        "error": [
+            getattr(study_result.calibration_error, end) for end in ("estimate", "low", "high")
+        ],
+        "chance": study_result.chance_ece,
+        "majority": figures(study_result.majority),
+        "gain": [study_result.gain.estimate, study_result.gain.low, study_result.gain.high],
+        "oracle": [study_result.oracle.mean, study_result.oracle.se],
+        "against": against(study_result.outcomes),
     }
 
 
@@ -137,14 +143,18 @@ def measured(
 
 def cold(panels: dict[str, PanelVotes], labels: int, splits: int) -> dict[str, Any]:
     """Appendix C.2: each panel in turn is the new task, the others are what went before."""
-    known = {
+    experience_tables = {
         name: experience(panel, labels, np.random.default_rng([7, labels]))
         for name, panel in panels.items()
     }
     out = {}
     for name, panel in panels.items():
-        rest = [one for other, one in known.items() if family_of(other) != family_of(name)]
-        earlier = pool_experience(rest, np.random.default_rng(7))
+        other_panels = [
+            entry
+            for alternative, entry in experience_tables.items()
+            if family_of(alternative) != family_of(name)
+        ]
+        earlier = pool_experience(other_panels, np.random.default_rng(7))
         out[name] = {"prior": earlier.family, **_ways(panel, labels, splits, earlier.weights)}
     return out
 
@@ -168,14 +178,14 @@ def _ways(panel: PanelVotes, labels: int, splits: int, earlier: Any) -> dict[str
         "average": base,
         "average, pooled": _with(base, prior=earlier),
     }
-    found: dict[str, list[float]] = {name: [] for name in ("majority", *ways)}
+    losses_by_way: dict[str, list[float]] = {name: [] for name in ("majority", *ways)}
     for i in range(splits):
-        made = blocks.split(panel, blocks.SplitPlan(labels=labels), np.random.default_rng([8, i]))
+        split = blocks.split(panel, blocks.SplitPlan(labels=labels), np.random.default_rng([8, i]))
         for name, settings in ways.items():
-            outcome = evaluate(panel, made, settings, np.random.default_rng([9, i]))
-            found[name].append(outcome.test.mse)
-        found["majority"].append(outcome.majority.mse)
-    return {name: [SplitMean.of(x).mean, SplitMean.of(x).se] for name, x in found.items()}
+            outcome = evaluate(panel, split, settings, np.random.default_rng([9, i]))
+            losses_by_way[name].append(outcome.test.mse)
+        losses_by_way["majority"].append(outcome.majority.mse)
+    return {name: [SplitMean.of(x).mean, SplitMean.of(x).se] for name, x in losses_by_way.items()}
 
 
 def _with(settings: SelectionSettings, **changes: Any) -> SelectionSettings:
@@ -193,23 +203,23 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cold-start", action="store_true")
     options = parser.parse_args()
-    kept: dict[str, Any] = {"panels": {}, "cold": {}}
+    results: dict[str, Any] = {"panels": {}, "cold": {}}
     if KEPT.exists():
-        kept = json.loads(KEPT.read_text(encoding="utf-8"))
+        results = json.loads(KEPT.read_text(encoding="utf-8"))
     if options.cold_start:
         for labels in options.budgets:
-            kept["cold"][str(labels)] = _cold(options.data, labels, options.splits)
+            results["cold"][str(labels)] = _cold(options.data, labels, options.splits)
     for name in [] if options.cold_start else options.only or list(PANELS):
         stem, filters = PANELS[name]
         began = time.monotonic()
         (file,) = sorted(options.data.glob(f"{stem}*.votes.jsonl*"))
-        kept["panels"][name] = measured(
+        results["panels"][name] = measured(
             file, filters, options.splits, options.budgets, options.jobs
         )
         print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
-        _keep(kept)
-    _keep(kept)
-    write(kept, list(PANELS))
+        _keep(results)
+    _keep(results)
+    write(results, list(PANELS))
 
 
 def _cold(data: Path, labels: int, splits: int) -> dict[str, Any]:
@@ -224,10 +234,10 @@ def _cold(data: Path, labels: int, splits: int) -> dict[str, Any]:
     return cold(panels, labels, splits)
 
 
-def _keep(kept: dict[str, Any]) -> None:
+def _keep(results: dict[str, Any]) -> None:
     """A line for each panel, so that a slice made anew is a line that differs."""
     lines = []
-    for kind, panels in kept.items():
+    for kind, panels in results.items():
         inside = [f"{json.dumps(k)}: {json.dumps(_rounded(v))}" for k, v in panels.items()]
         lines.append(f"{json.dumps(kind)}: {{\n" + ",\n".join(inside) + "\n}")
     KEPT.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -52,26 +52,26 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) 
     return "\n".join(lines)
 
 
-def section(name: str, kept: dict[str, Any]) -> str:
+def section(name: str, results: dict[str, Any]) -> str:
     """One panel."""
-    last = list(kept["curve"])[-1]
-    final = kept["curve"][last]
+    last = list(results["curve"])[-1]
+    final = results["curve"][last]
     metrics = Metrics.names()
     lines = [("**selected**", final["selected"], "", ""), ("majority", final["majority"], "", "")]
-    ordered = sorted(kept["families"].items(), key=lambda pair: pair[1]["mse"][0])
-    lines += [(f, x, f"{x['k']:.1f}", f"{x['weight']:.0%}") for f, x in ordered]
+    families_by_error = sorted(results["families"].items(), key=lambda pair: pair[1]["mse"][0])
+    lines += [(f, x, f"{x['k']:.1f}", f"{x['weight']:.0%}") for f, x in families_by_error]
     rows = [[f, k, *(shown(x[m]) for m in metrics), w] for f, x, k, w in lines]
     oracle = ["–" if m != "mse" else shown(final["oracle"]) for m in metrics]
     rows.append(["*oracle, not deployable*", "", *oracle, ""])
     head = ["", "K", *(SHORT.get(m, m) for m in metrics), "weight"]
-    about = (
-        f"{kept['target']} target, {kept['judges']} judges, {kept['labelled']} labelled rows of"
-        f" {kept['sources']} sources, {kept['splits']} splits. {CIRCULAR.get(name, '')}"
+    sentence = (
+        f"{results['target']} target, {results['judges']} judges, {results['labelled']} labelled rows of"
+        f" {results['sources']} sources, {results['splits']} splits. {CIRCULAR.get(name, '')}"
     ).strip()
     return "\n\n".join(
         [
             f"## {name}",
-            about,
+            sentence,
             f"With {last} labels:",
             table(head, rows),
             "By labels (accuracy; then test squared error):",
@@ -86,7 +86,7 @@ def section(name: str, kept: dict[str, Any]) -> str:
                     "scalar",
                     "table - scalar",
                 ],
-                [curve_row(n, x) for n, x in kept["curve"].items()],
+                [curve_row(n, x) for n, x in results["curve"].items()],
                 0,
             ),
         ]
@@ -108,31 +108,31 @@ def curve_row(labels: str, x: dict[str, Any]) -> list[str]:
     ]
 
 
-def ablation(kept: dict[str, Any]) -> str:
+def ablation(results: dict[str, Any]) -> str:
     """Table 10: prefix against family, at the largest budget of each panel."""
     names = ["table K=all", "table", "scalar K=all", "scalar", "full K=all", "full"]
     rows = []
-    for name, panel in kept.items():
+    for name, panel in results.items():
         last = list(panel["curve"])[-1]
         against_ = panel["curve"][last]["against"]
         rows.append([name, last, *(f"{against_[key][0]:.4f}" for key in names)])
     return table(["panel", "labels", *names], rows)
 
 
-def verdict(kept: dict[str, Any]) -> str:
+def verdict(results: dict[str, Any]) -> str:
     """Table 11 in a sentence."""
-    cells = [x["against"]["gap"] for panel in kept.values() for x in panel["curve"].values()]
+    cells = [x["against"]["gap"] for panel in results.values() for x in panel["curve"].values()]
     cells = [(gap, se) for gap, se in cells if not np.isnan(gap)]
     clear = [gap for gap, se in cells if abs(gap) > 1.96 * se]
     return (
-        f"Over {len(kept)} panels and {len(cells)} pairs of panel and budget, the scalar family that"
+        f"Over {len(results)} panels and {len(cells)} pairs of panel and budget, the scalar family that"
         f" validation chooses has less test error than the table that it chooses in"
         f" {sum(gap > 0 for gap, _ in cells)}; the paired 95% interval over splits excludes zero in"
         f" {len(clear)}, {sum(gap > 0 for gap in clear)} of them for the scalar family."
     )
 
 
-def cold_start(kept: dict[str, Any]) -> str:
+def cold_start(results: dict[str, Any]) -> str:
     """Table 21."""
     ways = [
         "majority",
@@ -146,10 +146,10 @@ def cold_start(kept: dict[str, Any]) -> str:
     ]
     rows = [
         [name, labels, x["prior"], *(f"{x[way][0]:.4f}" for way in ways)]
-        for labels, panels in kept.items()
+        for labels, panels in results.items()
         for name, x in panels.items()
     ]
-    for labels, panels in kept.items():
+    for labels, panels in results.items():
         ratio = [
             np.mean([np.log(x[way][0] / x["majority"][0]) for x in panels.values()]) for way in ways
         ]
@@ -159,10 +159,10 @@ def cold_start(kept: dict[str, Any]) -> str:
     return table(["panel", "labels", "pooled prior is", *ways], rows, 3)
 
 
-def summary(kept: dict[str, Any]) -> str:
+def summary(results: dict[str, Any]) -> str:
     """What docs/statistics.md shows: one line a panel at 100 labels, or the nearest budget."""
     rows = []
-    for name, panel in kept.items():
+    for name, panel in results.items():
         labels = min(panel["curve"], key=lambda n: abs(int(n) - 100))
         x = panel["curve"][labels]
         families = {f: v for f, v in panel["families"].items() if f != "majority"}
@@ -196,19 +196,24 @@ def summary(kept: dict[str, Any]) -> str:
         "ECE (by chance)",
         "least MSE with all labels",
     ]
-    return "\n\n".join([verdict(kept), table(head, rows, 2)])
+    return "\n\n".join([verdict(results), table(head, rows, 2)])
 
 
-def write(kept: dict[str, Any], order: Sequence[str]) -> None:
+def write(results: dict[str, Any], order: Sequence[str]) -> None:
     """The page, and the summary in docs/statistics.md."""
-    panels = {name: kept["panels"][name] for name in order if name in kept["panels"]}
-    counted = {name: panel for name, panel in panels.items() if name not in CIRCULAR}
-    parts = [HEAD.strip(), "## Scalar against table", verdict(counted), ablation(counted)]
-    if kept["cold"]:
-        parts += ["## Cold start", COLD.strip(), cold_start(kept["cold"])]
+    panels = {name: results["panels"][name] for name in order if name in results["panels"]}
+    counted_panels = {name: panel for name, panel in panels.items() if name not in CIRCULAR}
+    parts = [
+        HEAD.strip(),
+        "## Scalar against table",
+        verdict(counted_panels),
+        ablation(counted_panels),
+    ]
+    if results["cold"]:
+        parts += ["## Cold start", COLD.strip(), cold_start(results["cold"])]
     parts += [section(name, panel) for name, panel in panels.items()]
     PAGE.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     text = STATISTICS.read_text(encoding="utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
-    body = f"{BEGIN}\n{summary(counted)}\n{END}"
+    body = f"{BEGIN}\n{summary(counted_panels)}\n{END}"
     STATISTICS.write_text(before + body + after, encoding="utf-8")

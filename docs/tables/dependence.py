@@ -66,19 +66,24 @@ PANELS = (
 
 def line(panel: Panel, votes: Votes) -> str:
     """A row of the table."""
-    known, measured = _measured(votes, labels=True)
-    inferred, blind = _measured(votes, labels=False)
+    labelled_result, labelled_error = _measured(votes, labels=True)
+    blind_result, blind = _measured(votes, labels=False)
     by_label, by_votes = (
-        measure.effective(e, m) for e, m in ((known, measured), (inferred, blind))
+        measure.effective(e, m)
+        for e, m in ((labelled_result, labelled_error), (blind_result, blind))
     )
-    pairs = [off_diagonal(m.correlations.within_classes) for m in (measured, blind)]
+    pairs = [off_diagonal(m.correlations.within_classes) for m in (labelled_error, blind)]
     if pairs[0].shape != pairs[1].shape:
         raise ValueError(f"{panel.name}: a judge voted on no labelled row")
-    both = ~np.isnan(pairs).any(axis=0)
-    alike = np.corrcoef(pairs[0][both], pairs[1][both])[0, 1] if both.sum() > 2 else np.nan
+    has_both = ~np.isnan(pairs).any(axis=0)
+    alike = (
+        np.corrcoef(pairs[0][has_both], pairs[1][has_both])[0, 1] if has_both.sum() > 2 else np.nan
+    )
     blocs = [
         f"**{len(bloc.judges)}**" if bloc.near_copies else str(len(bloc.judges))
-        for bloc in measure.blocs(known, measured, [votes.judges[k] for k in known.rows.judges])
+        for bloc in measure.blocs(
+            labelled_result, labelled_error, [votes.judges[k] for k in labelled_result.rows.judges]
+        )
     ]
     cells = [
         panel.name,
@@ -87,7 +92,7 @@ def line(panel: Panel, votes: Votes) -> str:
         _shown(by_label.by_accuracy),
         _r(by_label.mean_correlation),
         _shown(by_votes.by_mean),
-        inferred.source.method,
+        blind_result.source.method,
         _r(by_votes.mean_correlation),
         "-" if np.isnan(alike) else f"{alike:.2f}",
         ", ".join(blocs),
@@ -98,8 +103,10 @@ def line(panel: Panel, votes: Votes) -> str:
 def _measured(votes: Votes, *, labels: bool) -> tuple[TruthEstimate, measure.ErrorCorrelations]:
     # Both on the labelled rows, so that they differ in what they know and nothing else.
     rows = MethodTable.of(votes, use_labels=labels).only_decisive()
-    estimated = estimate(rows, "auto")
-    return estimated, measure.measure(estimated, REPLICATES, np.random.default_rng(0))
+    estimate_of_panel = estimate(rows, "auto")
+    return estimate_of_panel, measure.measure(
+        estimate_of_panel, REPLICATES, np.random.default_rng(0)
+    )
 
 
 def _shown(interval: Interval | None) -> str:
@@ -126,8 +133,8 @@ def main() -> None:
         votes = read_votes(path, judges=panel.judges, presentation=panel.presentation)
         lines.append(line(panel, votes))
         print(lines[-1], flush=True)
-    rest = f"\n\nAbsent: {', '.join(absent)}." if absent else ""
-    options.out.write_text(HEAD + "\n".join(lines) + rest + "\n", encoding="utf-8")
+    absence = f"\n\nAbsent: {', '.join(absent)}." if absent else ""
+    options.out.write_text(HEAD + "\n".join(lines) + absence + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

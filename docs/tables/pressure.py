@@ -39,25 +39,25 @@ prints them for one. Of more than {most} rows, a random {most} are used.
 
 def studies(data: Path, splits: int, seed: int) -> dict[str, FcpsStudy]:
     """Each panel whose labels are enough."""
-    found = {}
+    results = {}
     for name, (stem, filters) in PANELS.items():
         if name in CIRCULAR:
             continue
         (file,) = sorted(data.glob(f"{stem}*.votes.jsonl*"))
         try:
             votes = read_votes(file, **filters)
-            found[name] = fcps_study(votes, FcpsPlan(splits, most_items=MOST), seed)
+            results[name] = fcps_study(votes, FcpsPlan(splits, most_items=MOST), seed)
         except ClashError as refusal:
             print(f"{name}: {str(refusal).splitlines()[0]}", flush=True)
             continue
         print(name, flush=True)
-    return found
+    return results
 
 
 def sentences(checks: PressureChecks) -> dict[str, str]:
     """What the rows of docs/reproduction.md quote."""
     slopes = (checks.by_pressure, checks.by_unseen)
-    both = " and ".join(f"{s.estimate:.3f} (s.e. {s.clustered_se:.3f})" for s in slopes)
+    slope_words = " and ".join(f"{s.estimate:.3f} (s.e. {s.clustered_se:.3f})" for s in slopes)
     score = checks.score
     auc = "one family always wins" if score is None else (
         f"AUC {score.auc.estimate:.3f} [{score.auc.low:.3f}, {score.auc.high:.3f}],"
@@ -65,7 +65,7 @@ def sentences(checks: PressureChecks) -> dict[str, str]:
     )  # fmt: skip
     return {
         "proxy": auc,
-        "pressure": both,
+        "pressure": slope_words,
         "correlations": f"mean {checks.correlation:.3f}, {checks.positive:.0%} of"
         f" {checks.groups} groups positive",
     }
@@ -77,24 +77,24 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    found = studies(options.data, options.splits, options.seed)
-    whole = pressure_checks(
-        [study.points for study in found.values()],
-        [study.splits_at for study in found.values()],
+    results = studies(options.data, options.splits, options.seed)
+    all_checks = pressure_checks(
+        [study.points for study in results.values()],
+        [study.splits_at for study in results.values()],
         options.seed,
     )
-    parts = [HEAD.format(splits=options.splits, n=len(found), most=MOST).strip()]
-    parts.append(render_table(checks_table(whole)))
+    parts = [HEAD.format(splits=options.splits, n=len(results), most=MOST).strip()]
+    parts.append(render_table(checks_table(all_checks)))
     rows = [
         [name, str(c.groups), number(c.correlation, "+.3f"), number(c.positive, ".2f"),
          number(c.by_pressure.estimate, "+.3f"), number(c.by_unseen.estimate, "+.3f")]
-        for name, c in ((name, study.checks) for name, study in found.items())
+        for name, c in ((name, study.checks) for name, study in results.items())
     ]  # fmt: skip
     columns = ["panel", "groups", "mean correlation", "positive", "slope, H / n", "slope, unseen"]
     lines = [columns, ["---"] * len(columns), *rows]
     parts.append("## Panel by panel\n\n" + "\n".join(f"| {' | '.join(r)} |" for r in lines))
     (HERE / "pressure.md").write_text("\n\n".join(parts) + "\n", encoding="utf-8")
-    (HERE / "pressure.json").write_text(json.dumps(sentences(whole), indent=1) + "\n")
+    (HERE / "pressure.json").write_text(json.dumps(sentences(all_checks), indent=1) + "\n")
 
 
 if __name__ == "__main__":

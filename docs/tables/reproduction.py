@@ -68,15 +68,15 @@ def results(source):
         for run in convert(source).runs:
             write_run(run, source, Path(folder))
         data = {path.name: RunData.load(RunFolder(path)) for path in Path(folder).iterdir()}
-        published = {
+        published_rows = {
             name: {row["item_id"]: row for row in rows(Path(folder) / name)} for name in data
         }
-        yield data, published
+        yield data, published_rows
 
 
-def page(data, published, reports):
+def page(data, published_verdicts, reports):
     """The whole document."""
-    claims = [claim for _, found in reports for claim in found.published_claims]
+    claims = [claim for _, value in reports for claim in value.published_claims]
     once = next(f for block, f in reports if tuple(block.runs) == ("mt-bench", "arena-1-log"))
     parts = [
         HEAD.format(
@@ -84,10 +84,12 @@ def page(data, published, reports):
             all=len(claims),
             verdicts="\n".join(f"- *{name}*: {text}" for name, text in VERDICTS.items()),
             papers=paper_tables(paper_rows(row_values(claims, once.pool.split))),
-            points="\n".join(f"- {point}" for point in correction_points(reports, data, published)),
+            points="\n".join(
+                f"- {point}" for point in correction_points(reports, data, published_verdicts)
+            ),
         ).rstrip()
     ]
-    parts += [section(block, found) for block, found in reports]
+    parts += [section(block, value) for block, value in reports]
     return "\n\n".join(parts) + "\n"
 
 
@@ -108,7 +110,7 @@ def report(block, data):
     return compare(runs, every_record=block.every_record)
 
 
-def section(block, found):
+def section(block, findings):
     """The table of one report."""
     names = " ".join(block.runs)
     command = {
@@ -116,7 +118,7 @@ def section(block, found):
         "rerun": f"clash rerun --compare {names}",
         "compare": f"clash compare {names}" + (" --every-record" if block.every_record else ""),
     }[block.report]
-    table = markdown.render_table(claims_table(found.published_claims))
+    table = markdown.render_table(claims_table(findings.published_claims))
     return table.replace("## Published figures", f"### `{command}`\n\nPublished figures", 1)
 
 

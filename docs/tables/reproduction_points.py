@@ -12,25 +12,25 @@ RUNS = ("mt-bench", "arena-1", "arena-2", "arena-3")
 OBSERVED = (*RUNS, "mt-bench-retries", "arena-1-log-retries")
 
 
-def correction_points(reports, data, published):
+def correction_points(reports, data, published_verdicts):
     """The corrections, with the numbers that this run of the script computed."""
-    claims = {(c.figure, c.says): c for _, found in reports for c in found.published_claims}
-    by = {(tuple(block.runs), block.every_record): found for block, found in reports}
+    claims = {(c.figure, c.says): c for _, value in reports for c in value.published_claims}
+    by = {(tuple(block.runs), block.every_record): value for block, value in reports}
     once = by[("mt-bench", "arena-1-log"), False].pool.split
     every = next(f for (runs, e), f in by.items() if e and "arena-1-log" in runs).pool
     tail = binomial_tail(19, 20).p
-    other = [
+    other_points = [
         (name, item)
         for name in RUNS
         for verdict in data[name].verdicts
         for item in [verdict.item_id]
-        if published[name][item]["winner"] != verdict.winner
+        if published_verdicts[name][item]["winner"] != verdict.winner
     ]
-    right, wrong, people, n = self_evaluation(data, published)
+    right, wrong, people, n = self_evaluation(data, published_verdicts)
     e2e = by[("e2e-1", "e2e-2", "e2e-3"), False]
     sign = claims["direction.people's.p", "sign test, p"]
     best = max(every.split.judges_on_split.items(), key=lambda pair: pair[1].estimate)
-    selves = next(found for (runs, _), found in by.items() if len(runs) == len(OBSERVED))
+    selves = next(value for (runs, _), value in by.items() if len(runs) == len(OBSERVED))
     gpt4 = next(line for line in selves.pool.self_rates if line.judge == "gpt-4")
     return [
         f"**Table 12** counts {total(every.split)} evaluations:"
@@ -51,15 +51,15 @@ def correction_points(reports, data, published):
         " 0.00002. And the items were selected for having been wrong twice, so that a coin is the"
         " wrong comparison: by the two runs' own table"
         f" {expected(by):.0%} of such items would be wrong again by selection alone.",
-        f"**One published winner is a tie-break by the slot A0**: {', '.join(f'{item} in {name}' for name, item in other if item == 'arena-100')}."
+        f"**One published winner is a tie-break by the slot A0**: {', '.join(f'{item} in {name}' for name, item in other_points if item == 'arena-100')}."
         " One judge failed there, the panel split 1 to 1, and the response shown first won. It is"
         " the sole exception among the 20 stably incorrect items; by our rules it is a tie, so run 3"
         f" is {claims['run3.right', 'run 3, matches'].own_value:.0f} of 60 and not 34.",
         f"**Published tallies add the votes of candidates** that judged (weight 1) to the panel's"
         " (weight 2), though section 7.2 says that only the panel judges. Here they are observers."
-        f" In the four runs the winner differs in {len(other)} of"
+        f" In the four runs the winner differs in {len(other_points)} of"
         f" {sum(len(data[name].verdicts) for name in RUNS)} verdicts:"
-        f" {', '.join(f'{item} ({name})' for name, item in other)}.",
+        f" {', '.join(f'{item} ({name})' for name, item in other_points)}.",
         "**kappa** over two sides in random order is 2p - 1, whatever the models: it carries no"
         " more than the concordance, and `six categories with unequal base rates` does not apply"
         " to it.",
@@ -86,11 +86,11 @@ def correction_points(reports, data, published):
         " (`clash rerun` and `clash rerun --regenerate` together can).",
         "**Table 9** has 25 Arena models: these are the ones that people chose at least once;"
         f" {claims['run2.candidates', 'Arena, models'].own_value:.0f} appear.",
-        *further_points(data, published, by),
+        *further_points(data, published_verdicts, by),
     ]
 
 
-def further_points(data, published, by):
+def further_points(data, published_verdicts, by):
     """Corrections that no single published figure states."""
     mt_bench, arena = data["mt-bench"], data["arena-1"]
     beside = by[("mt-bench",), False].concordance
@@ -99,14 +99,14 @@ def further_points(data, published, by):
     )
     low, high, sides = cohens_interval(mt_bench)
     pair = {"claude-3.5-sonnet", "gemini-1.5-pro"}
-    missed = [
+    misses = [
         [number(item) for item, names in arena.responders.items() if set(names) == pair
          and is_missed(data[run], item)]
         for run in ("arena-1", "arena-2")
     ]  # fmt: skip
-    both = [item for item in missed[0] if item in missed[1]]
-    target = by_published_confidence(data, published)
-    own = by_own_confidence(data)
+    both_items = [item for item in misses[0] if item in misses[1]]
+    target = by_published_confidence(data, published_verdicts)
+    own_confidence_rows = by_own_confidence(data)
     return [
         f"**Sample**: {len(beside.repeats)} of the 100 MT-Bench evaluations repeat another one,"
         f" prompt and both responses ({alike}). On unique pairs the panel agrees with people on"
@@ -116,22 +116,22 @@ def further_points(data, published, by):
         f" 0.760 beside it: Cohen's over the listed sides of the 99 judged, {sides:.3f}"
         f" [{low:.3f}, {high:.3f}].",
         f"**Section 9.4** has 3 of 5 evaluations of claude-3.5-sonnet : gemini-1.5-pro wrong in both"
-        f" runs. Three are wrong in each, {listing(missed[0])} and {listing(missed[1])}; in both it"
-        f" is {len(both)}.",
+        f" runs. Three are wrong in each, {listing(misses[0])} and {listing(misses[1])}; in both it"
+        f" is {len(both_items)}.",
         f"**Section 9.3**, the 31 stably correct items of least confidence: by the published"
         f" confidence our selection is {target.n_same} of the 31, for {target.below} lie below the"
         f" last confidence and {target.taken} of {target.level} equals are the first in the file."
-        f" By the margin of the panel alone, as clash computes it, {own.below} lie below and"
-        f" {own.taken} of {own.level} equals have to be drawn; `clash rerun --targeted` draws them by"
+        f" By the margin of the panel alone, as clash computes it, {own_confidence_rows.below} lie below and"
+        f" {own_confidence_rows.taken} of {own_confidence_rows.level} equals have to be drawn; `clash rerun --targeted` draws them by"
         " lot and notes the seed.",
     ]
 
 
 def by_count(run):
     """Disagreements to and from the model that people choose more often, as 7 to 4."""
-    chosen = Counter(run.truth.values())
+    counts = Counter(run.truth.values())
     ways = [
-        chosen[verdict.winner] - chosen[run.truth[verdict.item_id]]
+        counts[verdict.winner] - counts[run.truth[verdict.item_id]]
         for verdict in run.verdicts
         if verdict.winner and verdict.winner != run.truth[verdict.item_id]
     ]
@@ -179,10 +179,10 @@ class TargetedDraw:
     level: int
 
 
-def by_published_confidence(data, published):
+def by_published_confidence(data, published_verdicts):
     alignment = align([data["arena-1"], data["arena-2"]])
     confidence = [
-        [published[run][item]["confidence"] for run in ("arena-1", "arena-2")]
+        [published_verdicts[run][item]["confidence"] for run in ("arena-1", "arena-2")]
         for item in alignment.items
     ]
     return drawn(alignment, confidence, data)
@@ -194,12 +194,12 @@ def by_own_confidence(data):
 
 
 def drawn(alignment, confidence, data):
-    found = select_targets(classify(alignment, alignment.complete_runs), confidence, 31)
+    targets = select_targets(classify(alignment, alignment.complete_runs), confidence, 31)
     third = {item.item_id for item in data["arena-3"].items}
-    taken = [alignment.items[row] for row in found.low_confidence]
-    below = len(taken) - found.n_level_taken
+    taken = [alignment.items[row] for row in targets.low_confidence]
+    below = len(taken) - targets.n_level_taken
     return TargetedDraw(
-        sum(item in third for item in taken), below, found.n_level_taken, found.n_level
+        sum(item in third for item in taken), below, targets.n_level_taken, targets.n_level
     )
 
 
@@ -208,11 +208,11 @@ def total(split):
 
 
 def expected(by):
-    found = by[("arena-1", "arena-2", "arena-3"), False]
-    return found.targeted_runs[0].confirmation.expected
+    agreement = by[("arena-1", "arena-2", "arena-3"), False]
+    return agreement.targeted_runs[0].confirmation.expected
 
 
-def self_evaluation(data, published):
+def self_evaluation(data, published_verdicts):
     """Records where a candidate put itself first: by its label, and by taking A0 for the first."""
     right = wrong = people = n = 0
     for name in OBSERVED:
@@ -221,20 +221,20 @@ def self_evaluation(data, published):
         for judgment in run.judgments:
             if judgment.role != "observer" or judgment.ranking is None:
                 continue
-            shown, me = labels[judgment.item_id], judgment.judge
-            if me not in shown.values():
+            page_labels, me = labels[judgment.item_id], judgment.judge
+            if me not in page_labels.values():
                 continue
             first = judgment.ranking[0][0]
-            ranking = published[name][judgment.item_id]["ranking"] or list(
-                winner_first(shown, published[name][judgment.item_id]["winner"])
+            ranking = published_verdicts[name][judgment.item_id]["ranking"] or list(
+                winner_first(page_labels, published_verdicts[name][judgment.item_id]["winner"])
             )
             n += 1
-            right += shown[first] == me
+            right += page_labels[first] == me
             wrong += (first == "A0") == (ranking[0] == me)
             people += run.truth[judgment.item_id] == me
     return right, wrong, people, n
 
 
-def winner_first(shown, winner):
+def winner_first(labels, winner):
     """The ranking that a record of the log implies: its winner, then the other."""
-    return sorted(shown.values(), key=lambda name: name != winner)
+    return sorted(labels.values(), key=lambda name: name != winner)

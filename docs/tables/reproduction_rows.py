@@ -65,12 +65,14 @@ def paper_rows(values):
 
 def _row(entry, values):
     texts = {key: entry.get(key, "") for key in ("theirs", "ours", "why")}
-    filled = {key: text.format(**values) for key, text in texts.items()}
+    filled_texts = {key: text.format(**values) for key, text in texts.items()}
     verdict = entry["verdict"]
     if verdict == COUNTED:
         counts = _counts(texts["ours"], values["claims"])
         verdict = "same" if all(count.is_same for count in counts) else "corrected"
-    return PaperRow(tuple(entry["of"]), entry["what"], entry["command"], verdict=verdict, **filled)
+    return PaperRow(
+        tuple(entry["of"]), entry["what"], entry["command"], verdict=verdict, **filled_texts
+    )
 
 
 def _counts(text, claims):
@@ -102,13 +104,15 @@ def row_values(claims, once):
     tables = defaultdict(list)
     for claim in claims:
         tables[claim.table].append(claim.is_same)
-    published = published_tables()
+    published_values = published_tables()
     return {
-        "claims": {name: FigureCount(sum(same), len(same)) for name, same in tables.items()},
+        "claims": {
+            name: FigureCount(sum(is_match), len(is_match)) for name, is_match in tables.items()
+        },
         "simulated": simulated(),
-        "power": {claim.where: claim.ours for claim in published.claims},
+        "power": {claim.where: claim.ours for claim in published_values.claims},
         "power_cells": FigureCount(
-            sum(cell.is_same for cell in published.cells), len(published.cells)
+            sum(cell.is_same for cell in published_values.cells), len(published_values.cells)
         ),
         "once": f"{once.unanimous.estimate:.1%} of {once.unanimous.n} against"
         f" {once.split.estimate:.1%} of {once.split.n}",
@@ -133,10 +137,10 @@ def simulated():
 
 def scalar_against_table():
     text = (HERE / "calibration.md").read_text(encoding="utf-8")
-    found = re.search(r"less test error than the table that it chooses in (\d+); .*?"
+    match = re.search(r"less test error than the table that it chooses in (\d+); .*?"
                       r"excludes zero in (\d+), (\d+) of them", text, re.DOTALL)  # fmt: skip
     pairs = re.search(r"and (\d+) pairs of panel and budget", text)[1]
-    return f"scalar wins {found[1]} of {pairs}; {found[3]} of {found[2]} clear ones"
+    return f"scalar wins {match[1]} of {pairs}; {match[3]} of {match[2]} clear ones"
 
 
 def cold_start():
@@ -153,8 +157,8 @@ def cold_start():
 
 def pressure():
     """Tables 17, 26 and 27 on the public panels."""
-    kept = json.loads((HERE / "pressure.json").read_text(encoding="utf-8"))
-    return {name: kept[name] for name in ("proxy", "pressure", "correlations")}
+    record = json.loads((HERE / "pressure.json").read_text(encoding="utf-8"))
+    return {name: record[name] for name in ("proxy", "pressure", "correlations")}
 
 
 def paper_tables(rows):

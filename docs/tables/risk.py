@@ -50,36 +50,44 @@ class Kept:
 def repeat(votes: Votes, labels: int, repetitions: int) -> Kept:
     """Fit on a random part and count on the rest."""
     frame = ScoreFrame.of(votes)
-    whole = frame.panel(votes)
-    settings = replace(MENU, sizes=sizes_for(whole.n_judges))
+    full_panel_data = frame.panel(votes)
+    settings = replace(MENU, sizes=sizes_for(full_panel_data.n_judges))
     y = frame.scale(votes.labels)
-    known = np.flatnonzero(whole.has_label)
-    wrong, answered = [], []
+    indices = np.flatnonzero(full_panel_data.has_label)
+    wrong, is_answered = [], []
     for repetition in range(repetitions):
         rng = np.random.default_rng([11, repetition])
-        chosen = rng.permutation(np.unique(whole.group[known]))[:labels]
-        ours = np.isin(whole.group, chosen)
+        label_groups = rng.permutation(np.unique(full_panel_data.group[indices]))[:labels]
+        is_labelled = np.isin(full_panel_data.group, label_groups)
         panel = PanelVotes.of(
-            frame.scale(votes.matrix), np.where(ours, y, np.nan), whole.group, frame.target
+            frame.scale(votes.matrix),
+            np.where(is_labelled, y, np.nan),
+            full_panel_data.group,
+            frame.target,
         )
-        found = fit(votes, frame, panel, settings, seed=repetition)
-        rest = known[~ours[known]]
-        columns = [frame.judges.index(judge) for judge in found.asked]
-        row = [apply(found, votes.matrix[rest][:, columns], RiskLimit(risk)) for risk in RISKS]
-        errors = [1 - credits_of(one.p, y[rest][:, None])[one.answered] for one in row]
+        fit_result = fit(votes, frame, panel, settings, seed=repetition)
+        unlabelled_rows = indices[~is_labelled[indices]]
+        columns = [frame.judges.index(judge) for judge in fit_result.asked]
+        row = [
+            apply(fit_result, votes.matrix[unlabelled_rows][:, columns], RiskLimit(risk))
+            for risk in RISKS
+        ]
+        errors = [
+            1 - credits_of(entry.p, y[unlabelled_rows][:, None])[entry.answered] for entry in row
+        ]
         wrong.append([e.mean() if len(e) else 0.0 for e in errors])
-        answered.append([one.answered.mean() for one in row])
-    return Kept(np.array(wrong), np.array(answered))
+        is_answered.append([entry.answered.mean() for entry in row])
+    return Kept(np.array(wrong), np.array(is_answered))
 
 
-def draw(found: dict[str, Kept]) -> None:
+def draw(repetitions: dict[str, Kept]) -> None:
     """Allowed against found, the mean over repetitions with two standard errors."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    for (name, kept), marker in zip(found.items(), "os^", strict=True):
-        error = 2 * kept.wrong.std(axis=0, ddof=1) / np.sqrt(len(kept.wrong))
-        left.errorbar(RISKS, kept.wrong.mean(axis=0), error, marker=marker, capsize=2, lw=1)
-        right.plot(RISKS, kept.answered.mean(axis=0), marker=marker, lw=1, label=name)
+    for (name, repetition), marker in zip(repetitions.items(), "os^", strict=True):
+        error = 2 * repetition.wrong.std(axis=0, ddof=1) / np.sqrt(len(repetition.wrong))
+        left.errorbar(RISKS, repetition.wrong.mean(axis=0), error, marker=marker, capsize=2, lw=1)
+        right.plot(RISKS, repetition.answered.mean(axis=0), marker=marker, lw=1, label=name)
     left.plot([0, max(RISKS)], [0, max(RISKS)], "k:", lw=1)
     left.set(xlabel="--max-risk", ylabel="wrong among answered")
     right.set(xlabel="--max-risk", ylabel="answered", ylim=(0, 1.02))
@@ -96,17 +104,20 @@ def main() -> None:
     options = parser.parse_args()
     print("| panel | " + " | ".join(f"{risk:g}" for risk in RISKS) + " |")
     print("| --- |" + " --- |" * len(RISKS), flush=True)
-    found = {}
+    results = {}
     for name, (file, filters) in PANELS.items():
         votes = read_votes(options.data / f"{file}.votes.jsonl.gz", **filters)
-        kept = found[name] = repeat(votes, options.labels, options.repetitions)
-        mean, error = kept.wrong.mean(axis=0), kept.wrong.std(axis=0) / np.sqrt(len(kept.wrong))
+        repetition = results[name] = repeat(votes, options.labels, options.repetitions)
+        mean, error = (
+            repetition.wrong.mean(axis=0),
+            repetition.wrong.std(axis=0) / np.sqrt(len(repetition.wrong)),
+        )
         cells = [
             f"{m:.3f} ± {e:.3f} of {a:.0%}"
-            for m, e, a in zip(mean, error, kept.answered.mean(axis=0), strict=True)
+            for m, e, a in zip(mean, error, repetition.answered.mean(axis=0), strict=True)
         ]
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
-    draw(found)
+    draw(results)
 
 
 if __name__ == "__main__":

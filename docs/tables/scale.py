@@ -80,11 +80,11 @@ class Call:
     tokens_out: int
     seconds: float
 
-    def cost(self, model: str, *, batch: bool) -> float:
+    def cost(self, model: str, *, build_table: bool) -> float:
         """Dollars by the price table that clash ships."""
         tokens = Tokens(input=self.tokens_in, output=self.tokens_out)
         reply = Reply(text="", outcome="ok", request={}, response={}, tokens=tokens)
-        cost = prices.cost(ModelRef(model=model), reply, batch=batch)
+        cost = prices.cost(ModelRef(model=model), reply, build_table=build_table)
         if cost is None:
             raise SystemExit(f"the price table has no {model}")
         return float(cost.usd)
@@ -127,12 +127,12 @@ def duration(minutes: float) -> str:
 def cost_table(call: Call) -> str:
     """Dollars of each panel, live and in batches."""
     sums = [
-        sum(call.cost(model, batch=batch) for model in models)
+        sum(call.cost(model, build_table=build_table) for model in models)
         for models in PANELS.values()
-        for batch in (False, True)
+        for build_table in (False, True)
     ]
     rows = [[f"{n:,}", *(dollars(n * usd) for usd in sums)] for n in ITEMS]
-    heads = [f"{name}{kind}" for name in PANELS for kind in ("", ", batch")]
+    heads = [f"{name}{kind}" for name in PANELS for kind in ("", ", build_table")]
     return table(["items", *heads], rows)
 
 
@@ -185,11 +185,11 @@ def main() -> None:
     parser.add_argument("--input", type=int, default=2000, help="tokens of a question")
     parser.add_argument("--output", type=int, default=500, help="tokens of an answer")
     parser.add_argument("--seconds", type=float, default=10, help="until an answer is there")
-    given = parser.parse_args()
-    call = Call(given.input, given.output, given.seconds)
+    arguments = parser.parse_args()
+    call = Call(arguments.input, arguments.output, arguments.seconds)
     print(f"Prices: genai-prices {version('genai-prices')}.")
-    for made in (cost_table, tier_table, in_flight_table, gpu_table):
-        print(f"\n{made(call)}")
+    for build_table in (cost_table, tier_table, in_flight_table, gpu_table):
+        print(f"\n{build_table(call)}")
 
 
 if __name__ == "__main__":

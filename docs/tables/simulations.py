@@ -52,10 +52,12 @@ def section(simulation: Simulation, images: Path) -> str:
         name = f"simulation-{plot.name}.svg"
         (images / name).write_text(svg(figure(plot)), encoding="utf-8")
         parts.append(f"![{plot.name}](../images/{name})\n")
-    for one in simulation.maps:
-        name = f"simulation-{one.name}.svg"
-        (images / name).write_text(svg(regime_figure(one.maps, one.titles)), encoding="utf-8")
-        parts.append(f"![{one.name}](../images/{name})\n")
+    for regime_map in simulation.maps:
+        name = f"simulation-{regime_map.name}.svg"
+        (images / name).write_text(
+            svg(regime_figure(regime_map.maps, regime_map.titles)), encoding="utf-8"
+        )
+        parts.append(f"![{regime_map.name}](../images/{name})\n")
     parts += [f"- {finding}" for finding in simulation.findings]
     return "\n".join(parts)
 

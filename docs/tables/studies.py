@@ -115,26 +115,26 @@ def _images(figures: dict[str, Any]) -> list[str]:
 
 def summary(sections: dict[str, str]) -> tuple[str, str]:
     """Over panels: models that differ from majority, and contests won by scalar families."""
-    counted = list(sections.values())
+    counted_sections = list(sections.values())
     ising = [
         tuple(map(int, m.groups()))
-        for text in counted
+        for text in counted_sections
         if (m := re.search(r"majority: (\d+) of (\d+) models .*?less often: (\d+)", text))
     ]
     fcps = [
         tuple(map(int, m.groups()))
-        for text in counted
+        for text in counted_sections
         if (m := re.search(
             r"joint table at (\d+) of (\d+) budgets;.*?zero at (\d+), (\d+) of them", text
         ))
     ]  # fmt: skip
     more, models, less = (sum(row[i] for row in ising) for i in range(3))
-    won, budgets, clear, scalar = (sum(row[i] for row in fcps) for i in range(4))
+    n_won, budgets, clear, scalar = (sum(row[i] for row in fcps) for i in range(4))
     return (
         f"Without labels, on {len(ising)} panels: of {models} fits of a model to a panel, {more} are"
         f" clearly right more often than the uniform majority, and {less} clearly less often.",
         f"With labels, on {len(fcps)} panels: the scalar family has less test error than the joint"
-        f" table in {won} of {budgets} pairs of panel and budget; the 95% interval over items and splits"
+        f" table in {n_won} of {budgets} pairs of panel and budget; the 95% interval over items and splits"
         f" excludes zero in {clear}, {scalar} of them for the scalar family. The paper: 16 of 20, and"
         " 11 by an interval over splits alone.",
     )
@@ -145,8 +145,10 @@ def earlier() -> dict[str, str]:
     if not PAGE.exists():
         return {}
     parts = re.split(r"^(?=## )", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    found = {part.partition("\n")[0].removeprefix("## "): part.strip() for part in parts[1:]}
-    return {name: found[name] for name in NAMES if name in found}
+    section_by_title = {
+        part.partition("\n")[0].removeprefix("## "): part.strip() for part in parts[1:]
+    }
+    return {name: section_by_title[name] for name in NAMES if name in section_by_title}
 
 
 def main() -> None:
@@ -164,10 +166,12 @@ def main() -> None:
         (file,) = sorted(options.data.glob(f"{stem}*.votes.jsonl*"))
         sections[name] = section(name, file, filters, options)
         print(f"{name}: {time.monotonic() - began:.0f} s", flush=True)
-        ordered = {key: sections[key] for key in NAMES if key in sections}
-        ising, fcps = summary(ordered)
+        sections_in_order = {key: sections[key] for key in NAMES if key in sections}
+        ising, fcps = summary(sections_in_order)
         head = HEAD.format(most=f"{MOST:,}", ising=ising, fcps=fcps)
-        PAGE.write_text("\n\n".join([head.strip(), *ordered.values()]) + "\n", encoding="utf-8")
+        PAGE.write_text(
+            "\n\n".join([head.strip(), *sections_in_order.values()]) + "\n", encoding="utf-8"
+        )
 
 
 if __name__ == "__main__":

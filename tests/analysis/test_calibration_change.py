@@ -41,11 +41,11 @@ def made():
     return run_data(rows, ["ada", "bob"]), rows, truth
 
 
-def votes(rows, truth, with_labels):
+def votes(rows, truth, n_labelled):
     return encode(
         VoteRow(
             item=f"q{i}", judge=judge, vote="A" if groups is ADA else "B",
-            label=("A" if truth[i] else "B") if i < with_labels else None,
+            label=("A" if truth[i] else "B") if i < n_labelled else None,
         )
         for i, row in enumerate(rows)
         for judge, groups in row.items()

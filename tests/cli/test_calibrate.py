@@ -168,7 +168,7 @@ def test_aggregate_puts_a_calibrator_beside_the_methods(tmp_path, capsys, monkey
     assert "--calibrator" in wrong["error"]["message"]
 
 
-def split_votes(path, n=150, with_labels=90):
+def split_votes(path, n=150, n_labelled=90):
     """Three judges, one of them bad; labels on the first items."""
     rng = np.random.default_rng(0)
     rows = []
@@ -176,7 +176,7 @@ def split_votes(path, n=150, with_labels=90):
         truth = int(rng.random() < 0.5)
         for judge, right in (("ann", 0.9), ("bob", 0.7), ("cleo", 0.5)):
             vote = truth if rng.random() < right else 1 - truth
-            rows.append(VoteRow(f"q{i}", judge, vote, truth if i < with_labels else None))
+            rows.append(VoteRow(f"q{i}", judge, vote, truth if i < n_labelled else None))
     write_votes(path, rows)
 
 
@@ -195,7 +195,7 @@ def test_a_plan_names_items_without_a_label_and_says_how_they_were_chosen(tmp_pa
 
 
 def test_a_plan_without_labels_draws_at_random_and_imagines_its_curve(tmp_path, capsys):
-    split_votes(tmp_path / "v.jsonl", with_labels=0)
+    split_votes(tmp_path / "v.jsonl", n_labelled=0)
     plan = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "5")["plan"]
     assert (plan["way"], plan["imagined"], plan["labelled"]) == ("random", True, 0)
     assert "too few labels to estimate" in plan["why"]
@@ -203,13 +203,13 @@ def test_a_plan_without_labels_draws_at_random_and_imagines_its_curve(tmp_path, 
 
 
 def test_a_plan_for_what_is_all_labelled_is_refused(tmp_path, capsys):
-    split_votes(tmp_path / "v.jsonl", with_labels=150)
+    split_votes(tmp_path / "v.jsonl", n_labelled=150)
     actual_answer = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--plan", "5", code=2)
     assert "every item has a label" in actual_answer["error"]["message"]
 
 
 def test_few_labels_correct_the_win_rate_in_a_narrower_interval(tmp_path, capsys):
-    split_votes(tmp_path / "v.jsonl", n=400, with_labels=100)
+    split_votes(tmp_path / "v.jsonl", n=400, n_labelled=100)
     actual_answer = answer(capsys, "calibrate", tmp_path / "v.jsonl", "--splits", "2", "--jobs", "1",
                    "--families", "logistic", "--paths", "random")  # fmt: skip
     rate = actual_answer["win_rate"]

@@ -111,11 +111,11 @@ class Desk:
         """Ask them all at once; what each came to, in order."""
         results = {}
 
-        async def one(location, goal):
+        async def one(position, goal):
             try:
-                results[location] = await self.caller.ask(goal)
+                results[position] = await self.caller.ask(goal)
             except (ModelStopError, Interrupted, BudgetSpent) as end:
-                results[location] = end
+                results[position] = end
 
         async def main():
             async with anyio.create_task_group() as tasks:

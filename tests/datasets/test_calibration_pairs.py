@@ -46,12 +46,12 @@ def test_every_kind_is_there_with_its_label() -> None:
     assert len({pair.source for pair in pairs}) == 3
 
 
-@pytest.mark.parametrize("n_tokens", [0.75, 0.5, 0.25])
-def test_truncation_removes_what_it_says(n_tokens: float) -> None:
-    copy_text, gap = alter(TEXT, "truncated", n_tokens, Random(0))
+@pytest.mark.parametrize("share_left", [0.75, 0.5, 0.25])
+def test_truncation_removes_what_it_says(share_left: float) -> None:
+    copy_text, gap = alter(TEXT, "truncated", share_left, Random(0))
     assert TEXT.startswith(copy_text)
-    assert len(copy_text.split()) == pytest.approx(n_tokens * len(TEXT.split()), abs=1)
-    assert gap == pytest.approx(1 - n_tokens, abs=0.02)
+    assert len(copy_text.split()) == pytest.approx(share_left * len(TEXT.split()), abs=1)
+    assert gap == pytest.approx(1 - share_left, abs=0.02)
 
 
 def test_facts_change_numbers_or_claims_and_no_more_than_asked() -> None:

@@ -30,7 +30,7 @@ def reply(tokens=None, response=None, **more):
 
 
 @pytest.mark.parametrize(
-    ("tokens", "n_tokens", "reason"),
+    ("tokens", "usable_tokens", "reason"),
     [
         (Tokens(input=10**30, output=5), Tokens(output=5), "about 10\\^30 input tokens"),
         (Tokens(input=10**400, output=5), Tokens(output=5), "about 10\\^400 input tokens"),
@@ -39,25 +39,27 @@ def reply(tokens=None, response=None, **more):
     ],
 )
 def test_counts_above_what_was_sent_or_capped_are_unknown_and_so_is_the_cost(
-    tokens, n_tokens, reason
+    tokens, usable_tokens, reason
 ):
     cost = usage.charge(PRICED, REQUEST, reply(tokens))
     assert cost.cost is None
-    assert cost.tokens == n_tokens
+    assert cost.tokens == usable_tokens
     assert cost.doubt is not None
     assert re.search(reason, cost.doubt)
 
 
 @pytest.mark.parametrize(
-    ("tokens", "n_tokens", "reason"),
+    ("tokens", "usable_tokens", "reason"),
     [
         (Tokens(input=0, output=5), Tokens(output=5), "0 input tokens"),
         (Tokens(input=5, output=0), Tokens(input=5), "0 output tokens for an answer of 1 char"),
     ],
 )
-def test_counts_of_nothing_would_never_spend_a_budget_and_are_unknown(tokens, n_tokens, reason):
+def test_counts_of_nothing_would_never_spend_a_budget_and_are_unknown(
+    tokens, usable_tokens, reason
+):
     cost = usage.charge(PRICED, REQUEST, reply(tokens))
-    assert (cost.cost, cost.tokens) == (None, n_tokens)
+    assert (cost.cost, cost.tokens) == (None, usable_tokens)
     assert reason in (cost.doubt or "")
 
 

@@ -135,7 +135,7 @@ def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
     assert run(["verify", str(folder.path)]) == 0
 
 
-def disagreeing_prompts(n, with_labels):
+def disagreeing_prompts(n, n_labelled):
     """Responses of many lengths; people mostly prefer the longer one."""
     rng = np.random.default_rng(7)
     prompts = plain_prompts(n)
@@ -144,7 +144,7 @@ def disagreeing_prompts(n, with_labels):
         first = bool(rng.random() < 0.5)
         prompt["responses"] = {"north": long if first else short, "south": short if first else long}
         prompt.pop("label", None)
-        if i < with_labels:
+        if i < n_labelled:
             prompt["label"] = "north" if first == (rng.random() < 0.85) else "south"
     return prompts
 

@@ -154,7 +154,7 @@ HYPOTHESES = {
 
 
 def hypothesis_p(
-    name_of_test: str, n: int, *, with_labels: bool, runs: int, times: int = 1, **effect: float
+    hypothesis: str, n: int, *, with_labels: bool, runs: int, times: int = 1, **effect: float
 ) -> list[float]:
     rng = np.random.default_rng(n)
     panel, p_values = panels.families(**effect), []
@@ -162,36 +162,34 @@ def hypothesis_p(
         patterns = panels.patterns(panel.sample(n, rng), with_labels=with_labels, times=times)
         clusters = None if times == 1 else np.repeat(np.arange(n), times)
         test = score_test(
-            HYPOTHESES[name_of_test](), patterns, estimated(patterns), rng, clusters=clusters
+            HYPOTHESES[hypothesis](), patterns, estimated(patterns), rng, clusters=clusters
         )
         p_values.append(test.p)
     return p_values
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name_of_test", HYPOTHESES)
+@pytest.mark.parametrize("hypothesis", HYPOTHESES)
 @pytest.mark.parametrize(
     ("n", "with_labels", "times"), [(500, True, 1), (500, True, 2), (1500, False, 1)]
 )
-def test_hypotheses_hold_their_size(
-    name_of_test: str, n: int, with_labels: bool, times: int
-) -> None:
+def test_hypotheses_hold_their_size(hypothesis: str, n: int, with_labels: bool, times: int) -> None:
     """All three are true of this panel: about one in twenty is rejected."""
-    p = hypothesis_p(name_of_test, n, with_labels=with_labels, times=times, runs=40)
+    p = hypothesis_p(hypothesis, n, with_labels=with_labels, times=times, runs=40)
     assert rejections(p) <= 0.15
     assert 0.25 < np.mean(np.array(p) < 0.5) < 0.75
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name_of_test", "effect"),
+    ("hypothesis", "effect"),
     [("families", {"cross": 0.8}), ("equals", {"uneven": 1.6}), ("classes", {"by_class": 1.3})],
 )
-def test_hypotheses_see_what_was_planted(name_of_test: str, effect: dict[str, float]) -> None:
+def test_hypotheses_see_what_was_planted(hypothesis: str, effect: dict[str, float]) -> None:
     """Each is rejected when it alone is broken, and the others are not."""
-    p = hypothesis_p(name_of_test, 700, with_labels=True, runs=8, **effect)
+    p = hypothesis_p(hypothesis, 700, with_labels=True, runs=8, **effect)
     assert rejections(p) >= 0.75
-    for alternative in set(HYPOTHESES) - {name_of_test}:
+    for alternative in set(HYPOTHESES) - {hypothesis}:
         assert rejections(hypothesis_p(alternative, 700, with_labels=True, runs=8, **effect)) <= 0.4
 
 

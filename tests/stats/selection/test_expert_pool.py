@@ -45,8 +45,8 @@ def labels(y, n, seed=1):
     return PoolLabels(rows, y[rows], rows)
 
 
-def fit(read, with_labels, priors=PRIORS, seed=2):
-    return pool(read, with_labels, np.random.default_rng(seed), priors)
+def fit(read, pool_labels, priors=PRIORS, seed=2):
+    return pool(read, pool_labels, np.random.default_rng(seed), priors)
 
 
 def one_logistic(width, anchor, level):

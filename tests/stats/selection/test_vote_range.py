@@ -24,9 +24,9 @@ def panel(skill=SKILL, n=500, seed=0):
     return Readings((ANCHOR,), share[:, None], 2 * votes - 1), y
 
 
-def bounds(read, with_labels=None):
+def bounds(read, pool_labels=None):
     """Of the accuracy of majority."""
-    readings = hypotheses(read, with_labels)
+    readings = hypotheses(read, pool_labels)
     return readings.bounds(readings.accuracy((read.odds[:, 0] > 0).astype(float)))
 
 
