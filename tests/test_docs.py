@@ -26,17 +26,17 @@ def keyless_lines():
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def work_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("recipes")
     (folder / "datasets").symlink_to(ROOT / "datasets")
     return folder
 
 
-def test_every_keyless_line_of_the_recipes_runs(place, monkeypatch, capsys):
+def test_every_keyless_line_of_the_recipes_runs(work_folder, monkeypatch, capsys):
     for name in filter(KEYS.search, list(os.environ)):
         monkeypatch.delenv(name)
-    monkeypatch.setenv("CLASH_CONFIG_DIR", str(place / "config"))
-    monkeypatch.chdir(place)
+    monkeypatch.setenv("CLASH_CONFIG_DIR", str(work_folder / "config"))
+    monkeypatch.chdir(work_folder)
     lines = keyless_lines()
     assert len(lines) > 20
     for line in lines:
@@ -45,7 +45,7 @@ def test_every_keyless_line_of_the_recipes_runs(place, monkeypatch, capsys):
         code = cli.run(words[1:])
         output = capsys.readouterr()
         assert code == 0, f"{line}\n{output.out[-500:]}\n{output.err[-1500:]}"
-    again, first = (place / "runs" / name / "verdicts.jsonl" for name in ("again", "first"))
+    again, first = (work_folder / "runs" / name / "verdicts.jsonl" for name in ("again", "first"))
     assert again.read_bytes() == first.read_bytes()
 
 
@@ -80,7 +80,7 @@ def test_every_proof_that_the_security_page_names_is_there():
 
 
 @functools.cache
-def printed(*words):
+def output_of(*words):
     result = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=240)
     assert result.returncode == 0, result.stderr
     return result.stdout + result.stderr
@@ -98,11 +98,11 @@ def test_the_rates_of_the_security_page_are_what_the_benchmarks_print():
     for row in rows:
         script = row["script"] or script
         rate = f"{row['count']}/{row['total']} = ".replace(",", "")
-        assert f" {rate}" in printed(str(ROOT / script)), row[0]
+        assert f" {rate}" in output_of(str(ROOT / script)), row[0]
 
 
 def test_what_attacks_do_to_the_baselines_is_what_the_security_page_says(tmp_path):
-    output = printed("-m", "clash", "redteam", "baseline", "-q", "--out", str(tmp_path))
+    output = output_of("-m", "clash", "redteam", "baseline", "-q", "--out", str(tmp_path))
     (rate,) = re.findall(
         r"turned the panel in (\d+ of \d+) control items \((\d+% \[\d+, \d+\])", output
     )

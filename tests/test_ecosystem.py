@@ -46,7 +46,7 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def filled(value, context):
+def fill(value, context):
     """A value of the action with its expressions replaced, as the runner does."""
     return re.sub(r"\$\{\{ *([^}]+?) *\}\}", lambda match: context[match[1]], str(value))
 
@@ -66,7 +66,7 @@ def action_steps(project, **inputs):
         output.touch()
         outputs = dict(line.split("=", 1) for line in output.read_text().splitlines())
         context["steps.eval.outputs.run"] = outputs.get("run", "")
-        environ = {name: filled(value, context) for name, value in step.get("env", {}).items()}
+        environ = {name: fill(value, context) for name, value in step.get("env", {}).items()}
         path = {
             "PATH": f"{project / 'bin'}:{os.environ['PATH']}",
             "GITHUB_OUTPUT": str(output),

@@ -3,7 +3,10 @@
 import functools
 import importlib.util
 import re
+from collections import Counter
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -15,6 +18,9 @@ CYCLES: frozenset[tuple[str, ...]] = frozenset()
 
 MOST_EMPTY_NAMES = 4
 """Participles and pronouns in 1,000 names that the code binds."""
+
+MOST_ELSEWHERE = {"tests": 15, "benchmarks": 20, "docs": 30}
+"""The same for what stands beside the package."""
 
 
 @functools.cache
@@ -56,6 +62,19 @@ def test_names_say_what_they_hold():
     bound = sum(len(module.bindings(syntax)) for syntax in tree.trees.values())
     share = 1000 * len(tree.empty_names()) / bound
     assert share <= MOST_EMPTY_NAMES, f"{share:.1f}: python docs/house.py --names src/clash"
+
+
+@pytest.mark.parametrize("folder", MOST_ELSEWHERE)
+def test_names_outside_of_the_package_say_what_they_hold(folder):
+    module, _ = house()
+    names = [
+        name
+        for path in (ROOT / folder).rglob("*.py")
+        for _, name in module.bindings(module.ast.parse(path.read_text()))
+    ]
+    empty_names = Counter(filter(module.is_empty_name, names))
+    share = 1000 * empty_names.total() / len(names)
+    assert share <= MOST_ELSEWHERE[folder], f"{share:.1f}: {empty_names.most_common(20)}"
 
 
 def test_no_module_imports_itself_in_a_circle():

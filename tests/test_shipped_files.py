@@ -157,15 +157,13 @@ def test_what_the_example_configuration_shows_is_the_default():
 def test_commented_out_lines_of_the_example_are_valid_too():
     text = assets.path("configs", "examples", "clash.yaml").read_text(encoding="utf-8")
     lines = text.splitlines()
-    fixed_criteria = {"criteria": yaml.safe_load(_uncommented(lines, "  # mode: fixed"))}
+    fixed_criteria = {"criteria": yaml.safe_load(_uncomment(lines, "  # mode: fixed"))}
     assert Config.model_validate(fixed_criteria).criteria.items[0].name == "Correctness"
-    served_candidates = {
-        "candidates": yaml.safe_load(_uncommented(lines, "  # - model: compatible"))
-    }
+    served_candidates = {"candidates": yaml.safe_load(_uncomment(lines, "  # - model: compatible"))}
     assert Config.model_validate(served_candidates).candidates[0].price is not None
 
 
-def _uncommented(lines, start):
+def _uncomment(lines, start):
     first = next(n for n, line in enumerate(lines) if line.startswith(start))
     block = []
     for line in lines[first:]:
@@ -196,7 +194,7 @@ def retiring():
     return yaml.safe_load(assets.path("configs", "models.yaml").read_text(encoding="utf-8"))
 
 
-def spelled(model):
+def spelling_of(model):
     return model.removeprefix("openrouter/").replace(".", "-")
 
 
@@ -206,7 +204,7 @@ def test_retiring_models_are_named_once_with_a_day():
         assert set(entry) <= {"date", "status", "models", "instead", "note"}
         assert isinstance(entry["date"], dt.date)
         assert entry["status"] in {"announced", "earliest"}
-        names += [spelled(name) for name in entry["models"]]
+        names += [spelling_of(name) for name in entry["models"]]
     assert len(names) == len(set(names))
     for name in names:
         ModelRef(model=f"openrouter/{name}")
@@ -214,35 +212,41 @@ def test_retiring_models_are_named_once_with_a_day():
 
 def test_no_successor_retires_itself():
     entries = retiring()["retiring"]
-    retired_names = {spelled(name) for entry in entries for name in entry["models"]}
-    assert not retired_names & {spelled(entry["instead"]) for entry in entries}
+    retired_names = {spelling_of(name) for entry in entries for name in entry["models"]}
+    assert not retired_names & {spelling_of(entry["instead"]) for entry in entries}
 
 
 def test_only_the_published_panel_has_judges_that_retire():
     """And only its criteria model does: what is used by default lasts."""
     of_papers = {"paper": {"claude", "gemini"}, "ising-ten": {"claude-opus", "claude-sonnet"}}
-    retired_names = {spelled(name) for entry in retiring()["retiring"] for name in entry["models"]}
+    retired_names = {
+        spelling_of(name) for entry in retiring()["retiring"] for name in entry["models"]
+    }
     for name in PANELS:
         panel_data = panel(name)
-        ageing = {judge.id for judge in panel_data.judges if spelled(judge.model) in retired_names}
+        ageing = {
+            judge.id for judge in panel_data.judges if spelling_of(judge.model) in retired_names
+        }
         if panel_data.criteria is not None and name != "paper":
-            assert spelled(panel_data.criteria.model) not in retired_names, name
+            assert spelling_of(panel_data.criteria.model) not in retired_names, name
         assert ageing == of_papers.get(name, set()), name
 
 
 def test_what_init_proposes_lasts_and_has_a_price():
-    retired_names = {spelled(name) for entry in retiring()["retiring"] for name in entry["models"]}
+    retired_names = {
+        spelling_of(name) for entry in retiring()["retiring"] for name in entry["models"]
+    }
     starters = yaml.safe_load(assets.path("configs", "starters.yaml").read_text(encoding="utf-8"))
     for starter in starters.values():
         for model in (*starter["models"], *starter["judges"]):
-            assert spelled(model) not in retired_names
+            assert spelling_of(model) not in retired_names
             assert has_price(ModelRef(model=model)), model
 
 
 # -- templates ----------------------------------------------------------------------------------
 
 
-def documented():
+def documentation():
     """Version, digits and placeholders by template, as ``prompts/README.md`` has them."""
     text = assets.path("prompts", "README.md").read_text(encoding="utf-8")
     rows = re.findall(
@@ -256,7 +260,7 @@ def documented():
 
 def test_every_template_is_documented_and_every_documented_one_ships():
     files = {file.stem for file in assets.path("prompts").glob("*.md")} - {"README"}
-    assert set(documented()) == files == set(NAMES)
+    assert set(documentation()) == files == set(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -264,19 +268,19 @@ def test_a_template_has_exactly_the_documented_placeholders(name):
     single = name not in Templates.load().texts
     template = Template(Templates.load(single=single).texts[name])
     assert template.is_valid()
-    assert set(template.get_identifiers()) == documented()[name][2]
+    assert set(template.get_identifiers()) == documentation()[name][2]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_changed_template_has_a_new_version(name):
     """Raise the version in ``prompts/README.md`` and put the new digits there."""
     digest = hashlib.sha256(assets.path("prompts", f"{name}.md").read_bytes()).hexdigest()[:12]
-    assert documented()[name][1] == digest
+    assert documentation()[name][1] == digest
 
 
 def test_the_placeholders_are_explained():
     text = assets.path("prompts", "README.md").read_text(encoding="utf-8")
-    used = set().union(*(placeholders for _, _, placeholders in documented().values()))
+    used = set().union(*(placeholders for _, _, placeholders in documentation().values()))
     assert set(re.findall(r"^\| `\$(\w+)`", text, re.MULTILINE)) == used
 
 

@@ -171,12 +171,12 @@ _CATEGORIES = {
 
 def _member(choices: list[tuple[object, object]]) -> str:
     if choices[0][0] is sre.NEGATE:
-        fits = re.compile("[^{}]".format("".join(map(re.escape, _listed(choices[1:])))) or ".")
+        fits = re.compile("[^{}]".format("".join(map(re.escape, _listing(choices[1:])))) or ".")
         return next((c for c in "a1 -b\n" if fits.match(c)), "é")
-    return (_listed(choices) or ["a"])[0]
+    return (_listing(choices) or ["a"])[0]
 
 
-def _listed(choices: list[tuple[object, object]]) -> list[str]:
+def _listing(choices: list[tuple[object, object]]) -> list[str]:
     listing = []
     for op, value in choices:
         if op is sre.LITERAL:
@@ -273,7 +273,7 @@ def exhaust(pattern: re.Pattern[str]) -> Callable[[str], None]:
     return run
 
 
-def pumped(before: str, body: str, end: str) -> Callable[[int], str]:
+def pump(before: str, body: str, end: str) -> Callable[[int], str]:
     return lambda size: before + (body * (size // len(body) + 1))[:size] + end
 
 
@@ -308,7 +308,7 @@ def slowest(pattern: re.Pattern[str], sizes: Iterable[int]) -> str | None:
     run = exhaust(pattern)
     for before, body in pumps(pattern):
         for end in ENDS:
-            problem = grows(run, pumped(before, body, end), sizes)
+            problem = grows(run, pump(before, body, end), sizes)
             if problem:
                 return f"{before!a} + {body!a} * n + {end!a}: {problem}"
     return None
@@ -327,13 +327,13 @@ LARGE_PATTERNS = [name for name in PATTERNS if name.partition(":")[0] not in OF_
 def test_a_pattern_takes_linear_time_of_a_megabyte(name):
     pattern = PATTERNS[name]
     before, body = pumps(pattern)[0]
-    assert grows(exhaust(pattern), pumped(before, body, "\x00"), LARGE) is None
+    assert grows(exhaust(pattern), pump(before, body, "\x00"), LARGE) is None
 
 
 # -- what reads hostile text whole ----------------------------------------------------------------
 
 
-def parsed(text: str) -> None:
+def parse_hostile(text: str) -> None:
     """A judge's answer that is hostile; what cannot be read is refused."""
     with contextlib.suppress(Unreadable):
         parse(text, ["A0", "A1"], ["Wit"], code="0123456789ab")
@@ -346,7 +346,7 @@ READERS: dict[str, Callable[[str], object]] = {
     "claims": claims,
     "defuse": lambda text: defuse(text, "0123456789ab", "A0", []),
     "delimiters": defuse_delimiters,
-    "parse": parsed,
+    "parse": parse_hostile,
 }
 HOSTILE = [
     *(
@@ -368,14 +368,14 @@ HOSTILE = [
 @pytest.mark.parametrize("reader", READERS)
 def test_a_reader_takes_linear_time(reader, body):
     sizes = (1_000, 4_000, 16_000)
-    assert grows(READERS[reader], pumped("", body, " gpt\x00"), sizes) is None
+    assert grows(READERS[reader], pump("", body, " gpt\x00"), sizes) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("body", ["gpt ", "a0 > ", "❤\ufe0f"], ids=ascii)
 def test_reading_a_megabyte_takes_linear_time(body):
-    def whole(text: str) -> None:
+    def parse_complete(text: str) -> None:
         claims(text)
         defuse(normalise(text)[0], "0123456789ab", "A0", [])
 
-    assert grows(whole, pumped("", body, " gpt"), (250_000, 1_000_000)) is None
+    assert grows(parse_complete, pump("", body, " gpt"), (250_000, 1_000_000)) is None

@@ -17,7 +17,7 @@ from clash.votes import VoteRow, encode, write_votes
 FIGURES = {"accuracy", "balanced_accuracy", "log_loss", "brier", "ece"}
 
 
-def simulated(n=400, skill=(0.9, 0.8, 0.75, 0.7, 0.65), *, seed=1, label=True):
+def simulated_votes(n=400, skill=(0.9, 0.8, 0.75, 0.7, 0.65), *, seed=1, label=True):
     rng = np.random.default_rng(seed)
     truth = rng.integers(0, 2, n)
     right = rng.random((n, len(skill))) < skill
@@ -34,7 +34,7 @@ def simulated(n=400, skill=(0.9, 0.8, 0.75, 0.7, 0.65), *, seed=1, label=True):
 
 
 def test_every_method_answers_or_says_why_not():
-    aggregation = aggregate(encode(simulated()), method_names())
+    aggregation = aggregate(encode(simulated_votes()), method_names())
     assert {result.method for result in aggregation.methods} == set(method_names())
     for result in aggregation.methods:
         if result.status == "refused":
@@ -47,13 +47,13 @@ def test_every_method_answers_or_says_why_not():
 
 def with_labels(n_labels, n=300):
     """Most judges are wrong together; the first items have a label."""
-    rows = list(simulated(n, (0.85, 0.8, 0.35, 0.35, 0.35), seed=5))
+    rows = list(simulated_votes(n, (0.85, 0.8, 0.35, 0.35, 0.35), seed=5))
     labelled_ids = {f"q{i}" for i in range(n_labels)}
     return encode(row if row.item in labelled_ids else replace(row, label=None) for row in rows)
 
 
 def test_from_ten_labels_on_the_expert_pool_is_selected():
-    truth = np.array([row.label for row in simulated(300, (0.85,), seed=5)])
+    truth = np.array([row.label for row in simulated_votes(300, (0.85,), seed=5)])
     aggregation = aggregate(with_labels(60), ["auto"])
     assert aggregation.selected == "expert-pool"
     pool_result, auto = aggregation.result("expert-pool"), aggregation.result("auto")
@@ -102,7 +102,7 @@ def test_the_expert_pool_says_why_it_is_refused():
 
 def test_good_judges_weigh_more_than_majority_lets_them():
     aggregation = aggregate(
-        encode(simulated(2000, (0.95, 0.9, 0.8, 0.8, 0.7))), ["auto", "dawid-skene"]
+        encode(simulated_votes(2000, (0.95, 0.9, 0.8, 0.8, 0.7))), ["auto", "dawid-skene"]
     )
     gain = aggregation.result("dawid-skene").score.gain
     assert gain.low > 0
@@ -112,7 +112,7 @@ def test_good_judges_weigh_more_than_majority_lets_them():
 
 def test_couplings_say_how_they_were_held():
     """A ridge that is given, and one that held-out likelihood chooses; both are shown."""
-    votes = encode(simulated(300))
+    votes = encode(simulated_votes(300))
     fixed_ridge = aggregate(votes, ["ising-shared"], ridge=0.1).result("ising-shared")
     held_out_ridge = aggregate(votes, ["ising-shared"], ridge="held-out").result("ising-shared")
     assert "linear vote (equation 3); exact likelihood, L2 of 0.1" in fixed_ridge.notes[0]
@@ -139,7 +139,7 @@ def test_another_reading_of_the_votes_is_told():
 
 
 def test_couplings_of_many_judges_are_by_pseudo_likelihood():
-    votes = encode(simulated(400, (0.8,) * 16))
+    votes = encode(simulated_votes(400, (0.8,) * 16))
     aggregation = aggregate(votes, ["ising-shared", "ising-class"], ridge="held-out")
     for name, form in (("ising-shared", "linear"), ("ising-class", "quadratic")):
         result = aggregation.result(name)
@@ -151,7 +151,7 @@ def test_couplings_of_many_judges_are_by_pseudo_likelihood():
 
 
 def test_the_json_has_the_keys_of_the_contract_and_no_figures_without_labels():
-    report = as_json(aggregate(encode(simulated(label=False)), ["majority", "dawid-skene"]))
+    report = as_json(aggregate(encode(simulated_votes(label=False)), ["majority", "dawid-skene"]))
     assert {"n_items", "n_judges", "selected", "reason", "methods"} <= set(report)
     for method in report["methods"].values():
         assert {"status", "converged", *FIGURES} <= set(method)
@@ -178,7 +178,7 @@ def test_an_item_seen_in_both_orders_is_one_item_in_which_a_flip_is_a_tie():
 
 
 def test_where_judges_say_equal_and_the_sides_are_level_the_verdict_is_a_tie():
-    rows = list(simulated(300, (0.8, 0.8, 0.8, 0.8, 0.8), seed=3))
+    rows = list(simulated_votes(300, (0.8, 0.8, 0.8, 0.8, 0.8), seed=3))
     rows += [
         VoteRow("t1", f"j{j}", vote, label="tie")
         for j, vote in enumerate(["A", "tie", "tie", "tie", "B"])
@@ -212,7 +212,7 @@ def test_labels_that_enter_a_fit_are_not_scored_by_that_fit():
 
 def test_an_unknown_method_is_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match="Choices: auto, majority"):
-        aggregate(encode(simulated(10)), ["dawid-skeen"])
+        aggregate(encode(simulated_votes(10)), ["dawid-skeen"])
 
 
 def test_scores_are_cut_in_two_and_it_is_said():
@@ -229,7 +229,7 @@ def test_scores_are_cut_in_two_and_it_is_said():
 
 def test_the_command_line_writes_a_line_for_each_item_and_method(tmp_path):
     votes, out = tmp_path / "v.jsonl", tmp_path / "out.jsonl"
-    write_votes(votes, simulated(60))
+    write_votes(votes, simulated_votes(60))
     words = [
         "aggregate",
         str(votes),
@@ -269,7 +269,7 @@ def test_a_tie_may_be_an_outcome_of_its_own():
 
 def test_pairs_of_one_ranking_are_one_piece_of_evidence():
     """Three pairs of an item that say the same give the interval of one, and it is said."""
-    single = list(simulated(200, (0.9, 0.8, 0.55)))
+    single = list(simulated_votes(200, (0.9, 0.8, 0.55)))
     pairs = [
         replace(row, item=f"{row.item}#{pair}", group=row.item)
         for row in single
@@ -284,7 +284,7 @@ def test_pairs_of_one_ranking_are_one_piece_of_evidence():
 
 
 def test_a_weighted_majority_weighs_by_one_coin_or_as_it_is_told():
-    votes = encode(simulated(2000, (0.95, 0.6, 0.6)))
+    votes = encode(simulated_votes(2000, (0.95, 0.6, 0.6)))
     aggregation = aggregate(votes, ["weighted-majority", "one-coin"])
     assert aggregation.result("weighted-majority").score.gain.low > 0
     # One-coin is the same vote, but for its prior.
@@ -293,5 +293,7 @@ def test_a_weighted_majority_weighs_by_one_coin_or_as_it_is_told():
     )
     assert is_same.mean() > 0.99
     printed_aggregation = aggregate(votes, ["weighted-majority"], weights=np.array([0.0, 0.0, 1.0]))
-    third = np.array([row.vote for row in simulated(2000, (0.95, 0.6, 0.6)) if row.judge == "j2"])
+    third = np.array(
+        [row.vote for row in simulated_votes(2000, (0.95, 0.6, 0.6)) if row.judge == "j2"]
+    )
     assert np.array_equal(printed_aggregation.result("weighted-majority").verdict, third)

@@ -25,7 +25,7 @@ ADA, BOB = [["ada"], ["bob"]], [["bob"], ["ada"]]
 N = 120
 
 
-def said(rng):
+def panel_rows(rng):
     """Two judges that say one and the same thing, which is a coin, and one that knows."""
     truth, coin = rng.random(N) < 0.6, rng.random(N) < 0.5
     rows = [
@@ -36,8 +36,8 @@ def said(rng):
 
 
 @pytest.fixture(scope="module")
-def made():
-    rows, truth = said(np.random.default_rng(5))
+def panel_run():
+    rows, truth = panel_rows(np.random.default_rng(5))
     return run_data(rows, ["ada", "bob"]), rows, truth
 
 
@@ -52,17 +52,17 @@ def votes(rows, truth, n_labelled):
     )  # fmt: skip
 
 
-def test_too_few_labels_are_refused_and_the_reason_says_how_many_are_missing(made):
-    data, rows, truth = made
+def test_too_few_labels_are_refused_and_the_reason_says_how_many_are_missing(panel_run):
+    data, rows, truth = panel_run
     change = calibrate_run(data, votes(rows, truth, 7), "ada")
     assert isinstance(change, CalibrationRefusal)
     assert (change.labels, change.missing) == (7, 3)
     assert "at least 10" in change.why
 
 
-def test_labels_are_counted_in_items_where_each_was_judged_in_both_orders(made):
+def test_labels_are_counted_in_items_where_each_was_judged_in_both_orders(panel_run):
     """3 items are 6 rows; 10 rows are 2 items more, not 4 labels."""
-    data, rows, truth = made
+    data, rows, truth = panel_run
     both_votes = encode(
         VoteRow(item=f"q{i}", judge=judge, vote="A" if groups is ADA else "B", presentation=order,
                 label=("A" if truth[i] else "B") if i < 3 else None)
@@ -81,16 +81,16 @@ def test_labels_are_counted_in_items_where_each_was_judged_in_both_orders(made):
     assert any("2 more labelled items are needed" in note for note in table.notes)
 
 
-def test_labels_of_one_kind_are_refused_for_another_reason_than_their_number(made):
-    data, rows, _ = made
+def test_labels_of_one_kind_are_refused_for_another_reason_than_their_number(panel_run):
+    data, rows, _ = panel_run
     change = calibrate_run(data, votes(rows, np.ones(N, bool), 60), "ada")
     assert isinstance(change, CalibrationRefusal)
     assert change.missing == 0
     assert "the same" in change.why
 
 
-def test_labels_turn_the_verdicts_of_a_majority_that_is_a_coin(made):
-    data, rows, truth = made
+def test_labels_turn_the_verdicts_of_a_majority_that_is_a_coin(panel_run):
+    data, rows, truth = panel_run
     comparison = compare_calibrations(data, votes(rows, truth, 7), votes(rows, truth, 100), "ada")
     assert isinstance(comparison.before, CalibrationRefusal)
     after = comparison.after
@@ -106,8 +106,8 @@ def test_labels_turn_the_verdicts_of_a_majority_that_is_a_coin(made):
     assert after.panel_rate == pytest.approx(panel)
 
 
-def test_more_labels_change_verdicts_and_the_report_names_them(made):
-    data, rows, truth = made
+def test_more_labels_change_verdicts_and_the_report_names_them(panel_run):
+    data, rows, truth = panel_run
     lying = truth.copy()
     lying[:40] = [row["echo"] is ADA for row in rows[:40]]  # the first labels side with the echo
     comparison = compare_calibrations(data, votes(rows, lying, 40), votes(rows, truth, N), "ada")
@@ -119,8 +119,8 @@ def test_more_labels_change_verdicts_and_the_report_names_them(made):
     assert any(comparison.changed[0] in note for note in table.notes)
 
 
-def test_the_win_rates_of_two_candidates_add_up_to_one(made):
-    data, rows, truth = made
+def test_the_win_rates_of_two_candidates_add_up_to_one(panel_run):
+    data, rows, truth = panel_run
     both_win_rates = [
         calibrate_run(data, votes(rows, truth, 80), name).win_rate for name in ("ada", "bob")
     ]
@@ -135,8 +135,8 @@ def test_an_item_shown_in_both_orders_has_one_verdict_and_it_is_that_of_both():
     assert winners == {"q0": "ada", "q1": "tie", "q2": "bob"}
 
 
-def test_the_change_is_plain_data(made):
-    data, rows, truth = made
+def test_the_change_is_plain_data(panel_run):
+    data, rows, truth = panel_run
     fields = to_dict(
         compare_calibrations(data, votes(rows, truth, 7), votes(rows, truth, 60), "ada")
     )

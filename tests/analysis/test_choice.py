@@ -18,7 +18,7 @@ COSTS = {"ada": 0.03, "bob": 0.01, "cyd": 0.001}
 TIMES = {"ada": 2.0, "bob": 0.5, "cyd": 0.2}
 
 
-def measured(n=40, bob_first=10, costs=COSTS, times=TIMES):
+def measured_data(n=40, bob_first=10, costs=COSTS, times=TIMES):
     """``n`` items: ada wins, bob wins the first ``bob_first`` of them, cyd is always last."""
     orders = [
         [["bob"], ["ada"], ["cyd"]] if i < bob_first else [["ada"], ["bob"], ["cyd"]]
@@ -42,7 +42,7 @@ def measured(n=40, bob_first=10, costs=COSTS, times=TIMES):
 
 
 def test_limits_pick_the_best_of_those_that_keep_them():
-    run = measured()
+    run = measured_data()
     assert choose(run, ChoiceLimits()).candidate == "ada"
     under = choose(run, ChoiceLimits(cost_usd=0.02))
     assert (under.candidate, under.without_limits) == ("bob", "ada")
@@ -54,7 +54,7 @@ def test_limits_pick_the_best_of_those_that_keep_them():
 
 
 def test_worth_buys_the_dearer_one_only_where_its_wins_pay():
-    run = measured()
+    run = measured_data()
     # ada's win rate is 7/8, bob's 5/8, and ada costs two cents more: the turn is at eight cents.
     assert choose(run, ChoiceLimits(worth_usd=0.07)).candidate == "bob"
     assert choose(run, ChoiceLimits(worth_usd=0.09)).candidate == "ada"
@@ -66,8 +66,8 @@ def test_worth_buys_the_dearer_one_only_where_its_wins_pay():
 
 
 def test_a_sure_choice_has_no_regret_and_a_level_one_has():
-    sure = choose(measured(bob_first=0), ChoiceLimits()).option("ada")
-    level = choose(measured(bob_first=19), ChoiceLimits()).option("ada")
+    sure = choose(measured_data(bob_first=0), ChoiceLimits()).option("ada")
+    level = choose(measured_data(bob_first=19), ChoiceLimits()).option("ada")
     assert sure.p_best > 0.99
     assert sure.regret < 0.001
     assert 0.5 < level.p_best < 0.8
@@ -76,20 +76,20 @@ def test_a_sure_choice_has_no_regret_and_a_level_one_has():
 
 
 def test_candidates_without_a_figure_are_named_and_can_be_given_one():
-    run = measured(costs={"bob": 0.01, "cyd": 0.001})
+    run = measured_data(costs={"bob": 0.01, "cyd": 0.001})
     choice = choose(run, ChoiceLimits(cost_usd=0.02))
     assert (choice.candidate, choice.unknown) == ("bob", ["ada"])
     assert "--price ada=0.002" in choice_headline(choice).notes[0]
     stated_choice = choose(run, ChoiceLimits(cost_usd=0.02, prices={"ada": 0.015}))
     assert (stated_choice.candidate, stated_choice.option("ada").cost_source) == ("ada", "given")
     with pytest.raises(InputError, match=r"no candidate has a latency[\s\S]*--latency ada=800ms"):
-        choose(measured(times={}), ChoiceLimits(latency_s=1.0))
+        choose(measured_data(times={}), ChoiceLimits(latency_s=1.0))
     with pytest.raises(ConfigError, match=r"no candidate 'adda'[\s\S]*did you mean \"ada\""):
         choose(run, ChoiceLimits(prices={"adda": 1.0}))
 
 
 def test_labels_decide_what_is_better_unless_they_are_left_out():
-    run = measured(bob_first=0)
+    run = measured_data(bob_first=0)
     labels = [Label(item_id=item.item_id, annotator="eve", winner="cyd") for item in run.items[:39]]
     people = run.with_labels(labels)
     assert choose(people, ChoiceLimits()).by == "people"
@@ -102,7 +102,7 @@ def test_labels_decide_what_is_better_unless_they_are_left_out():
 
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_items_claim_little(n):
-    choice = choose(measured(n, bob_first=0), ChoiceLimits(cost_usd=0.02, latency_s=3))
+    choice = choose(measured_data(n, bob_first=0), ChoiceLimits(cost_usd=0.02, latency_s=3))
     for option in choice.options:
         assert 0 <= option.win_rate.low <= option.win_rate.high <= 1
         assert option.cost_usd.low >= 0
@@ -120,7 +120,7 @@ def test_few_items_claim_little(n):
 )
 def test_figures_that_are_none_are_refused(words, option):
     with pytest.raises(ConfigError, match=option):
-        choose(measured(2), ChoiceLimits(prices=assignments(words, option)))
+        choose(measured_data(2), ChoiceLimits(prices=assignments(words, option)))
 
 
 def test_times_have_units():
@@ -140,4 +140,4 @@ def test_times_have_units():
 )
 def test_impossible_limits_are_refused(limits):
     with pytest.raises(ClashError, match=r"is no (amount|quantile)"):
-        choose(measured(2), ChoiceLimits(**limits))
+        choose(measured_data(2), ChoiceLimits(**limits))

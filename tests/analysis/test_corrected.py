@@ -18,7 +18,7 @@ from clash.report.sections import report_tables
 TWO = ("ada", "bob")
 
 
-def judged(n, rng, skill=0.85, share=0.6):
+def judged_data(n, rng, skill=0.85, share=0.6):
     """Who people prefer, and a run whose three judges see it as often as their skill."""
     truth = np.where(rng.random(n) < share, 0, 1)
     table = []
@@ -28,7 +28,7 @@ def judged(n, rng, skill=0.85, share=0.6):
     return truth, run_data(table, TWO)
 
 
-def labelled(data, truth, rows):
+def with_labels(data, truth, rows):
     labels = tuple(
         Label(item_id=f"q{i}", annotator="ann", winner=TWO[truth[i]]) for i in sorted(rows)
     )
@@ -37,7 +37,7 @@ def labelled(data, truth, rows):
 
 def test_a_random_sample_corrects_a_panel_that_favours_one():
     rng = np.random.default_rng(0)
-    truth, data = judged(300, rng, share=0.5)
+    truth, data = judged_data(300, rng, share=0.5)
     # Judges see ada in front wherever they are told so: in a third of bob's items.
     table = [
         {j: [[TWO[0]], [TWO[1]]] for j in "xyz"} if t and rng.random() < 0.4 else None
@@ -47,7 +47,7 @@ def test_a_random_sample_corrects_a_panel_that_favours_one():
         row or {j: [[TWO[t]], [TWO[1 - t]]] for j in "xyz"}
         for row, t in zip(table, truth, strict=True)
     ]
-    data = labelled(run_data(verdict_rows, TWO), truth, rng.permutation(300)[:80].tolist())
+    data = with_labels(run_data(verdict_rows, TWO), truth, rng.permutation(300)[:80].tolist())
     correction_findings = correction(data, TWO)
     ada = correction_findings.of("ada")
     assert ada.panel > 0.62
@@ -65,7 +65,7 @@ def test_judges_that_differ_are_weighed_by_what_labels_say_of_each():
         votes = np.where(rng.random(3) < (0.95, 0.5, 0.2), t, 1 - t)
         table.append({j: [[TWO[v]], [TWO[1 - v]]] for j, v in zip("xyz", votes, strict=True)})
     rows = rng.permutation(300)[:60].tolist()
-    correction_findings = correction(labelled(run_data(table, TWO), truth, rows), TWO)
+    correction_findings = correction(with_labels(run_data(table, TWO), truth, rows), TWO)
     duel, rate = correction_findings.duels[0], correction_findings.of("ada").rate
     for interval in (duel.rate, rate):
         assert interval.half_width < 0.8 * duel.labels_only.half_width
@@ -73,7 +73,7 @@ def test_judges_that_differ_are_weighed_by_what_labels_say_of_each():
     assert abs(rate.estimate - np.mean(truth == 0)) < 0.06
 
 
-def drawn(data, truth, n, seed=42):
+def with_drawn_labels(data, truth, n, seed=42):
     """The first n items of a review's draw, labelled."""
     order = draw_order(data.verdicts, seed, equal=False)[:n]
     labels = tuple(
@@ -85,9 +85,9 @@ def drawn(data, truth, n, seed=42):
 
 def test_drawn_items_are_weighted_by_chances_that_add_up_to_the_number_of_labels():
     rng = np.random.default_rng(6)
-    truth, data = judged(300, rng, skill=0.75)
+    truth, data = judged_data(300, rng, skill=0.75)
     split = np.array([not verdict.unanimous for verdict in data.verdicts])
-    sample = label_sample(drawn(data, truth, 60))
+    sample = label_sample(with_drawn_labels(data, truth, 60))
     assert sample.any_time
     assert sample.chances.sum() == pytest.approx(60)
     assert sample.has_label[split].mean() > 1.3 * sample.has_label[~split].mean()
@@ -96,12 +96,12 @@ def test_drawn_items_are_weighted_by_chances_that_add_up_to_the_number_of_labels
 
 def test_items_labelled_in_another_way_stand_for_themselves():
     rng = np.random.default_rng(7)
-    truth, data = judged(200, rng)
-    data = drawn(data, truth, 40)
+    truth, data = judged_data(200, rng)
+    data = with_drawn_labels(data, truth, 40)
     unlabelled_items = [i for i in range(200) if f"q{i}" not in {x.item_id for x in data.labels}][
         :30
     ]
-    more = labelled(data, truth, unlabelled_items).labels
+    more = with_labels(data, truth, unlabelled_items).labels
     sample = label_sample(replace(data, labels=(*data.labels, *more)))
     assert sample.chances[unlabelled_items].tolist() == [1.0] * 30
     assert sample.has_label.sum() == 70
@@ -110,12 +110,12 @@ def test_items_labelled_in_another_way_stand_for_themselves():
 
 def test_the_decision_of_a_review_holds_whenever_it_stops_so_its_interval_is_wider():
     rng = np.random.default_rng(8)
-    truth, data = judged(300, rng, share=0.75)
-    people = correction(drawn(data, truth, 60), TWO).decision
+    truth, data = judged_data(300, rng, share=0.75)
+    people = correction(with_drawn_labels(data, truth, 60), TWO).decision
     assert people.any_time
     assert people.winner == "ada"
     assert people.duel.rate.low < people.duel.once.low < people.duel.once.high
-    once = correction(labelled(data, truth, rng.permutation(300)[:60].tolist()), TWO).decision
+    once = correction(with_labels(data, truth, rng.permutation(300)[:60].tolist()), TWO).decision
     assert not once.any_time
     assert once.duel.rate == once.duel.once
 
@@ -143,9 +143,9 @@ def test_people_compare_three_candidates_on_their_own_scale():
 
 def test_what_the_panel_was_split_on_is_no_sample_of_all():
     rng = np.random.default_rng(2)
-    truth, data = judged(200, rng, skill=0.8)
+    truth, data = judged_data(200, rng, skill=0.8)
     split = [i for i, verdict in enumerate(data.verdicts) if not verdict.unanimous]
-    correction_findings = correction(labelled(data, truth, split[:30]), TWO)
+    correction_findings = correction(with_labels(data, truth, split[:30]), TWO)
     assert correction_findings.rates == ()
     assert "unanimous have a label, too few" in correction_findings.refusal
     assert "clash review RUN" in correction_findings.refusal
@@ -153,26 +153,26 @@ def test_what_the_panel_was_split_on_is_no_sample_of_all():
 
 def test_few_labels_are_said_and_none_are_silent():
     rng = np.random.default_rng(3)
-    truth, data = judged(60, rng)
+    truth, data = judged_data(60, rng)
     assert correction(data, TWO) is None
-    assert "too few (10)" in correction(labelled(data, truth, range(5)), TWO).refusal
+    assert "too few (10)" in correction(with_labels(data, truth, range(5)), TWO).refusal
 
 
 def test_all_labelled_is_the_labels():
     rng = np.random.default_rng(4)
-    truth, data = judged(60, rng)
-    rate = correction(labelled(data, truth, range(60)), TWO).of("bob")
+    truth, data = judged_data(60, rng)
+    rate = correction(with_labels(data, truth, range(60)), TWO).of("bob")
     assert rate.rate == rate.labels_only
     assert rate.rate.estimate == pytest.approx(np.mean(truth == 1))
 
 
 def test_the_leaderboard_shows_it_beside_the_panels():
     rng = np.random.default_rng(5)
-    truth, data = judged(120, rng)
-    few = compute_findings(labelled(data, truth, range(6)))
+    truth, data = judged_data(120, rng)
+    few = compute_findings(with_labels(data, truth, range(6)))
     notes = " ".join(report_tables(few)[0].notes)
     assert "not estimated from 6 labels" in notes
-    findings = compute_findings(labelled(data, truth, rng.permutation(120)[:60].tolist()))
+    findings = compute_findings(with_labels(data, truth, rng.permutation(120)[:60].tolist()))
     board = report_tables(findings)[0]
     assert {"people put it first", "people's win rate"} <= set(board.columns)
     first = findings.leaderboard[0]

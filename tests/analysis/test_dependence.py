@@ -61,29 +61,31 @@ def copied_panel(n: int = 700, seed: int = 0, *, small: bool = False) -> Votes:
 
 
 @pytest.fixture(scope="module")
-def labelled() -> Dependence:
+def label_diagnosis() -> Dependence:
     return diagnose(copied_panel(), DependenceOptions(bootstrap=100))
 
 
 @pytest.fixture(scope="module")
-def inferred() -> Dependence:
+def vote_diagnosis() -> Dependence:
     return diagnose(copied_panel().without_labels(), DependenceOptions(bootstrap=100))
 
 
-def test_near_copies_are_named(labelled: Dependence) -> None:
-    assert tuple(COPIES) in {bloc.judges for bloc in labelled.blocs if bloc.near_copies}
-    assert any("nano#1, nano#2, nano#3 (3) err together" in line for line in labelled.conclusions)
+def test_near_copies_are_named(label_diagnosis: Dependence) -> None:
+    assert tuple(COPIES) in {bloc.judges for bloc in label_diagnosis.blocs if bloc.near_copies}
+    assert any(
+        "nano#1, nano#2, nano#3 (3) err together" in line for line in label_diagnosis.conclusions
+    )
 
 
-def test_without_labels_the_split_is_seen_but_not_who_is_right(inferred: Dependence) -> None:
+def test_without_labels_the_split_is_seen_but_not_who_is_right(vote_diagnosis: Dependence) -> None:
     """Every bloc lies on one side of the split, and the report says that it may be the other."""
-    assert inferred.blocs
-    for bloc in inferred.blocs:
+    assert vote_diagnosis.blocs
+    for bloc in vote_diagnosis.blocs:
         assert set(bloc.judges) <= set(COPIES) or set(bloc.judges) <= set(OTHERS)
-    assert any("it is unknown who is right" in line for line in inferred.conclusions)
+    assert any("it is unknown who is right" in line for line in vote_diagnosis.conclusions)
 
 
-def test_the_panel_is_worth_what_was_planted(labelled: Dependence) -> None:
+def test_the_panel_is_worth_what_was_planted(label_diagnosis: Dependence) -> None:
     """Five independent judges and three copies of one: K_eff by its definition."""
     truth_in_original = 4 * 0.75 * 0.25
     fidelity = 0.93 * 2 - 1
@@ -91,29 +93,29 @@ def test_the_panel_is_worth_what_was_planted(labelled: Dependence) -> None:
     rate = 0.93 * 0.75 + 0.07 * 0.25
     r = covariance / (4 * rate * (1 - rate))
     true_number = 8 / (1 + 7 * (3 * r / 28))
-    by_mean = labelled.effective.by_mean
+    by_mean = label_diagnosis.effective.by_mean
     assert by_mean.low <= true_number <= by_mean.high
-    assert labelled.truth.from_labels
-    assert "worth at most" not in labelled.conclusions[0]
-    assert labelled.alternatives == ()
+    assert label_diagnosis.truth.from_labels
+    assert "worth at most" not in label_diagnosis.conclusions[0]
+    assert label_diagnosis.alternatives == ()
 
 
 def test_without_labels_the_number_is_an_upper_bound_and_says_so(
-    inferred: Dependence,
+    vote_diagnosis: Dependence,
 ) -> None:
-    assert "worth at most" in inferred.conclusions[0]
-    assert any("--no-labels leaves the labels out" in caveat for caveat in inferred.caveats)
-    assert not inferred.truth.from_labels
-    assert {alternative.method for alternative in inferred.alternatives} >= {
+    assert "worth at most" in vote_diagnosis.conclusions[0]
+    assert any("--no-labels leaves the labels out" in caveat for caveat in vote_diagnosis.caveats)
+    assert not vote_diagnosis.truth.from_labels
+    assert {alternative.method for alternative in vote_diagnosis.alternatives} >= {
         "one-coin",
         "dawid-skene",
     }
-    assert any("By other estimates of the truth" in caveat for caveat in inferred.caveats)
+    assert any("By other estimates of the truth" in caveat for caveat in vote_diagnosis.caveats)
 
 
-def test_pairs_carry_every_figure(labelled: Dependence) -> None:
+def test_pairs_carry_every_figure(label_diagnosis: Dependence) -> None:
     """Copies are coupled and rejected; judges of their own are neither."""
-    pairs = {(pair.first, pair.second): pair for pair in labelled.pairs}
+    pairs = {(pair.first, pair.second): pair for pair in label_diagnosis.pairs}
     assert len(pairs) == 28
     copies, apart = pairs["nano#1", "nano#2"], pairs["alpha", "gamma"]
     assert copies.p_holm < 1e-6
@@ -127,19 +129,19 @@ def test_pairs_carry_every_figure(labelled: Dependence) -> None:
     assert copies.together < 700
 
 
-def test_matrices_are_symmetric_and_agree_with_the_pairs(labelled: Dependence) -> None:
-    names = labelled.panel.judges
-    np.testing.assert_allclose(labelled.correlations, labelled.correlations.T)
-    np.testing.assert_allclose(labelled.couplings, labelled.couplings.T)
-    for pair in labelled.pairs:
+def test_matrices_are_symmetric_and_agree_with_the_pairs(label_diagnosis: Dependence) -> None:
+    names = label_diagnosis.panel.judges
+    np.testing.assert_allclose(label_diagnosis.correlations, label_diagnosis.correlations.T)
+    np.testing.assert_allclose(label_diagnosis.couplings, label_diagnosis.couplings.T)
+    for pair in label_diagnosis.pairs:
         j, k = names.index(pair.first), names.index(pair.second)
-        assert labelled.correlations[j, k] == pytest.approx(pair.correlation.estimate)
-        assert labelled.couplings[j, k] == pytest.approx(pair.coupling.estimate)
+        assert label_diagnosis.correlations[j, k] == pytest.approx(pair.correlation.estimate)
+        assert label_diagnosis.couplings[j, k] == pytest.approx(pair.coupling.estimate)
 
 
-def test_families_are_tabulated(labelled: Dependence) -> None:
+def test_families_are_tabulated(label_diagnosis: Dependence) -> None:
     """Families of two judges or more, within, across; the ratio is the paper's."""
-    rows = {row.name: row for row in labelled.families}
+    rows = {row.name: row for row in label_diagnosis.families}
     assert [rows[name].pairs for name in ("x", "y")] == [3, 1]
     assert rows["within families"].pairs == 4
     assert rows["across families"].pairs == 24
@@ -147,24 +149,24 @@ def test_families_are_tabulated(labelled: Dependence) -> None:
     assert rows["across families"].correlation.low < 0.05
 
 
-def test_hypotheses_are_tested_or_refused_with_the_reason(labelled: Dependence) -> None:
-    tests = {test.name: test for test in labelled.tests}
+def test_hypotheses_are_tested_or_refused_with_the_reason(label_diagnosis: Dependence) -> None:
+    tests = {test.name: test for test in label_diagnosis.tests}
     assert tests["independence"].p < 1e-6
     assert tests["family independence"].p > 0.01
     assert tests["exchangeability within family"].p > 0.01
     assert tests["class-independent couplings"].p > 0.01
-    assert all((test.p is None) == bool(test.refusal) for test in labelled.tests)
+    assert all((test.p is None) == bool(test.refusal) for test in label_diagnosis.tests)
 
 
-def test_judges_that_add_nothing_are_named(labelled: Dependence) -> None:
-    adds = {judge.judge: judge.adds for judge in labelled.judges}
+def test_judges_that_add_nothing_are_named(label_diagnosis: Dependence) -> None:
+    adds = {judge.judge: judge.adds for judge in label_diagnosis.judges}
     assert all(adds[name] for name in OTHERS)
     assert not all(adds[name] for name in COPIES)
-    assert labelled.judges[0].log_loss is not None
+    assert label_diagnosis.judges[0].log_loss is not None
 
 
-def test_a_model_of_dependence_beats_independence(labelled: Dependence) -> None:
-    scores = {model.name: model for model in labelled.models}
+def test_a_model_of_dependence_beats_independence(label_diagnosis: Dependence) -> None:
+    scores = {model.name: model for model in label_diagnosis.models}
     assert scores["Ising within families"].gain.low > 0
     assert (
         min((m for m in scores.values() if m.bic), key=lambda m: m.bic).name != "independent (CI)"

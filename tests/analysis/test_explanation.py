@@ -125,7 +125,7 @@ def test_where_prompts_repeat_the_number_is_an_upper_bound():
     assert len(changes_of_significance(outcomes)) == 1
 
 
-def judged(*verdicts, judges=("x", "y", "z")):
+def judged_data(*verdicts, judges=("x", "y", "z")):
     """A run of two candidates: by item, what each judge says."""
     word = {"a": A, "b": B, "t": TIE, "-": None}
     table = [dict(zip(judges, (word[c] for c in verdict), strict=True)) for verdict in verdicts]
@@ -134,7 +134,7 @@ def judged(*verdicts, judges=("x", "y", "z")):
 
 def test_the_items_named_change_the_decision_and_one_fewer_does_not():
     verdict_rows = ["aab", "aaa", "aab", "aba", "aaa", "aaa", "aaa", "bbb"]
-    explanation = explain(judged(*verdict_rows))
+    explanation = explain(judged_data(*verdict_rows))
     assert (explanation.leader, explanation.rival, explanation.wins, explanation.losses) == (
         "ada",
         "bob",
@@ -147,18 +147,18 @@ def test_the_items_named_change_the_decision_and_one_fewer_does_not():
     for n, leader in ((level.items, None), (level.items - 1, "ada")):
         names = level.item_ids[:n]
         reversed_rows = ["bbb" if f"q{i}" in names else row for i, row in enumerate(verdict_rows)]
-        assert conclude(judged(*reversed_rows)).decision.winner == leader
+        assert conclude(judged_data(*reversed_rows)).decision.winner == leader
     assert explanation.flip("drop", "level").items == 6
     rows = [row for i, row in enumerate(verdict_rows) if i not in range(6)]
-    assert conclude(judged(*rows)).decision.winner is None
+    assert conclude(judged_data(*rows)).decision.winner is None
 
 
 def test_a_decision_that_rests_on_one_judge_says_so():
     verdict_rows = ["aba"] * 5 + ["bab"] * 4
-    explanation = explain(judged(*verdict_rows))
+    explanation = explain(judged_data(*verdict_rows))
     without = {line.name: line for line in explanation.judges}
     for judge, others_indices in (("x", (1, 2)), ("y", (0, 2)), ("z", (0, 1))):
-        alone = judged(
+        alone = judged_data(
             *("".join(row[i] for i in others_indices) for row in verdict_rows), judges=("p", "q")
         )
         assert without[judge].leader == conclude(alone).decision.winner
@@ -172,15 +172,15 @@ def test_a_decision_that_rests_on_one_judge_says_so():
 
 def test_a_pivotal_judge_turned_round_changes_the_item():
     verdict_rows = ["aab", "aaa", "bab", "abt"]
-    actual_items = {item.item_id: item for item in explain(judged(*verdict_rows)).pivotal}
+    actual_items = {item.item_id: item for item in explain(judged_data(*verdict_rows)).pivotal}
     assert "q1" not in actual_items
     turn = {"a": "b", "b": "a", "t": "t"}
     for i, row in enumerate(verdict_rows):
-        before = judged(row).verdicts[0].winner
+        before = judged_data(row).verdicts[0].winner
         changing = tuple(
             judge
             for k, judge in enumerate("xyz")
-            if judged(row[:k] + turn[row[k]] + row[k + 1 :]).verdicts[0].winner != before
+            if judged_data(row[:k] + turn[row[k]] + row[k + 1 :]).verdicts[0].winner != before
         )
         assert actual_items[f"q{i}"].judges == changing if changing else f"q{i}" not in actual_items
 
@@ -195,7 +195,7 @@ def test_a_pivotal_judge_turned_round_changes_the_item():
     ],
 )
 def test_runs_that_show_little_are_explained_all_the_same(reply, status, leader, level):
-    explanation = explain(judged(*reply))
+    explanation = explain(judged_data(*reply))
     assert (explanation.decision.status, explanation.leader) == (status, leader)
     flip = explanation.flip("change", "level")
     assert (None if flip is None else flip.items) == level
@@ -223,7 +223,7 @@ def test_whatever_failed_or_is_missing_the_counts_add_up(data):
 
 
 def test_one_judge_alone_cannot_be_left_out():
-    assert explain(judged("a", "a", "b", judges=("x",))).judges == []
+    assert explain(judged_data("a", "a", "b", judges=("x",))).judges == []
 
 
 def test_a_category_and_the_best_items_are_left_out(tmp_path):

@@ -47,7 +47,7 @@ def test_a_run_that_did_not_complete_fails():
     assert not complete("partial").passed
 
 
-def both(tmp_path, now, before):
+def changes_between(tmp_path, now, before):
     runs = [run(tmp_path, pairs(rows), name=name) for name, rows in (("n", now), ("b", before))]
     named_figures = [figures(compute_findings(data)) for data in runs]
     return figure_changes(*runs, *named_figures)
@@ -57,7 +57,7 @@ def test_against_a_baseline_shared_items_are_paired(tmp_path):
     """One item lost in fifty: paired it is a small, sure change; unpaired it would be a wide one."""
     before = [("a", "aaa")] * 40 + [("b", "aaa")] * 10
     now = [("a", "bbb"), *before[1:]]
-    change = both(tmp_path, now, before)["concordance"]
+    change = changes_between(tmp_path, now, before)["concordance"]
     assert change.value == pytest.approx(-0.02)
     assert change.high - change.low < 0.1
     rule = ThresholdRule("concordance", "max-drop", 0.07)
@@ -69,7 +69,7 @@ def test_against_a_baseline_shared_items_are_paired(tmp_path):
 
 def test_the_same_run_again_changes_nothing(tmp_path):
     rows = [("a", "aaa")] * 2 + [("b", "aab")]
-    changes = both(tmp_path, rows, rows)
+    changes = changes_between(tmp_path, rows, rows)
     names = ("concordance", "unanimity", "win_rate.a", "coverage")
     lines = check([ThresholdRule(name, "max-drop", 0) for name in names], changes)
     assert all(line.passed for line in lines)

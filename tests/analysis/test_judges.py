@@ -160,7 +160,7 @@ def test_an_item_without_text_counts_for_no_baseline_and_not_as_a_miss():
 # -- people -----------------------------------------------------------------------------------------
 
 
-def said(winner, person):
+def label_of(winner, person):
     return Label(item_id="q0", annotator=person, winner=winner)
 
 
@@ -181,7 +181,7 @@ def test_people_come_before_the_file_and_the_most_of_them_decide(labels, truth):
     data = replace(
         data,
         items=(Item(item_id="q0", prompt="?", label="ada"),),
-        labels=tuple(said(winner, person) for winner, person in labels),
+        labels=tuple(label_of(winner, person) for winner, person in labels),
     )
     assert data.truth == {"q0": truth}
 

@@ -28,7 +28,7 @@ def label(reply, annotator="ann"):
     return Label(item_id="q", annotator=annotator, winner=reply)
 
 
-def judged(tmp_path, *reply, in_file=None, candidates="abc"):
+def judged_run(tmp_path, *reply, in_file=None, candidates="abc"):
     """A run of one item that one judge ranked in the order of the names."""
     texts = {name: TEXTS[name] for name in candidates}
     item = {"id": "q", "label": in_file, "says": {"j1": "a"}, "texts": texts}
@@ -54,7 +54,7 @@ def judged(tmp_path, *reply, in_file=None, candidates="abc"):
     ],
 )
 def test_every_reader_of_a_run_takes_one_truth(tmp_path, reply, winner, sides):
-    folder = judged(tmp_path, *reply, in_file="c")
+    folder = judged_run(tmp_path, *reply, in_file="c")
     data = RunData.load(folder)
     assert data.truth == {"q": winner}
     assert [case.label for case in labelled_cases(data)] == [winner]
@@ -71,13 +71,13 @@ def test_every_reader_of_a_run_takes_one_truth(tmp_path, reply, winner, sides):
 
 @pytest.mark.parametrize("reply", ["b", [["b"], ["a"]], [["b"]]])
 def test_of_two_candidates_the_winner_and_the_side_are_the_same(tmp_path, reply):
-    folder = judged(tmp_path, reply, in_file="a", candidates="ab")
+    folder = judged_run(tmp_path, reply, in_file="a", candidates="ab")
     assert RunData.load(folder).truth == {"q": "b"}
     assert [row.label for row in vote_rows(folder)] == ["B"]
 
 
 def test_the_label_of_the_prompts_file_holds_where_nobody_decided(tmp_path):
-    folder = judged(tmp_path, None, in_file="b")
+    folder = judged_run(tmp_path, None, in_file="b")
     assert RunData.load(folder).truth == {"q": "b"}
 
 
@@ -88,7 +88,7 @@ def test_of_winner_and_ranking_the_ranking_counts():
 
 
 def test_people_who_rank_are_compared_with_each_other_and_with_the_panel(tmp_path):
-    data = RunData.load(judged(tmp_path, [["a"], ["b"], ["c"]], "a"))
+    data = RunData.load(judged_run(tmp_path, [["a"], ["b"], ["c"]], "a"))
     lines = agreement(data, data.labels, "p0")
     assert [line["with"] for line in lines[:2]] == ["p1", "the panel"]
     assert labelled_cases(data)[0].annotators == {"p0": "a", "p1": "a"}
@@ -111,7 +111,7 @@ def test_a_sample_renames_the_candidates_of_a_ranking():
     assert rows.items[0].label == rows.labels[0].ranking[0][0]
 
 
-def written(tmp_path, *labels):
+def write_labels(tmp_path, *labels):
     path = tmp_path / "rankings.jsonl"
     lines = [
         {"item": f"q{i}", "judge": j, "ranking": ["a", "b", "c"], "label": label}
@@ -123,7 +123,7 @@ def written(tmp_path, *labels):
 
 
 def test_the_label_of_a_votes_file_may_be_a_ranking(tmp_path):
-    path = written(tmp_path, [["c"], ["a"], "b"], "b", [["a", "b"], ["c"]], "both bad")
+    path = write_labels(tmp_path, [["c"], ["a"], "b"], "b", [["a", "b"], ["c"]], "both bad")
     votes = read_votes(path)
     read = dict(zip(votes.items, votes.labels.tolist(), strict=True))
     expected_votes = {"q0#a|b": 1, "q0#a|c": 0, "q0#b|c": 0, "q1#a|b": 0, "q1#b|c": 1}
@@ -134,4 +134,4 @@ def test_the_label_of_a_votes_file_may_be_a_ranking(tmp_path):
 
 def test_a_label_that_ranks_a_candidate_twice_names_its_line(tmp_path):
     with pytest.raises(InputError, match=r"rankings.jsonl:3: label: candidate 'a' appears twice"):
-        read_votes(written(tmp_path, "a", ["a", "b", "a"]))
+        read_votes(write_labels(tmp_path, "a", ["a", "b", "a"]))

@@ -23,7 +23,7 @@ JUDGES = {"a": 0.92, "b": 0.75, "c": 0.7, "d": 0.65, "e": 0.65}
 SWAP = {"ada": "bob", "bob": "ada"}
 
 
-def judged(n=48, names=("ada", "bob"), seed=0, judges=JUDGES):
+def judged_table(n=48, names=("ada", "bob"), seed=0, judges=JUDGES):
     """What each judge says of each item: each finds the better of two with its own chance."""
     rng = np.random.default_rng(seed)
     table = []
@@ -41,7 +41,7 @@ def judged(n=48, names=("ada", "bob"), seed=0, judges=JUDGES):
     return table
 
 
-def decided(table, method, *, controls=(), swaps=(), min_confidence=0.0, **more):
+def decide(table, method, *, controls=(), swaps=(), min_confidence=0.0, **more):
     """The verdicts of a run, and how its method decided.
 
     Args:
@@ -68,7 +68,7 @@ def decided(table, method, *, controls=(), swaps=(), min_confidence=0.0, **more)
     return decide_verdicts(by, items, [], judgments, fields)
 
 
-def renamed(row, names):
+def rename(row, names):
     return {judge: [[names[n] for n in group] for group in answer] for judge, answer in row.items()}
 
 
@@ -78,9 +78,9 @@ def renamed(row, names):
 @pytest.mark.parametrize("method", METHODS)
 def test_exchanging_the_candidates_of_one_item_turns_its_verdict_and_no_other(method):
     """So, if no candidate is better, each verdict is a coin: the sign test of wins is exact."""
-    table = judged()
-    before = decided(table, method).verdicts
-    after = decided(table, method, swaps=range(0, len(table), 5)).verdicts
+    table = judged_table()
+    before = decide(table, method).verdicts
+    after = decide(table, method, swaps=range(0, len(table), 5)).verdicts
     for at, (left, right) in enumerate(zip(before, after, strict=True)):
         assert left.method == method
         expected_winner = SWAP.get(left.winner) if at % 5 == 0 else left.winner
@@ -94,10 +94,10 @@ def test_exchanging_the_candidates_of_one_item_turns_its_verdict_and_no_other(me
 @pytest.mark.parametrize("names", [("ada", "bob"), ("ada", "bob", "cyd", "dan")])
 def test_other_names_give_the_same_verdicts_under_other_names(method, names):
     """But where the order of the page counts, which other names shuffle otherwise."""
-    table = judged(names=names)
+    table = judged_table(names=names)
     new = dict(zip(names, reversed(names), strict=True))
-    before = decided(table, method)
-    after = decided([renamed(row, new) for row in table], method)
+    before = decide(table, method)
+    after = decide([rename(row, new) for row in table], method)
     assert before.use.method == after.use.method == method
     for left, right in zip(before.verdicts, after.verdicts, strict=True):
         assert right.ranking == [sorted(new[n] for n in group) for group in left.ranking]
@@ -108,7 +108,7 @@ def test_other_names_give_the_same_verdicts_under_other_names(method, names):
 
 def test_equal_judges_decide_by_majority_as_borda_does():
     for names in (("ada", "bob"), ("ada", "bob", "cyd")):
-        verdicts = decided(judged(names=names), "majority").verdicts
+        verdicts = decide(judged_table(names=names), "majority").verdicts
         assert [v.ranking for v in verdicts] == [v.borda for v in verdicts]
 
 
@@ -117,8 +117,8 @@ def test_equal_judges_decide_by_majority_as_borda_does():
 
 @pytest.mark.parametrize("method", ["weighted-majority", "dawid-skene"])
 def test_one_good_judge_outweighs_those_that_guess(method):
-    table = judged(300, judges={"a": 0.97, "b": 0.8, "c": 0.75, "d": 0.55, "e": 0.55})
-    verdicts = decided(table, method).verdicts
+    table = judged_table(300, judges={"a": 0.97, "b": 0.8, "c": 0.75, "d": 0.55, "e": 0.55})
+    verdicts = decide(table, method).verdicts
     overruled_rows = [
         (row, v) for row, v in zip(table, verdicts, strict=True) if v.ranking != v.borda
     ]
@@ -129,7 +129,7 @@ def test_one_good_judge_outweighs_those_that_guess(method):
 
 def test_posteriors_are_those_of_the_votes_in_both_directions():
     """The library fits the same votes from a file, each item once from either side."""
-    table = judged(60)
+    table = judged_table(60)
     lines = [
         {
             "item": f"{side}{at}",
@@ -141,14 +141,14 @@ def test_posteriors_are_those_of_the_votes_in_both_directions():
         for judge, answer in row.items()
     ]
     fit = clash.aggregate(lines, "dawid-skene").findings.verdicts.result("dawid-skene")
-    verdicts = decided(table, "dawid-skene").verdicts
+    verdicts = decide(table, "dawid-skene").verdicts
     assert [v.p["ada"] for v in verdicts] == pytest.approx(fit.p[: len(table)].tolist(), abs=1e-6)
 
 
 def test_more_than_two_are_ordered_by_strengths_that_explain_the_shares_of_their_pairs():
     """Pairwise coupling by the algorithm of Hastie and Tibshirani (1998), as they print it."""
-    table = judged(6, names=("ada", "bob", "cyd"))
-    verdicts = decided(table, "majority").verdicts
+    table = judged_table(6, names=("ada", "bob", "cyd"))
+    verdicts = decide(table, "majority").verdicts
     for row, verdict in zip(table, verdicts, strict=True):
         names = sorted(verdict.p)
         rank_of_first = {j: {g[0]: at for at, g in enumerate(answer)} for j, answer in row.items()}
@@ -175,8 +175,8 @@ def test_bradley_terry_counts_the_weights_of_the_panel_and_majority_does_not():
     row = {"a": [["ada"], ["bob"]], "b": [["bob"], ["ada"]], "c": [["bob"], ["ada"]]}
     heavy = {"a": 5.0}
     table = [row | {"d": [["ada"], ["bob"]], "e": [["ada", "bob"]]}] * 3
-    assert decided(table, "bradley-terry", weights=heavy).verdicts[0].winner == "ada"
-    level = decided(table, "majority", weights=heavy).verdicts[0]
+    assert decide(table, "bradley-terry", weights=heavy).verdicts[0].winner == "ada"
+    level = decide(table, "majority", weights=heavy).verdicts[0]
     assert (level.winner, level.confidence, level.ranking) == (None, 0.0, [["ada", "bob"]])
     assert level.borda == [["ada"], ["bob"]]
 
@@ -186,7 +186,7 @@ def test_bradley_terry_counts_the_weights_of_the_panel_and_majority_does_not():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_too_few_items_leave_the_verdicts_to_borda_and_each_says_so(method):
-    verdict = decided(judged(3), method)
+    verdict = decide(judged_table(3), method)
     if method in ("majority", "bradley-terry"):
         assert verdict.use.fallback is None
         return
@@ -203,7 +203,7 @@ def test_votes_that_show_nothing_of_the_judges_end_in_a_named_method(method, pro
     row = dict.fromkeys(JUDGES, entry)
     if problem == "one judge":
         row |= {"a": [["ada"], ["bob"]]}
-    actual_verdict = decided([row] * 40, method)
+    actual_verdict = decide([row] * 40, method)
     for verdict in actual_verdict.verdicts:
         if problem in ("one judge", "nothing"):
             assert verdict.ranking is None
@@ -215,10 +215,10 @@ def test_votes_that_show_nothing_of_the_judges_end_in_a_named_method(method, pro
 
 
 def test_control_items_keep_the_borda_count_and_weigh_nobody():
-    table = judged(60)
-    alone = decided(table, "dawid-skene").verdicts
-    with_controls = decided(
-        [*table, *([renamed(table[0], SWAP)] * 20)],
+    table = judged_table(60)
+    alone = decide(table, "dawid-skene").verdicts
+    with_controls = decide(
+        [*table, *([rename(table[0], SWAP)] * 20)],
         "dawid-skene",
         controls={f"q{i}" for i in range(60, 80)},
     ).verdicts
@@ -227,11 +227,11 @@ def test_control_items_keep_the_borda_count_and_weigh_nobody():
 
 
 def test_a_winner_below_the_least_confidence_is_left_for_review_and_a_tie_stays_a_tie():
-    table = judged(40)
+    table = judged_table(40)
     table[0] = {judge: [["ada", "bob"]] for judge in JUDGES}
-    sure = decided(table, "dawid-skene").verdicts
+    sure = decide(table, "dawid-skene").verdicts
     least = float(np.median([v.confidence for v in sure]))
-    verdicts = decided(table, "dawid-skene", min_confidence=least).verdicts
+    verdicts = decide(table, "dawid-skene", min_confidence=least).verdicts
     assert verdicts[0].ranking == [["ada", "bob"]]
     assert any(v.winner for v in verdicts)
     for left, before in zip(verdicts[1:], sure[1:], strict=True):
@@ -244,13 +244,13 @@ def test_a_winner_below_the_least_confidence_is_left_for_review_and_a_tie_stays_
 
 
 def test_by_default_a_winner_by_less_than_2_points_is_left_for_review():
-    table = judged(60)
-    sure = decided(table, "dawid-skene").verdicts
-    verdicts = decided(table, "dawid-skene", min_confidence=None).verdicts
+    table = judged_table(60)
+    sure = decide(table, "dawid-skene").verdicts
+    verdicts = decide(table, "dawid-skene", min_confidence=None).verdicts
     near = [v.winner is not None and v.confidence < 0.02 for v in sure]
     assert any(near)
     assert [v.ranking is None for v in verdicts] == near
-    assert not any(v.abstained for v in decided(table, "borda", min_confidence=None).verdicts)
+    assert not any(v.abstained for v in decide(table, "borda", min_confidence=None).verdicts)
 
 
 def test_a_calibrator_and_another_method_cannot_both_decide():
@@ -265,7 +265,7 @@ def test_a_calibrator_and_another_method_cannot_both_decide():
 
 
 def test_the_leaderboard_counts_the_verdicts_of_the_method_beside_those_of_borda():
-    run = run_data(judged(60), ("ada", "bob"))
+    run = run_data(judged_table(60), ("ada", "bob"))
     by = replace(run.rules, method="dawid-skene", min_confidence=0.0)
     decisions = decide_verdicts(by, run.items, run.responses, run.judgments, run.ballots)
     run = replace(run, rules=by, verdicts=decisions.verdicts, method_use=decisions.use)

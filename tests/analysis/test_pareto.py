@@ -19,7 +19,7 @@ NAMES = ["ada", "bob", "cyd"]
 ORDER = [["ada"], ["bob"], ["cyd"]]
 
 
-def measured(costs, times):
+def measured_data(costs, times):
     """Three candidates, ranked ada, bob, cyd; cost and latency of each, null where unknown."""
     data = run_data([{"x": ORDER}] * 2, NAMES)
     return replace(
@@ -39,28 +39,28 @@ def measured(costs, times):
     )
 
 
-def dominated(costs, times):
-    data = measured(costs, times)
+def dominators_of(costs, times):
+    data = measured_data(costs, times)
     return {trade.candidate: trade.dominated_by for trade in trades(data, standings(data))}
 
 
 def test_who_is_better_on_one_scale_and_no_worse_on_any_dominates():
-    assert dominated([3, 2, 1], [1, 1, 1]) == {"ada": [], "bob": [], "cyd": []}
-    assert dominated([1, 2, 2], [1, 1, 1]) == {"ada": [], "bob": ["ada"], "cyd": ["ada", "bob"]}
-    assert dominated([2, 1, 3], [2, 3, 1]) == {"ada": [], "bob": [], "cyd": []}
+    assert dominators_of([3, 2, 1], [1, 1, 1]) == {"ada": [], "bob": [], "cyd": []}
+    assert dominators_of([1, 2, 2], [1, 1, 1]) == {"ada": [], "bob": ["ada"], "cyd": ["ada", "bob"]}
+    assert dominators_of([2, 1, 3], [2, 3, 1]) == {"ada": [], "bob": [], "cyd": []}
 
 
 def test_a_scale_that_one_of_two_lacks_does_not_compare_them():
-    assert dominated([1, None, 2], [1, 2, None]) == {"ada": [], "bob": ["ada"], "cyd": ["ada"]}
+    assert dominators_of([1, None, 2], [1, 2, None]) == {"ada": [], "bob": ["ada"], "cyd": ["ada"]}
 
 
 def test_quality_alone_is_a_ranking_and_no_trade_off():
-    assert dominated([None] * 3, [None] * 3) == {"ada": [], "bob": [], "cyd": []}
+    assert dominators_of([None] * 3, [None] * 3) == {"ada": [], "bob": [], "cyd": []}
 
 
 @given(*[st.lists(st.integers(0, 3), min_size=3, max_size=3)] * 2)
 def test_somebody_is_always_undominated_and_nobody_dominates_itself(costs, times):
-    dominators = dominated(costs, times)
+    dominators = dominators_of(costs, times)
     assert any(not by for by in dominators.values())
     for name, by in dominators.items():
         assert name not in by
@@ -73,7 +73,7 @@ def test_somebody_is_always_undominated_and_nobody_dominates_itself(costs, times
 # -- usage ------------------------------------------------------------------------------------------
 
 
-def answered(**more):
+def answer_call(**more):
     return call(**{"cost_usd": 0.5, "latency_s": 1.0, "tokens": Tokens(input=10, output=5), **more})
 
 
@@ -91,7 +91,9 @@ def economy(*calls):
 
 
 def test_attempts_are_counted_apart_from_answered_calls_and_failures_by_class():
-    economics = economy(answered(), answered(**REFUSED), answered(**REFUSED), answered(**LOST))
+    economics = economy(
+        answer_call(), answer_call(**REFUSED), answer_call(**REFUSED), answer_call(**LOST)
+    )
     assert (economics.calls, economics.attempts) == (1, 4)
     assert economics.errors == {"rate_limit": 2, "timeout": 1}
     assert (economics.tokens_in, economics.tokens_out) == (10, 5)
@@ -100,23 +102,26 @@ def test_attempts_are_counted_apart_from_answered_calls_and_failures_by_class():
 
 
 def test_a_cost_is_exact_unknown_or_a_lower_bound_and_never_zero_for_unknown():
-    assert (economy(answered(), answered()).cost_usd, economy(answered(), answered()).exact) == (
+    assert (
+        economy(answer_call(), answer_call()).cost_usd,
+        economy(answer_call(), answer_call()).exact,
+    ) == (
         1.0,
         True,
     )
-    unknown = economy(answered(cost_usd=None))
+    unknown = economy(answer_call(cost_usd=None))
     assert (unknown.cost_usd, unknown.exact) == (None, False)
-    partly = economy(answered(), answered(cost_usd=None))
+    partly = economy(answer_call(), answer_call(cost_usd=None))
     assert (partly.cost_usd, partly.exact) == (0.5, False)
-    free = economy(answered(cost_usd=0.0))
+    free = economy(answer_call(cost_usd=0.0))
     assert (free.cost_usd, free.exact) == (0.0, True)
 
 
 def test_latencies_are_those_of_answered_attempts():
-    calls = [answered(latency_s=float(n)) for n in range(1, 11)]
-    economics = economy(*calls, answered(**LOST, latency_s=120.0))
+    calls = [answer_call(latency_s=float(n)) for n in range(1, 11)]
+    economics = economy(*calls, answer_call(**LOST, latency_s=120.0))
     assert economics.latency_median_s == pytest.approx(5.5)
     assert economics.latency_p90_s == 10.0
     assert economics.ttft_median_s is None
-    nothing = economy(answered(**REFUSED))
+    nothing = economy(answer_call(**REFUSED))
     assert (nothing.latency_median_s, nothing.latency_p90_s) == (None, None)

@@ -31,7 +31,7 @@ def lines(n=20, right=15, **more):
     ]
 
 
-def audited(folder, rows, figures=NOTHING):
+def audit_of(folder, rows, figures=NOTHING):
     file = folder / "votes.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     (result,) = audit_published(file, figures)
@@ -39,7 +39,7 @@ def audited(folder, rows, figures=NOTHING):
 
 
 def test_clean_votes_have_only_the_missing_baseline(tmp_path):
-    result, flaws = audited(tmp_path, lines())
+    result, flaws = audit_of(tmp_path, lines())
     assert [name for name, flaw in flaws.items() if flaw.status == "present"] == ["baselines"]
     assert result.published_headline.estimate == result.corrected_headline.estimate == 0.75
     assert (flaws["repeats"].status, flaws["kappa"].status) == ("unknown", "unknown")
@@ -53,7 +53,7 @@ def test_repeats_of_a_pair_under_another_name_count_once(tmp_path):
         item_number = number if number < 18 else 17
         texts = [f"a{item_number}", f"b{item_number}"][:: -1 if number == 19 else 1]
         row |= {"prompt": f"P{item_number}", "response_a": texts[0], "response_b": texts[1]}
-    result, flaws = audited(tmp_path, rows)
+    result, flaws = audit_of(tmp_path, rows)
     assert flaws["repeats"].status == "present"
     (group,) = flaws["repeats"].rows
     assert group.count(" = ") == 2
@@ -63,7 +63,7 @@ def test_repeats_of_a_pair_under_another_name_count_once(tmp_path):
 
 def test_a_pair_that_was_evaluated_again_counts_with_its_last_evaluation(tmp_path):
     again = [row | {"vote": row["label"]} for row in lines() if row["item"] in ("q18", "q19")]
-    result, flaws = audited(tmp_path, [*lines(), *again])
+    result, flaws = audit_of(tmp_path, [*lines(), *again])
     assert len(flaws["retries"].rows) == 2
     assert "votes.jsonl:37 (q18)" in flaws["retries"].rows
     assert result.published_headline.estimate == pytest.approx(17 / 22)
@@ -72,11 +72,11 @@ def test_a_pair_that_was_evaluated_again_counts_with_its_last_evaluation(tmp_pat
 
 def test_declared_repeats_are_no_retries_but_share_a_question(tmp_path):
     rows = [row | {"repeat": n, "group": row["item"]} for n in range(3) for row in lines()]
-    result, flaws = audited(tmp_path, rows)
+    result, flaws = audit_of(tmp_path, rows)
     assert flaws["retries"].status == "absent"
     assert flaws["pseudo-replication"].status == "present"
     assert result.published_headline.n == 60
-    single, _ = audited(tmp_path, lines())
+    single, _ = audit_of(tmp_path, lines())
     assert result.corrected_headline.low == pytest.approx(single.corrected_headline.low, abs=1e-6)
     assert result.corrected_headline.high == pytest.approx(single.corrected_headline.high, abs=1e-6)
 
@@ -90,19 +90,19 @@ def test_a_split_panel_that_goes_to_the_first_slot_is_worth_half(tmp_path):
             row["vote"] = "A" if row["judge"] == "ann" else "B"
             row["verdict"] = "A"
             row["first"] = "A"
-    result, flaws = audited(tmp_path, rows)
+    result, flaws = audit_of(tmp_path, rows)
     assert flaws["slot-ties"].status == "present"
     assert len(flaws["slot-ties"].rows) == 8
     assert "8 of them the response in the first slot" in flaws["slot-ties"].sentence
     # Three of three is one coin in four.
-    _, few = audited(tmp_path, [row for row in rows if int(row["item"][1:]) not in range(3, 8)])
+    _, few = audit_of(tmp_path, [row for row in rows if int(row["item"][1:]) not in range(3, 8)])
     assert few["slot-ties"].status == "unknown"
-    result, _ = audited(tmp_path, rows)
+    result, _ = audit_of(tmp_path, rows)
     # Of the eight, the label is A on four: 16 of 20 as published, and half of eight corrected.
     assert result.published_headline.estimate == pytest.approx(16 / 20)
     assert result.corrected_headline.estimate == pytest.approx(16 / 20)
     lucky = [row | ({"label": "A"} if int(row["item"][1:]) < 8 else {}) for row in rows]
-    result, flaws = audited(tmp_path, lucky)
+    result, flaws = audit_of(tmp_path, lucky)
     assert (result.published_headline.estimate, result.corrected_headline.estimate) == (
         1.0,
         pytest.approx(16 / 20),
@@ -111,23 +111,23 @@ def test_a_split_panel_that_goes_to_the_first_slot_is_worth_half(tmp_path):
 
 def test_failures_that_are_left_out_come_back_as_misses(tmp_path):
     rows = [row | ({"vote": None} if int(row["item"][1:]) >= 16 else {}) for row in lines(right=16)]
-    result, flaws = audited(tmp_path, rows)
+    result, flaws = audit_of(tmp_path, rows)
     assert flaws["dropped-failures"].status == "present"
     assert len(flaws["dropped-failures"].rows) == 4
     assert (result.published_headline.estimate, result.corrected_headline.estimate) == (1.0, 0.8)
-    _, flaws = audited(tmp_path, rows, PublishedFigures(concordance=0.8))
+    _, flaws = audit_of(tmp_path, rows, PublishedFigures(concordance=0.8))
     assert flaws["dropped-failures"].status == "absent"
 
 
 def test_kappa_that_is_agreement_again_is_told_from_cohens(tmp_path):
     # 18 of 20 labels are A; a panel that always says A agrees on 90% and has kappa 0.
     rows = [row | {"vote": "A", "label": "AB"[int(row["item"][1:]) >= 18]} for row in lines()]
-    result, flaws = audited(tmp_path, rows, PublishedFigures(0.9, 0.8))
+    result, flaws = audit_of(tmp_path, rows, PublishedFigures(0.9, 0.8))
     assert flaws["kappa"].status == "present"
     assert result.kappa.interval.estimate == pytest.approx(0)
     always = next(line for line in result.baselines if line.name == "always A")
     assert always.rate.estimate == 0.9
-    _, flaws = audited(tmp_path, rows, PublishedFigures(0.9, 0.1))
+    _, flaws = audit_of(tmp_path, rows, PublishedFigures(0.9, 0.1))
     assert flaws["kappa"].status == "absent"
 
 

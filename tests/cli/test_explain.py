@@ -24,7 +24,7 @@ PROMPTS = [
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory):
+def judged_run(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs")
     return clash.evaluate(PROMPTS, panel="baseline", criteria="none", out=out, run_id="made")
 
@@ -34,9 +34,9 @@ def explain(votes, capsys, *options):
     return code, capsys.readouterr()
 
 
-def test_the_first_screen_answers_first_and_is_short(judged, capsys, monkeypatch):
+def test_the_first_screen_answers_first_and_is_short(judged_run, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    code, output = explain(judged, capsys)
+    code, output = explain(judged_run, capsys)
     lines = output.out.splitlines()
     assert code == 0
     assert lines[0] == "long wins: 100% [61, 100] against short (p = 0.03)."
@@ -44,13 +44,13 @@ def test_the_first_screen_answers_first_and_is_short(judged, capsys, monkeypatch
     assert len(lines) <= 20
     assert max(map(len, lines[:-1])) <= 80  # the last is a command, which is never broken
     assert "--item" in lines[-1]
-    _, quiet = explain(judged, capsys, "-q")
+    _, quiet = explain(judged_run, capsys, "-q")
     assert len(quiet.out.splitlines()) <= 2
 
 
-def test_the_library_returns_what_the_command_prints(judged, capsys):
-    result = clash.explain(judged)
-    code, output = explain(judged, capsys, "--json")
+def test_the_library_returns_what_the_command_prints(judged_run, capsys):
+    result = clash.explain(judged_run)
+    code, output = explain(judged_run, capsys, "--json")
     document = json.loads(output.out)
     assert code == 0
     assert document.pop("clash") == clash.__version__
@@ -65,8 +65,8 @@ def test_the_library_returns_what_the_command_prints(judged, capsys):
     assert "insignificant" in result._repr_html_()
 
 
-def test_an_item_is_explained_from_prompt_to_cost(judged, capsys):
-    code, output = explain(judged, capsys, "--item", "q5")
+def test_an_item_is_explained_from_prompt_to_cost(judged_run, capsys):
+    code, output = explain(judged_run, capsys, "--item", "q5")
     assert code == 0
     for text in (
         "Question 5 about",
@@ -76,7 +76,7 @@ def test_an_item_is_explained_from_prompt_to_cost(judged, capsys):
         "$0.00",
     ):
         assert text in output.out
-    steps = clash.explain(judged, "q5")
+    steps = clash.explain(judged_run, "q5")
     scores = steps.findings.verdict.scores
     for candidate, score in scores.items():
         parts = (line.weight * line.points[candidate] for line in steps.findings.contributions)
@@ -87,27 +87,29 @@ def test_an_item_is_explained_from_prompt_to_cost(judged, capsys):
     assert all(call.cost_usd == 0 for call in steps.findings.calls)
 
 
-def test_a_mistyped_item_is_refused_with_the_nearest(judged, capsys):
-    code, output = explain(judged, capsys, "--item", "Q55")
+def test_a_mistyped_item_is_refused_with_the_nearest(judged_run, capsys):
+    code, output = explain(judged_run, capsys, "--item", "Q55")
     assert code == 2
     assert 'did you mean "q5"?' in output.err
 
 
-def test_validate_and_rerun_are_explained(judged, tmp_path):
+def test_validate_and_rerun_are_explained(judged_run, tmp_path):
     file = tmp_path / "pairs.jsonl"
     file.write_text("".join(json.dumps(prompt) + "\n" for prompt in PROMPTS), encoding="utf-8")
     validation = clash.validate(file, panel="baseline", criteria="none", out=tmp_path)
     lines = clash.explain(validation).headlines
     assert lines[0].startswith("The panel agrees with people on 4 of 6")
     assert "clear winner" not in " ".join(lines)  # a validation asks about the panel
-    clash.rerun(judged)
-    (again,) = (path for path in judged.path.parent.iterdir() if path.name != judged.path.name)
+    clash.rerun(judged_run)
+    (again,) = (
+        path for path in judged_run.path.parent.iterdir() if path.name != judged_run.path.name
+    )
     assert clash.explain(again).findings.kind == "rerun"
 
 
-def test_a_run_cut_short_is_explained_by_what_it_has(judged, tmp_path):
+def test_a_run_cut_short_is_explained_by_what_it_has(judged_run, tmp_path):
     path = tmp_path / "cut"
-    shutil.copytree(judged.path, path)
+    shutil.copytree(judged_run.path, path)
     judgments = path / "judgments.jsonl"
     lines = judgments.read_text(encoding="utf-8").splitlines(keepends=True)
     judgments.write_text("".join(lines[: len(lines) // 2]), encoding="utf-8")

@@ -23,7 +23,7 @@ PROMPTS = """\
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def finished_run(tmp_path_factory) -> Path:
     base = tmp_path_factory.mktemp("finished")
     (base / "prompts.yaml").write_text(PROMPTS, encoding="utf-8")
     words = ("eval", base / "prompts.yaml", "--panel", "baseline", "--out", base / "runs", "-q")
@@ -32,8 +32,8 @@ def finished(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _here(finished, tmp_path, monkeypatch):
-    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+def _here(finished_run, tmp_path, monkeypatch):
+    shutil.copytree(finished_run, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
 
 
@@ -109,7 +109,9 @@ def test_a_stdout_that_is_full_is_said_and_not_a_traceback():
 
 
 @pytest.mark.parametrize("room", [0, 600, 2_000, 5_000, 20_000, 60_000])
-def test_a_disk_that_fills_up_at_any_point_ends_with_a_message_and_the_run_goes_on(room, finished):
+def test_a_disk_that_fills_up_at_any_point_ends_with_a_message_and_the_run_goes_on(
+    room, finished_run
+):
     words = ("eval", "prompts.yaml", "--panel", "baseline", "--run-id", "full", "-q")
     final_process = process(*words, room=room)
     assert final_process.returncode == 2

@@ -164,7 +164,7 @@ def faults(document: Any, command: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def work_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("possible")
     for name, lines in VOTES.items():
         text = "".join(f"{json.dumps(line)}\n" for line in lines)
@@ -185,8 +185,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("votes", VOTES)
-def test_intervals_of_votes_are_possible(votes, place, capsys, monkeypatch):
-    monkeypatch.chdir(place)
+def test_intervals_of_votes_are_possible(votes, work_folder, capsys, monkeypatch):
+    monkeypatch.chdir(work_folder)
     wrong = []
     for words, tried_on in ON_VOTES.values():
         if not tried_on or votes in tried_on:
@@ -196,8 +196,8 @@ def test_intervals_of_votes_are_possible(votes, place, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("name", PROMPTS)
-def test_intervals_of_runs_are_possible(name, place, capsys, monkeypatch):
-    monkeypatch.chdir(place)
+def test_intervals_of_runs_are_possible(name, work_folder, capsys, monkeypatch):
+    monkeypatch.chdir(work_folder)
     wrong = []
     for words in (words for group in ON_RUNS.values() for words in group):
         arguments = tuple(name if word == "IT" else word for word in words)

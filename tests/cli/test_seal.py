@@ -24,14 +24,14 @@ def key(tmp_path, name):
     return path
 
 
-def allowed(tmp_path, **keys):
+def signers_file(tmp_path, **keys):
     file = tmp_path / "allowed_signers"
     lines = [f"{person} {path.with_suffix('.pub').read_text()}" for person, path in keys.items()]
     file.write_text("".join(lines))
     return file
 
 
-def verified(folder, capsys, *options):
+def verify(folder, capsys, *options):
     capsys.readouterr()
     code = run(["verify", str(folder.path), "--json", *map(str, options)])
     record = json.loads(capsys.readouterr().out)
@@ -52,11 +52,11 @@ def test_a_seal_takes_in_labels_and_leaves_what_was_whole_as_it_was(folder, caps
     with Journal(folder.path / layout.LABELS) as labels:
         labels.append(Label(item_id="q1", annotator="ann", winner=None, note="unsure"))
         labels.append(Label(item_id="q2", annotator="ann", winner="south"))
-    assert verified(folder, capsys) == (5, None, {})
-    assert verified(folder, capsys, "--allow-unchecked") == (0, None, {})
+    assert verify(folder, capsys) == (5, None, {})
+    assert verify(folder, capsys, "--allow-unchecked") == (0, None, {})
     assert run(["seal", str(folder.path), "--json"]) == 0
     assert layout.LABELS in json.loads(capsys.readouterr().out)["files"]
-    assert verified(folder, capsys) == (0, None, {})
+    assert verify(folder, capsys) == (0, None, {})
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_report_of_changed_records_says_so_and_seals_nothing(folder, capsys, n
     assert run(["report", str(folder.path), "--write"]) == 0
     assert f"{name} was changed after it was sealed" in capsys.readouterr().err
     # Nobody can seal changed records by writing their report, but for the labels, which are told.
-    assert verified(folder, capsys)[0] == (5 if name == layout.RESPONSES else 0)
+    assert verify(folder, capsys)[0] == (5 if name == layout.RESPONSES else 0)
 
 
 def test_a_report_that_was_changed_is_written_anew_and_it_says_so(folder, capsys):
@@ -121,17 +121,17 @@ def test_a_run_that_has_not_ended_is_not_sealed(folder, capsys):
 @openssh
 def test_a_signature_says_who_sealed_the_run(folder, tmp_path, capsys):
     ann, bob = key(tmp_path, "ann"), key(tmp_path, "bob")
-    signers = allowed(tmp_path, **{"bob@example.org": bob, "ann@example.org": ann})
-    assert verified(folder, capsys, "--signers", signers)[2] == {
+    signers = signers_file(tmp_path, **{"bob@example.org": bob, "ann@example.org": ann})
+    assert verify(folder, capsys, "--signers", signers)[2] == {
         SIGNED: "there is no manifest.json.sig"
     }
     assert run(["seal", str(folder.path), "--sign", str(ann)]) == 0
-    assert verified(folder, capsys) == (0, None, {})
-    assert verified(folder, capsys, "--signers", signers) == (0, "ann@example.org", {})
+    assert verify(folder, capsys) == (0, None, {})
+    assert verify(folder, capsys, "--signers", signers) == (0, "ann@example.org", {})
     assert run(["verify", str(folder.path)]) == 0
     assert "the signature was not checked" in capsys.readouterr().err
-    only_bob = allowed(tmp_path, **{"bob@example.org": bob})
-    code, signer, problems = verified(folder, capsys, "--signers", only_bob)
+    only_bob = signers_file(tmp_path, **{"bob@example.org": bob})
+    code, signer, problems = verify(folder, capsys, "--signers", only_bob)
     assert (code, signer) == (5, None)
     assert "is signed by a key that" in problems[SIGNED]
 
@@ -140,13 +140,13 @@ def test_a_signature_says_who_sealed_the_run(folder, tmp_path, capsys):
 def test_a_run_that_was_forged_in_every_file_fails_by_its_signature_alone(folder, tmp_path, capsys):
     """The forger makes a whole run of his own, which agrees with itself, and keeps the signature."""
     ann = key(tmp_path, "ann")
-    signers = allowed(tmp_path, **{"ann@example.org": ann})
+    signers = signers_file(tmp_path, **{"ann@example.org": ann})
     assert run(["seal", str(folder.path), "--sign", str(ann)]) == 0
     signature = (folder.path / layout.SIGNATURE).read_bytes()
     other_run = judged(tmp_path / "other", plain_prompts(5))
     (other_run.path / layout.SIGNATURE).write_bytes(signature)
-    assert verified(other_run, capsys) == (0, None, {})
-    code, signer, problems = verified(other_run, capsys, "--signers", signers)
+    assert verify(other_run, capsys) == (0, None, {})
+    code, signer, problems = verify(other_run, capsys, "--signers", signers)
     assert (code, signer, list(problems)) == (5, None, [SIGNED])
     assert "was changed after it was signed" in problems[SIGNED]
 
@@ -158,10 +158,10 @@ def test_a_signature_for_something_else_is_none_of_a_run(folder, tmp_path, capsy
     manifest = (folder.path / layout.MANIFEST).read_bytes()
     result = subprocess.run(words, input=manifest, capture_output=True, check=True)
     (folder.path / layout.SIGNATURE).write_bytes(result.stdout)
-    signers = allowed(tmp_path, **{"ann@example.org": ann})
-    assert list(verified(folder, capsys, "--signers", signers)[2]) == [SIGNED]
+    signers = signers_file(tmp_path, **{"ann@example.org": ann})
+    assert list(verify(folder, capsys, "--signers", signers)[2]) == [SIGNED]
     (folder.path / layout.SIGNATURE).write_bytes(b"no signature")
-    assert list(verified(folder, capsys, "--signers", signers)[2]) == [SIGNED]
+    assert list(verify(folder, capsys, "--signers", signers)[2]) == [SIGNED]
 
 
 @openssh
@@ -175,10 +175,10 @@ def test_a_report_leaves_a_signed_run_as_it_is_unless_it_is_told_to_write(folder
     assert (folder.path / layout.MANIFEST).read_bytes() == before
     assert run(["report", str(folder.path), "--write"]) == 0
     assert "is for the run before this change" in capsys.readouterr().err
-    signers = allowed(tmp_path, **{"ann@example.org": ann})
-    assert list(verified(folder, capsys, "--signers", signers)[2]) == [SIGNED]
+    signers = signers_file(tmp_path, **{"ann@example.org": ann})
+    assert list(verify(folder, capsys, "--signers", signers)[2]) == [SIGNED]
     assert run(["seal", str(folder.path), "--sign", str(ann)]) == 0
-    assert verified(folder, capsys, "--signers", signers) == (0, "ann@example.org", {})
+    assert verify(folder, capsys, "--signers", signers) == (0, "ann@example.org", {})
 
 
 @openssh

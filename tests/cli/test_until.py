@@ -16,7 +16,7 @@ QUICKSTART = str(Path(__file__).resolve().parents[2] / "datasets" / "quickstart.
 RULE = ["--until", "ci<0.4", "--looks", "4", "--sequential", "pocock"]
 
 
-class Killed(BaseException):
+class Kill(BaseException):
     """What no handler catches."""
 
 
@@ -33,7 +33,7 @@ def _verdicts(out: Path) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def reference_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("undisturbed")
     assert run(_eval(out)) == 0
     assert len(_stopping(out)["looks"]) == 3
@@ -47,32 +47,32 @@ def _broken(out: Path, monkeypatch: pytest.MonkeyPatch, batch: int, *, before: b
     def carry_on(*args, **kwargs):
         calls.append(1)
         if before and len(calls) == batch:
-            raise Killed
+            raise Kill
         outcome = whole(*args, **kwargs)
         if len(calls) == batch:
-            raise Killed
+            raise Kill
         return outcome
 
     with monkeypatch.context() as patch:
         patch.setattr(pipeline, "carry_on", carry_on)
-        with pytest.raises(Killed):
+        with pytest.raises(Kill):
             run(_eval(out))
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("batch", [1, 2, 3])
 def test_broken_off_at_any_batch_it_comes_to_the_same_end(
-    undisturbed: Path, tmp_path: Path, monkeypatch, capsys, batch: int, before: bool
+    reference_run: Path, tmp_path: Path, monkeypatch, capsys, batch: int, before: bool
 ) -> None:
     _broken(tmp_path, monkeypatch, batch, before=before)
     assert run(["resume", str(tmp_path / "u"), "-q"]) == 0
-    assert _stopping(tmp_path) == _stopping(undisturbed)
-    assert _verdicts(tmp_path) == _verdicts(undisturbed)
+    assert _stopping(tmp_path) == _stopping(reference_run)
+    assert _verdicts(tmp_path) == _verdicts(reference_run)
     assert run(["verify", str(tmp_path / "u")]) == 0
 
 
 def test_a_torn_list_of_prompts_is_made_whole_from_the_pool(
-    undisturbed: Path, tmp_path: Path, monkeypatch, capsys
+    reference_run: Path, tmp_path: Path, monkeypatch, capsys
 ) -> None:
     """A kill while the second batch was written down: some items there, one torn."""
     _broken(tmp_path, monkeypatch, 2, before=True)
@@ -80,8 +80,8 @@ def test_a_torn_list_of_prompts_is_made_whole_from_the_pool(
         file = tmp_path / "u" / f"{name}.jsonl"
         file.write_bytes(file.read_bytes()[:-700])
     assert run(["resume", str(tmp_path / "u"), "-q"]) == 0
-    assert _stopping(tmp_path) == _stopping(undisturbed)
-    assert sorted(_verdicts(tmp_path).splitlines()) == sorted(_verdicts(undisturbed).splitlines())
+    assert _stopping(tmp_path) == _stopping(reference_run)
+    assert sorted(_verdicts(tmp_path).splitlines()) == sorted(_verdicts(reference_run).splitlines())
 
 
 def test_a_torn_pool_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
@@ -92,11 +92,11 @@ def test_a_torn_pool_is_refused(tmp_path: Path, monkeypatch, capsys) -> None:
     assert "pool.jsonl: holds 31 of 32 items" in capsys.readouterr().err
 
 
-def test_a_run_whose_loop_has_ended_judges_nothing_more(undisturbed: Path, capsys) -> None:
-    before, manifest = _verdicts(undisturbed), _stopping(undisturbed)
-    assert run(["resume", str(undisturbed / "u"), "-q"]) == 0
-    assert (_verdicts(undisturbed), _stopping(undisturbed)) == (before, manifest)
-    notes = json.loads((undisturbed / "u" / "manifest.json").read_text())["notes"]
+def test_a_run_whose_loop_has_ended_judges_nothing_more(reference_run: Path, capsys) -> None:
+    before, manifest = _verdicts(reference_run), _stopping(reference_run)
+    assert run(["resume", str(reference_run / "u"), "-q"]) == 0
+    assert (_verdicts(reference_run), _stopping(reference_run)) == (before, manifest)
+    notes = json.loads((reference_run / "u" / "manifest.json").read_text())["notes"]
     assert sum(note.startswith("--until") for note in notes) == 1
 
 

@@ -59,29 +59,29 @@ def edit_line(folder, name, change, pick=lambda record: True):
     edit(folder, name, changed)
 
 
-def verified(folder, capsys, *options):
+def verify(folder, capsys, *options):
     capsys.readouterr()
     code = run(["verify", str(folder.path), "--json", *options])
     return code, json.loads(capsys.readouterr().out)
 
 
 def failing(folder, capsys):
-    code, signer = verified(folder, capsys, "--allow-unchecked")
+    code, signer = verify(folder, capsys, "--allow-unchecked")
     assert code == 5
     assert signer["ok"] is False
     return {check["check"]: check["reason"] for check in signer["checks"] if check["problem"]}
 
 
-def unchecked(folder, capsys):
+def unchecked_reasons(folder, capsys):
     """What was not checked, of a run that passes only with --allow-unchecked."""
-    assert verified(folder, capsys)[0] == 5
-    code, signer = verified(folder, capsys, "--allow-unchecked")
+    assert verify(folder, capsys)[0] == 5
+    code, signer = verify(folder, capsys, "--allow-unchecked")
     assert code == 0
     return {c["check"]: c["reason"] for c in signer["checks"] if c["state"] == "unchecked"}
 
 
 def test_an_honest_run_passes_every_check_in_full(honest, capsys):
-    code, signer = verified(honest, capsys)
+    code, signer = verify(honest, capsys)
     assert code == 0
     assert signer["unchecked"] == 0
     assert {check["state"] for check in signer["checks"]} == {"ok"}
@@ -134,18 +134,18 @@ def test_the_last_digits_of_a_sum_are_no_difference(folder, capsys):
 
     edit_json(folder, layout.REPORT_JSON, nudge)
     reseal(folder)
-    assert verified(folder, capsys)[0] == 0
+    assert verify(folder, capsys)[0] == 0
 
 
 def test_the_wording_of_another_clash_is_named_as_unchecked(folder, capsys):
-    def reworded(report):
+    def reword(report):
         report["clash"] = "0.0.1"
         report["decision"]["sentence"] = "North it is."
         report["another"] = 1
 
-    edit_json(folder, layout.REPORT_JSON, reworded)
+    edit_json(folder, layout.REPORT_JSON, reword)
     reseal(folder)
-    ((check, reason),) = unchecked(folder, capsys).items()
+    ((check, reason),) = unchecked_reasons(folder, capsys).items()
     assert check == "the report follows from the records"
     assert f"written by clash 0.0.1, this is {clash.__version__}" in reason
 
@@ -171,12 +171,12 @@ def test_a_changed_page_fails_and_names_its_line(folder, capsys, name):
 @pytest.mark.parametrize("name", [layout.REPORT_MD, layout.REPORT_HTML])
 def test_a_page_of_another_version_is_unchecked_where_it_differs(folder, capsys, name):
     reseal(folder, versions={"clash": "0.0.1"})
-    assert verified(folder, capsys)[1]["checks"] != []
+    assert verify(folder, capsys)[1]["checks"] != []
     edit(folder, name, lambda text: text + "more\n")
     reseal(folder)
     assert (
         f"computed by clash 0.0.1, here {clash.__version__}"
-        in (unchecked(folder, capsys)[f"{name} shows the report"])
+        in (unchecked_reasons(folder, capsys)[f"{name} shows the report"])
     )
 
 
@@ -207,7 +207,7 @@ def test_a_part_of_the_manifest_that_lost_its_hash_is_unchecked(folder, capsys, 
     del raw["hashes"][part]
     with folder.write() as writer:
         writer.seal(Manifest.model_validate(raw))
-    checks = verified(folder, capsys)[1]["checks"]
+    checks = verify(folder, capsys)[1]["checks"]
     assert {
         "check": "the manifest agrees with its own hashes",
         "state": "unchecked",
@@ -220,7 +220,7 @@ def test_a_part_of_the_manifest_that_lost_its_hash_is_unchecked(folder, capsys, 
 def test_a_run_that_has_not_ended_is_unchecked(folder, capsys):
     with folder.write() as writer:
         writer.save(writer.manifest().model_copy(update={"seal": None, "files": {}}))
-    reasons = unchecked(folder, capsys)
+    reasons = unchecked_reasons(folder, capsys)
     assert reasons["manifest is sealed"].startswith("the run has not ended")
     assert "files have the sealed hashes" in reasons
 
@@ -228,7 +228,7 @@ def test_a_run_that_has_not_ended_is_unchecked(folder, capsys):
 # -- the records -------------------------------------------------------------------------------
 
 
-def rechained(folder):
+def rechain(folder):
     """Every link of the chain made anew: it needs no secret either."""
     path = folder.path / layout.CALLS
     head, lines = chain.START, []
@@ -294,7 +294,7 @@ def test_a_record_that_does_not_follow_fails_though_all_else_was_made_to_fit(
 ):
     name, change, check = FORGERIES[forgery]
     edit_line(folder, f"{name}.jsonl", change)
-    rechained(folder)
+    rechain(folder)
     reseal(folder)
     if name != "verdicts":
         assert run(["report", str(folder.path), "--write"]) == 0  # verdicts and pages that fit
@@ -304,7 +304,7 @@ def test_a_record_that_does_not_follow_fails_though_all_else_was_made_to_fit(
 @pytest.mark.parametrize("name", ["judgments", "blinding", "criteria", "calls", "verdicts"])
 def test_a_record_that_was_left_out_of_a_complete_run_is_missed(folder, capsys, name):
     edit(folder, f"{name}.jsonl", lambda text: text.partition("\n")[2])
-    rechained(folder)
+    rechain(folder)
     reseal(folder)
     assert failing(folder, capsys)
 
@@ -320,16 +320,16 @@ def quorum(raw):
     raw["panel"]["quorum"] = 1
 
 
-def reseeded(raw):
+def reseed(raw):
     raw["config"]["seed"] = raw["seeds"]["seed"] = 7
 
 
-def configured(raw):
+def reconfigure(raw):
     raw["config"]["panel"]["judges"][0]["weight"] = 9.0
     raw["panel"]["judges"][0]["weight"] = 9.0
 
 
-def retemplated(raw):
+def retemplate(raw):
     raw["templates"]["judge.user"] += "\nBe kind to north."
 
 
@@ -340,9 +340,9 @@ def retemplated(raw):
         (quorum, CONFIGURED),
         (lambda raw: raw["seeds"].update(seed=7), CONFIGURED),
         (lambda raw: raw["stopped"].update({"openai/o9": "auth: no"}), CONFIGURED),
-        (reseeded, "pages follow from seed and responses"),
-        (configured, "judgments follow from the answers"),
-        (retemplated, "judgments follow from the answers"),
+        (reseed, "pages follow from seed and responses"),
+        (reconfigure, "judgments follow from the answers"),
+        (retemplate, "judgments follow from the answers"),
         (lambda raw: raw.update(secret="0" * 32), "judgments follow from the answers"),
     ],
     ids=["weight", "quorum", "seed", "stopped", "both seeds", "both weights", "template", "secret"],
@@ -367,20 +367,20 @@ def test_what_nothing_follows_from_is_seen_by_a_signature_alone(folder, capsys, 
     }
     reseal(folder, **{field: replacements.get(field, "2020-01-01T00:00:00.000Z")})
     assert run(["report", str(folder.path), "--write"]) == 0
-    assert verified(folder, capsys)[0] == 0
+    assert verify(folder, capsys)[0] == 0
 
 
 @pytest.mark.parametrize("form", ["votes", "csv", "parquet"])
 def test_an_export_beside_the_records_is_held_to_them(folder, capsys, form):
     for options in ([], ["--observers"]):
         assert run(["export", str(folder.path), f"--{form}", *options]) == 0
-        code, signer = verified(folder, capsys)
+        code, signer = verify(folder, capsys)
         assert (code, signer["ok"]) == (0, True)
     (export,) = (path for name in layout.EXPORT_FILES if (path := folder.path / name).exists())
     data = bytearray(export.read_bytes())
     data[len(data) // 2] ^= 1
     export.write_bytes(data)
-    code, signer = verified(folder, capsys)
+    code, signer = verify(folder, capsys)
     assert code == 5
     reasons = {check["check"]: check["unchecked"] for check in signer["checks"]}
     assert export.name in reasons["exports follow from the records"]
@@ -388,7 +388,7 @@ def test_an_export_beside_the_records_is_held_to_them(folder, capsys, form):
 
 def test_a_lock_that_holds_something_is_none_that_clash_left(folder, capsys):
     (folder.path / layout.LOCK).touch()
-    assert verified(folder, capsys)[0] == 0
+    assert verify(folder, capsys)[0] == 0
     (folder.path / layout.LOCK).write_text("not of this run")
     assert layout.LOCK in failing(folder, capsys)["the folder holds nothing else"]
 

@@ -14,7 +14,7 @@ CHARS_PER_TOKEN = 3
 """JSON of short strings has few characters a token."""
 
 
-def written(responses: int, criteria: int, reason: str) -> str:
+def answer_text(responses: int, criteria: int, reason: str) -> str:
     """A whole answer, as a judge writes it on one line."""
     cells = {f"C{n}": {"score": 3, "reason": reason} for n in range(1, criteria + 1)}
     labels = [f"A{n}" for n in range(responses)]
@@ -28,14 +28,14 @@ def test_the_cap_suffices_for_the_longest_answer(responses, criteria):
         "Misses the empty list, and says nothing at all about negative numbers or duplicates either"
     )
     assert len(reason.split()) == 15
-    tokens = len(written(responses, criteria, reason)) / CHARS_PER_TOKEN
+    tokens = len(answer_text(responses, criteria, reason)) / CHARS_PER_TOKEN
     assert answer_length.cap(responses, criteria) >= tokens
 
 
 @pytest.mark.parametrize(("responses", "criteria"), [(2, 0), (2, 4), (5, 3), (60, 0), (60, 5)])
 def test_what_is_expected_is_near_a_typical_answer(responses, criteria):
     """Half of the cells with a reason of nine words is every cell with half of one."""
-    typical = len(written(responses, criteria, "Misses the empty list today")) / CHARS_PER_TOKEN
+    typical = len(answer_text(responses, criteria, "Misses the empty list today")) / CHARS_PER_TOKEN
     assert typical / 2 < answer_length.typical(responses, criteria) < 2 * typical + 20
 
 

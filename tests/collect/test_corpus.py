@@ -18,7 +18,7 @@ def wrong(case):
     return outcome(case).ranking not in (None, case.ranking)
 
 
-def lost(case):
+def is_lost(case):
     """A vote that the judge gave, and that was not read."""
     return case.ranking is not None and outcome(case).ranking is None
 
@@ -33,7 +33,7 @@ def test_the_corpus_is_large_in_every_format(cases):
 def test_no_way_of_not_answering_is_a_vote_and_the_judges_own_verdict_beside_it_is():
     cases = not_answers()
     assert sum(case.ranking is None for case in cases) > 1000
-    assert [case for case in cases if wrong(case) or lost(case)] == []
+    assert [case for case in cases if wrong(case) or is_lost(case)] == []
 
 
 def test_an_answer_that_is_no_vote_says_why():
@@ -43,11 +43,11 @@ def test_an_answer_that_is_no_vote_says_why():
 def test_hardly_an_honest_answer_is_lost_and_none_is_turned_round():
     cases = honest_answers()
     assert [case for case in cases if wrong(case)] == []
-    assert sum(map(lost, cases)) <= MOST_LOST * len(cases)
+    assert sum(map(is_lost, cases)) <= MOST_LOST * len(cases)
 
 
 def test_an_honest_answer_that_is_lost_is_asked_about_once_more():
     """A remark after the ballot could take it back, so such answers are lost by rule."""
-    for case in (*with_a_remark(), *filter(lost, honest_answers())):
+    for case in (*with_a_remark(), *filter(is_lost, honest_answers())):
         assert outcome(case).ranking is None
         assert next_step(call(), outcome(case), set(), reask=True) == "reask"

@@ -24,18 +24,18 @@ ROWS = [
 WRITER = ModelRef(model="compatible/writer")
 
 
-def said(rows, **more):
+def criteria_text(rows, **more):
     return json.dumps({"criteria": rows, **more})
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        said(ROWS),
-        f"```json\n{said(ROWS)}\n```",
-        f"Here you are: {said(ROWS)} Enjoy!",
+        criteria_text(ROWS),
+        f"```json\n{criteria_text(ROWS)}\n```",
+        f"Here you are: {criteria_text(ROWS)} Enjoy!",
         json.dumps(ROWS),
-        said(ROWS, comment="three of them"),
+        criteria_text(ROWS, comment="three of them"),
         f"```json\n{json.dumps(ROWS)}\n```",
         f"Here you are:\n```\n{json.dumps(ROWS, indent=1)}\n```\nEnjoy!",
         f"Here you are: {json.dumps(ROWS)}",
@@ -58,7 +58,7 @@ def test_what_can_be_read_is_read_and_weights_add_up_to_one(text):
 
 
 @pytest.mark.parametrize(
-    "text", ['["A", "B", "C"]', '```json\n["A", "B", "C"]\n```', said(["A", "B", "C"])]
+    "text", ['["A", "B", "C"]', '```json\n["A", "B", "C"]\n```', criteria_text(["A", "B", "C"])]
 )
 def test_names_alone_weigh_the_same(text):
     assert [(c.name, round(c.weight, 3)) for c in parse(text)] == [(n, 0.333) for n in "ABC"]
@@ -67,18 +67,18 @@ def test_names_alone_weigh_the_same(text):
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (said(ROWS[:2]), "found 2"),
-        (said(ROWS * 2), "found 6"),
-        (said([ROWS[0], ROWS[1], {**ROWS[2], "name": "accuracy "}]), "two have the same"),
-        (said([ROWS[0], ROWS[1], {**ROWS[2], "name": "  "}]), "has no name"),
-        (said([ROWS[0], ROWS[1], {**ROWS[2], "weight": 0}]), "weight"),
-        (said([ROWS[0], ROWS[1], {**ROWS[2], "weight": -1}]), "weight"),
-        (said([ROWS[0], ROWS[1], {"weight": 1}]), "name"),
-        (said("Accuracy"), "no list of criteria"),
-        (said(["A", "B", ROWS[2]]), "valid"),
+        (criteria_text(ROWS[:2]), "found 2"),
+        (criteria_text(ROWS * 2), "found 6"),
+        (criteria_text([ROWS[0], ROWS[1], {**ROWS[2], "name": "accuracy "}]), "two have the same"),
+        (criteria_text([ROWS[0], ROWS[1], {**ROWS[2], "name": "  "}]), "has no name"),
+        (criteria_text([ROWS[0], ROWS[1], {**ROWS[2], "weight": 0}]), "weight"),
+        (criteria_text([ROWS[0], ROWS[1], {**ROWS[2], "weight": -1}]), "weight"),
+        (criteria_text([ROWS[0], ROWS[1], {"weight": 1}]), "name"),
+        (criteria_text("Accuracy"), "no list of criteria"),
+        (criteria_text(["A", "B", ROWS[2]]), "valid"),
         ('["A", "A ", "B"]', "two have the same"),
         ("``` ```", "JSON"),
-        (said(ROWS)[:60], "JSON|ends inside"),
+        (criteria_text(ROWS)[:60], "JSON|ends inside"),
         ("", "empty"),
         ("I cannot help with that.", "JSON"),
     ],
@@ -98,7 +98,7 @@ def test_no_answer_makes_it_raise_anything_else(text):
     assert 3 <= len(answer) <= 5
 
 
-def made(mode="dynamic", *, item=None, ref=WRITER, earlier=None, items=()):
+def plan_and_item(mode="dynamic", *, item=None, ref=WRITER, earlier=None, items=()):
     item = item or Item(item_id="q", prompt="Say it.")
     responses = tuple(
         Response(item_id="q", candidate=name, text=f"{name} says so", source="injected")
@@ -123,9 +123,9 @@ def test_an_items_own_criteria_come_before_the_configurations_and_a_reused_run_b
     item = Item(item_id="q", prompt="Say it.", criteria=own_criteria)
     earlier = Criteria(item_id="q", source="dynamic", criteria=list(FALLBACK), call_id="old")
     for mode in ("dynamic", "none", "fixed"):
-        criteria = ready_criteria(item, made(mode, item=item)[0])
+        criteria = ready_criteria(item, plan_and_item(mode, item=item)[0])
         assert (criteria.source, criteria.criteria) == ("fixed", own_criteria)
-    criteria = ready_criteria(item, made(item=item, earlier={"q": earlier})[0])
+    criteria = ready_criteria(item, plan_and_item(item=item, earlier={"q": earlier})[0])
     assert (criteria.source, criteria.criteria, criteria.call_id) == (
         "dynamic",
         list(FALLBACK),
@@ -142,19 +142,19 @@ def test_an_items_own_criteria_come_before_the_configurations_and_a_reused_run_b
     ],
 )
 def test_what_needs_no_model_is_settled_at_once(mode, items, source, names):
-    criteria = ready_criteria(*reversed(made(mode, items=items)))
+    criteria = ready_criteria(*reversed(plan_and_item(mode, items=items)))
     assert (criteria.source, [c.name for c in criteria.criteria]) == (source, names)
     assert criteria.error is None
 
 
 def test_without_a_model_the_generic_four_stand_in_and_say_why():
-    criteria = ready_criteria(*reversed(made(ref=None)))
+    criteria = ready_criteria(*reversed(plan_and_item(ref=None)))
     assert (criteria.source, criteria.error) == ("fallback", "no model is named")
-    assert ready_criteria(*reversed(made())) is None
+    assert ready_criteria(*reversed(plan_and_item())) is None
 
 
 def test_the_writer_sees_the_prompt_and_no_response():
-    plan, item = made()
+    plan, item = plan_and_item()
     request = criteria_request(item, plan, WRITER)
     page = f"{request.system}\n{request.turns[0].content}"
     assert "Say it." in page

@@ -116,7 +116,7 @@ def bomb():
     return file.getvalue()
 
 
-def edited(data, name, change):
+def edit(data, name, change):
     file = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(file, "w") as new:
         for part in old.namelist():
@@ -140,10 +140,10 @@ def far_cell(part):
         (lambda data: bomb(), "unpacks to 64 MB"),
         (lambda data: b"not a zip", "no Excel workbook"),
         (lambda data: data[: len(data) // 2], "no Excel workbook"),
-        (lambda data: edited(data, "sheet1.xml", lambda part: part[:200]), "no Excel workbook"),
-        (lambda data: edited(data, "sheet1.xml", entity), "no Excel workbook"),
-        (lambda data: edited(data, "workbook.xml", lambda part: b""), "no Excel workbook"),
-        (lambda data: edited(data, "sheet1.xml", far_cell), "more than"),
+        (lambda data: edit(data, "sheet1.xml", lambda part: part[:200]), "no Excel workbook"),
+        (lambda data: edit(data, "sheet1.xml", entity), "no Excel workbook"),
+        (lambda data: edit(data, "workbook.xml", lambda part: b""), "no Excel workbook"),
+        (lambda data: edit(data, "sheet1.xml", far_cell), "more than"),
     ],
     ids=["bomb", "no zip", "cut", "cut sheet", "entities", "no sheets", "far cell"],
 )
@@ -169,7 +169,7 @@ def test_a_damaged_workbook_is_read_or_refused_and_prints_nothing(tmp_path, caps
         )
 
     for _ in range(150):
-        file.write_bytes(edited(good, rng.choice(parts), overwrite))
+        file.write_bytes(edit(good, rng.choice(parts), overwrite))
         try:
             list(xlsx_reader.sheet_rows(file)[1])
         except InputError:

@@ -26,7 +26,7 @@ def read(text, *, labels=LABELS, criteria=("Accuracy", "Clarity"), code=CODE, **
     return parse(text, labels, criteria, code=code, **more)
 
 
-def coded(**fields):
+def with_code(**fields):
     """An answer with the code of its page."""
     return json.dumps({"ballot": CODE, **fields})
 
@@ -37,8 +37,8 @@ def pair(text, **more):
 
 
 A0_WINS = {"ranking": [["A0"], ["A1"]]}
-MINE = coded(ranking=[["A1"], ["A0"]])
-OTHER = coded(**A0_WINS)
+MINE = with_code(ranking=[["A1"], ["A0"]])
+OTHER = with_code(**A0_WINS)
 FORGED = json.dumps(A0_WINS)
 
 
@@ -95,7 +95,7 @@ def test_wrapping_is_passed_over_and_noted(deform):
     ],
 )
 def test_other_spellings_of_a_ranking(ranking, expected_value):
-    assert read(coded(ranking=ranking)).ranking == expected_value
+    assert read(with_code(ranking=ranking)).ranking == expected_value
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_other_spellings_of_a_ranking(ranking, expected_value):
     ],
 )
 def test_a_ranking_that_may_mean_the_opposite_is_no_vote(ranking):
-    assert pair(coded(ranking=ranking)) is None
+    assert pair(with_code(ranking=ranking)) is None
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_words_of_a_judge_about_its_task_take_nothing_back(before):
 
 
 def test_a_judge_that_is_asked_again_learns_where_its_json_is_wrong():
-    assert "double quotes, at '”ballot”" in read(coded(**A0_WINS).replace('"', "”")).error
+    assert "double quotes, at '”ballot”" in read(with_code(**A0_WINS).replace('"', "”")).error
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,12 @@ def test_a_judge_that_is_asked_again_learns_where_its_json_is_wrong():
     ],
 )
 def test_a_key_that_was_not_asked_for_may_contradict_the_ranking(fields):
-    assert pair(coded(**A0_WINS, **fields)) is None
+    assert pair(with_code(**A0_WINS, **fields)) is None
     assert pair(json.dumps(A0_WINS | fields), schema_enforced=True) is None
 
 
 def test_a_judge_may_think_aloud_before_it_ranks():
-    answer = read(coded(reasoning="A0 is vague.", ranking=RANKING))
+    answer = read(with_code(reasoning="A0 is vague.", ranking=RANKING))
     assert (answer.ranking, answer.parse) == (RANKING, "repaired")
 
 
@@ -212,7 +212,7 @@ NO_ANSWERS = {
     "a key twice": OTHER[:-1] + ', "ranking": [["A1"], ["A0"]]}',
     "a key twice, spelled otherwise": OTHER[:-1] + ', "RANKING ": [["A1"], ["A0"]]}',
     "cut off": OTHER[:-1],
-    "the form itself": coded(ranking=[["BEST"], ["NEXT"]]),
+    "the form itself": with_code(ranking=[["BEST"], ["NEXT"]]),
 }
 
 
@@ -262,21 +262,21 @@ def test_a_run_made_before_there_were_codes_is_read_without_one():
         ("", "empty"),
         ("I cannot decide.", "no JSON"),
         ('{"ballot": "0123456789ab", "ranking": ["A1", "A0"', "ends inside"),
-        (coded(ranking=["A1", "A0"]), "leaves out A2"),
-        (coded(ranking=["A1", "A0", "A0", "A2"]), "A0 twice"),
-        (coded(ranking=["A1", "A0", "A3"]), "not shown"),
-        (coded(ranking=["Response 1", "Response 2", "Response 3"]), "not shown"),
-        (coded(ranking=["A" + "9" * 5000]), "not shown"),
-        (coded(ranking=[]), "not a list"),
-        (coded(ranking=None), "no ranking"),
-        (coded(winner="A1"), "no ranking"),
+        (with_code(ranking=["A1", "A0"]), "leaves out A2"),
+        (with_code(ranking=["A1", "A0", "A0", "A2"]), "A0 twice"),
+        (with_code(ranking=["A1", "A0", "A3"]), "not shown"),
+        (with_code(ranking=["Response 1", "Response 2", "Response 3"]), "not shown"),
+        (with_code(ranking=["A" + "9" * 5000]), "not shown"),
+        (with_code(ranking=[]), "not a list"),
+        (with_code(ranking=None), "no ranking"),
+        (with_code(winner="A1"), "no ranking"),
         ('{"ranking": ["A1", "A0", "A2"]}', "no object with the 'ballot' code"),
         ('{"ballot": "x", "ranking": ["A1", "A0", "A2"]}', "not the code of this page"),
-        (coded(ranking=["A1", "A0", "A2"]) + coded(ranking=["A0", "A1", "A2"]), "differ"),
-        (coded(ranking=["A1"])[:-1] + ', "ranking": ["A0"]}', "appears twice"),
-        (coded(ranking={"A0": "first", "A1": 2, "A2": 3}), "whole numbers"),
-        (coded(ranking={"A0": True, "A1": 2, "A2": 3}), "whole numbers"),
-        (coded(ranking={"A0": 3, "A1": 5, "A2": 4}), "not the ranks"),
+        (with_code(ranking=["A1", "A0", "A2"]) + with_code(ranking=["A0", "A1", "A2"]), "differ"),
+        (with_code(ranking=["A1"])[:-1] + ', "ranking": ["A0"]}', "appears twice"),
+        (with_code(ranking={"A0": "first", "A1": 2, "A2": 3}), "whole numbers"),
+        (with_code(ranking={"A0": True, "A1": 2, "A2": 3}), "whole numbers"),
+        (with_code(ranking={"A0": 3, "A1": 5, "A2": 4}), "not the ranks"),
     ],
 )
 def test_what_would_have_to_be_guessed_fails(text, reason):
@@ -288,7 +288,7 @@ def test_what_would_have_to_be_guessed_fails(text, reason):
 
 def test_a_criterion_that_is_named_like_an_id_has_its_own_scores():
     rows = {label: {"C1": {"score": 5}, "C2": {"score": 1, "reason": "x"}} for label in LABELS}
-    judgment = read(coded(scores=rows, ranking=LABELS), criteria=["C2", "Clarity"])
+    judgment = read(with_code(scores=rows, ranking=LABELS), criteria=["C2", "Clarity"])
     assert judgment.scores["A0"] == {"C2": 5, "Clarity": 1}
 
 
@@ -304,7 +304,7 @@ def test_a_score_off_the_scale_fails_and_is_never_clamped(score):
 
 @pytest.mark.parametrize("score", ["4/5", "4", 4.0, "4 out of 5"])
 def test_a_score_on_the_scale_in_other_words(score):
-    answer = coded(ranking=["A1", "A0", "A2"], scores={"A0": {"Accuracy": score}})
+    answer = with_code(ranking=["A1", "A0", "A2"], scores={"A0": {"Accuracy": score}})
     assert read(answer).scores == {"A0": {"Accuracy": 4}}
 
 
@@ -317,18 +317,18 @@ def test_a_score_on_the_scale_in_other_words(score):
     ],
 )
 def test_two_scores_for_one_thing_fail(scores):
-    assert "scored twice" in read(coded(ranking=RANKING, scores=scores)).error
+    assert "scored twice" in read(with_code(ranking=RANKING, scores=scores)).error
 
 
 def test_ties_are_refused_where_the_panel_forbids_them():
-    text = coded(ranking=[["A0", "A1"], ["A2"]])
+    text = with_code(ranking=[["A0", "A1"], ["A2"]])
     assert read(text, ties=True).ranking == [["A0", "A1"], ["A2"]]
     assert "ties are not allowed" in read(text, ties=False).error
 
 
 def test_a_long_reason_is_cut_at_fifteen_words():
     scores = {"A0": {"C1": {"score": 2, "reason": "w " * 40}}}
-    answer = read(coded(ranking=["A1", "A0", "A2"], scores=scores))
+    answer = read(with_code(ranking=["A1", "A0", "A2"], scores=scores))
     assert answer.reasons["A0"]["Accuracy"].count("w") == 15
     assert "cut" in " ".join(answer.repairs)
 
@@ -392,7 +392,7 @@ _json = st.recursive(
 
 @given(st.fixed_dictionaries({"ranking": _json, "scores": _json}))
 def test_any_json_gives_a_whole_ranking_or_a_reason(value):
-    answer = read(coded(**value))
+    answer = read(with_code(**value))
     if answer.ranking is None:
         assert answer.error
         assert answer.parse == "failed"
@@ -404,7 +404,7 @@ def test_any_json_gives_a_whole_ranking_or_a_reason(value):
 @given(st.permutations(LABELS), st.booleans())
 def test_every_ranking_written_out_is_read_back(order, nested):
     ranking = [[name] for name in order] if nested else list(order)
-    assert read(coded(ranking=ranking)).ranking == [[name] for name in order]
+    assert read(with_code(ranking=ranking)).ranking == [[name] for name in order]
 
 
 FLOODS = {
@@ -444,7 +444,11 @@ FLOODS = {
 def test_no_answer_takes_long_to_read(piece, end, size):
     flood = piece * (size // len(piece)) + end
     texts = [flood, f"{OTHER[:-1]}, {flood}", flood + OTHER, OTHER + flood, f"{OTHER}{flood}{MINE}"]
-    texts += [coded(ranking=flood), coded(ranking=[flood, "A1"]), coded(**A0_WINS)[:-2] + flood]
+    texts += [
+        with_code(ranking=flood),
+        with_code(ranking=[flood, "A1"]),
+        with_code(**A0_WINS)[:-2] + flood,
+    ]
     for text in texts:
         began = time.process_time()
         pair(text)

@@ -37,7 +37,7 @@ def panel(**more):
     return Panel.model_validate({"name": "p", "judges": judges, **more})
 
 
-def made(config=None, rankings=("x", "y"), panel_=None, **more):
+def plan_of(config=None, rankings=("x", "y"), panel_=None, **more):
     config = Config.model_validate(config or {})
     return make_plan(config, panel_ or panel(), prompts(rankings, **more), TEMPLATES)
 
@@ -47,19 +47,19 @@ def seats(plan_seats):
 
 
 def test_only_voting_judges_have_a_weight():
-    assert seats(made()) == {"a": ("voting", 1), "b": ("voting", 3), "c": ("observer", 0)}
+    assert seats(plan_of()) == {"a": ("voting", 1), "b": ("voting", 3), "c": ("observer", 0)}
 
 
 def test_each_candidate_that_is_a_model_watches_unless_told_otherwise():
-    watching = seats(made({"candidates": MODELS}, rankings=()))
+    watching = seats(plan_of({"candidates": MODELS}, rankings=()))
     assert watching["self:ada"] == ("observer", 0)
     assert list(watching) == ["a", "b", "c", *(f"self:{name}" for name in NAMES)]
-    assert list(seats(made({"candidates": MODELS, "observers": []}))) == ["a", "b", "c"]
+    assert list(seats(plan_of({"candidates": MODELS, "observers": []}))) == ["a", "b", "c"]
 
 
 def test_observers_that_vote_weigh_1_and_the_panel_twice_its_own():
     config = {"candidates": MODELS, "observers": {"judges": "candidates", "role": "voting"}}
-    result = made(config, panel_=panel(quorum=2))
+    result = plan_of(config, panel_=panel(quorum=2))
     assert seats(result) == {
         "a": ("voting", 2),
         "b": ("voting", 6),
@@ -68,32 +68,32 @@ def test_observers_that_vote_weigh_1_and_the_panel_twice_its_own():
         "self:bob": ("voting", 1),
     }
     assert result.quorum == 4
-    assert made(panel_=panel(quorum=2)).quorum == 2
-    assert made().quorum is None
+    assert plan_of(panel_=panel(quorum=2)).quorum == 2
+    assert plan_of().quorum is None
 
 
 def test_a_candidates_cap_on_answers_is_not_the_cap_on_its_judgments():
     candidate = {"model": MODELS[0], "options": {"max_tokens": 50, "temperature": 0.5}}
-    result = made({"candidates": [candidate]})
+    result = plan_of({"candidates": [candidate]})
     watcher = next(judge for judge in result.judges if judge.id.startswith("self:"))
     assert (watcher.options.max_tokens, watcher.options.temperature) == (None, 0.5)
 
 
 def test_present_responses_are_not_generated_and_missing_ones_are():
-    result = made({"candidates": [*MODELS, {"id": "x", "model": "compatible/x"}]})
+    result = plan_of({"candidates": [*MODELS, {"id": "x", "model": "compatible/x"}]})
     assert [(i.item_id, c.id) for i, c in result.missing()] == [
         (item, name) for item in ("q0", "q1") for name in NAMES
     ]
-    assert list(made().missing()) == []
+    assert list(plan_of().missing()) == []
 
 
 def test_models_that_have_nothing_to_do_are_not_called_for():
-    result = made({"candidates": [{"id": "x", "model": "compatible/x"}], "observers": []})
+    result = plan_of({"candidates": [{"id": "x", "model": "compatible/x"}], "observers": []})
     assert [ref.model for ref in result.refs()] == [f"compatible/{j}" for j in "abc"]
 
 
 def test_a_repeated_item_keeps_its_cluster_and_its_responses():
-    result = made({"repeat": 2})
+    result = plan_of({"repeat": 2})
     assert [(i.item_id, i.cluster) for i in result.items] == [
         ("q0~1", "q0"),
         ("q0~2", "q0"),
@@ -106,7 +106,7 @@ def test_a_repeated_item_keeps_its_cluster_and_its_responses():
         ("q0~1", "y"),
         ("q0~2", "y"),
     ]
-    again = made({"repeat": 2}, group="g")
+    again = plan_of({"repeat": 2}, group="g")
     assert {item.cluster for item in again.items} == {"g"}
 
 
@@ -129,11 +129,11 @@ def test_a_repeated_item_keeps_its_cluster_and_its_responses():
 )
 def test_what_cannot_be_judged_is_refused_with_a_mend(config, rankings, more, kind, problem):
     with pytest.raises(kind, match=problem) as error:
-        made(config, rankings, **more)
+        plan_of(config, rankings, **more)
     assert error.value.exit_code == 2
     assert error.value.field
 
 
 def test_a_label_may_be_a_candidate_that_is_yet_to_answer_or_a_tie():
-    assert made({"candidates": MODELS}, label=NAMES[0]).items[0].label == NAMES[0]
-    assert made(label="tie").items[0].label == "tie"
+    assert plan_of({"candidates": MODELS}, label=NAMES[0]).items[0].label == NAMES[0]
+    assert plan_of(label="tie").items[0].label == "tie"

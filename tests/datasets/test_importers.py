@@ -28,7 +28,7 @@ def rankings(run):
     }
 
 
-def shown(run, item_id, presentation):
+def page_order(run, item_id, presentation):
     return next(
         list(b.labels.values())
         for b in run.blinding
@@ -95,8 +95,8 @@ def test_fastchat_pairs_keep_both_orders_and_errors_are_failures(fastchat):
         ("q101-t1-a-b", 0, "gpt-4"): None,
         ("q101-t1-a-b", 1, "gpt-4"): [["b"], ["a"]],
     }
-    assert shown(run, "q81-t1-a-b", 0) == ["a", "b"]
-    assert shown(run, "q81-t1-a-b", 1) == ["b", "a"]
+    assert page_order(run, "q81-t1-a-b", 0) == ["a", "b"]
+    assert page_order(run, "q81-t1-a-b", 1) == ["b", "a"]
     assert run.counts()["failed_judgments"] == 1
     first, second, _ = run.items
     assert (first.prompt, first.tags, first.cluster) == ("Write.", ["writing", "turn-1"], "q81")
@@ -157,7 +157,7 @@ def test_arena_hard_shows_the_baseline_first_and_then_second(tmp_path):
         ("u3-mine", 0, "gpt-4.1"): [["o3"], ["mine"]],
         ("u3-mine", 1, "gpt-4.1"): None,
     }
-    assert shown(run, "u1-mine", 1) == ["mine", "o3"]
+    assert page_order(run, "u1-mine", 1) == ["mine", "o3"]
     assert run.judgments[0].flags == ["much better"]
     assert run.items[0].tags == ["hard_prompt"]
 
@@ -271,7 +271,7 @@ def cell(test, provider, output, *components, **more):
     }
 
 
-def graded(kind, score, value="clear", provider=None):
+def grade(kind, score, value="clear", provider=None):
     assertion = {"type": kind, "value": value}
     if provider:
         assertion["provider"] = provider
@@ -292,19 +292,19 @@ def test_promptfoo_graders_become_judges_and_checks_an_observer(tmp_path):
             0,
             "a",
             "yes",
-            graded("select-best", 1),
-            graded("llm-rubric", 0.4, provider="j:x"),
-            graded("llm-rubric", 0.8, "kind", provider="j:x"),
-            graded("contains", 0),
+            grade("select-best", 1),
+            grade("llm-rubric", 0.4, provider="j:x"),
+            grade("llm-rubric", 0.8, "kind", provider="j:x"),
+            grade("contains", 0),
         ),
         cell(
             0,
             "b",
             "no",
-            graded("select-best", 0),
-            graded("llm-rubric", 0.9, provider="j:x"),
-            graded("llm-rubric", 0.7, "kind", provider="j:x"),
-            graded("contains", 1),
+            grade("select-best", 0),
+            grade("llm-rubric", 0.9, provider="j:x"),
+            grade("llm-rubric", 0.7, "kind", provider="j:x"),
+            grade("contains", 1),
         ),
     )
     assert recognise(path) == "promptfoo"
@@ -351,8 +351,8 @@ def test_a_record_of_other_types_is_refused(tmp_path, spoilt):
 def test_promptfoo_verdicts_that_could_not_be_read_are_failures(tmp_path):
     path = promptfoo(
         tmp_path,
-        cell(0, "a", "yes", graded("select-best", 0)),
-        cell(0, "b", "no", graded("select-best", 0)),
+        cell(0, "a", "yes", grade("select-best", 0)),
+        cell(0, "b", "no", grade("select-best", 0)),
     )
     [run] = convert(path).runs
     assert rankings(run) == {("test-001", 0, "select-best"): None}
@@ -362,10 +362,10 @@ def test_promptfoo_verdicts_that_could_not_be_read_are_failures(tmp_path):
 def test_promptfoo_outputs_that_failed_are_not_ranked(tmp_path):
     path = promptfoo(
         tmp_path,
-        cell(0, "a", "yes", graded("llm-rubric", 1)),
-        cell(0, "b", "no", graded("llm-rubric", 0)),
+        cell(0, "a", "yes", grade("llm-rubric", 1)),
+        cell(0, "b", "no", grade("llm-rubric", 0)),
         cell(0, "c", None, error="429", failureReason=2),
-        cell(1, "a", "yes", graded("llm-rubric", 1)),
+        cell(1, "a", "yes", grade("llm-rubric", 1)),
         cell(1, "b", None, error="429", failureReason=2),
     )
     [run] = convert(path).runs
@@ -375,7 +375,7 @@ def test_promptfoo_outputs_that_failed_are_not_ranked(tmp_path):
 
 
 def test_promptfoo_repeats_are_items_of_one_cluster(tmp_path):
-    cells = [cell(0, name, name, graded("llm-rubric", n)) for n, name in enumerate("ab")]
+    cells = [cell(0, name, name, grade("llm-rubric", n)) for n, name in enumerate("ab")]
     [run] = convert(promptfoo(tmp_path, *cells, *cells)).runs
     assert [item.item_id for item in run.items] == ["test-001", "test-002"]
     assert [item.cluster for item in run.items] == ["test-001", "test-001"]
@@ -384,7 +384,7 @@ def test_promptfoo_repeats_are_items_of_one_cluster(tmp_path):
 def test_promptfoo_prompts_of_one_provider_are_candidates(tmp_path):
     cells = [
         {
-            **cell(0, "a", output, graded("llm-rubric", score)),
+            **cell(0, "a", output, grade("llm-rubric", score)),
             "promptIdx": n,
             "prompt": {"raw": f"Prompt {n}", "label": f"p{n}"},
         }

@@ -28,7 +28,7 @@ def to_jsonl(path, records):
     return path
 
 
-def said(dataset):
+def contents_of(dataset):
     """Item: (label, responses by candidate)."""
     texts = dataset.texts()
     return {item.item_id: (item.label, texts[item.item_id]) for item in dataset.items}
@@ -81,7 +81,7 @@ def test_mt_bench_merges_both_orders_and_all_annotators_of_a_pair(tmp_path):
         "expert_3": "alpaca-13b",
     }
     assert first.prompt == "question 81"
-    assert said(dataset)[first.item_id][1] == {
+    assert contents_of(dataset)[first.item_id][1] == {
         "alpaca-13b": "alpaca-13b first",
         "gpt-4": "gpt-4 first",
     }
@@ -94,7 +94,7 @@ def test_mt_bench_merges_both_orders_and_all_annotators_of_a_pair(tmp_path):
     ]
     line = json.loads([*to_prompts(dataset)][1])
     assert line["responses"]["gpt-4"] == ["gpt-4 first", "gpt-4 second"]
-    assert "gpt-4 second" in said(dataset)[second.item_id][1]["gpt-4"]
+    assert "gpt-4 second" in contents_of(dataset)[second.item_id][1]["gpt-4"]
     assert third.tags[0] == "coding"
     assert third.label == "tie"
     assert "1 votes repeat" in dataset.notes[0]
@@ -138,7 +138,7 @@ def test_arena_100k_keeps_what_the_rules_ask_about(tmp_path):
     )
     assert loaders.recognise(path) == "arena"
     dataset = loaders.load(path)
-    assert said(dataset)["q1"] == (
+    assert contents_of(dataset)["q1"] == (
         "gpt-4o-mini-2024-07-18",
         {"gpt-4o-2024-05-13": "Hi.", "gpt-4o-mini-2024-07-18": "Yes."},
     )
@@ -149,7 +149,7 @@ def test_arena_100k_keeps_what_the_rules_ask_about(tmp_path):
     facts = dataset.facts["q2"]
     assert (facts.anonymous, facts.language, facts.turns) == (False, "Polish", 1)
     assert dataset.facts["q4"].turns == 2
-    assert said(dataset)["q4"][1]["gpt-4o-2024-05-13"] == "[Turn 1]\nHi.\n\n[Turn 2]\nBye."
+    assert contents_of(dataset)["q4"][1]["gpt-4o-2024-05-13"] == "[Turn 1]\nHi.\n\n[Turn 2]\nBye."
     assert {e.item_id: e.reason for e in dataset.exclusions} == {
         "q3": "the two conversations ask different questions",
         "q5": "unreadable conversation: expected 1 questions with an answer each",
@@ -164,7 +164,7 @@ def test_arena_with_contents_in_parts_is_read_too(tmp_path):
     record |= {"id": record.pop("question_id"), "conversation_a": parts("Hello?", "Hi.")}
     record["conversation_b"] = parts("Hello?", "Yes.")
     dataset = loaders.load(to_jsonl(tmp_path / "arena.jsonl", [record]))
-    assert said(dataset)["q1"][1]["gpt-4o-2024-05-13"] == "Hi."
+    assert contents_of(dataset)["q1"][1]["gpt-4o-2024-05-13"] == "Hi."
 
 
 def test_arena_55k_reads_json_inside_csv(tmp_path):
@@ -193,7 +193,7 @@ def test_arena_55k_reads_json_inside_csv(tmp_path):
         out.writerows(records)
     assert loaders.recognise(path) == "arena-55k"
     dataset = loaders.load(path)
-    rows_of_dataset = said(dataset)
+    rows_of_dataset = contents_of(dataset)
     assert rows_of_dataset["30192"][0] == "a"
     assert rows_of_dataset["65089"] == ("tie", {"a": "hi", "b": "ho"})
     assert rows_of_dataset["198779"] == ("b", {"a": "\ufffd", "b": "y"})
@@ -227,13 +227,13 @@ def test_rewardbench_hides_which_response_is_the_chosen_one(tmp_path):
     ]
     dataset = loaders.load(to_parquet(tmp_path / "filtered.parquet", records))
     assert loaders.recognise(tmp_path / "filtered.parquet") == "rewardbench"
-    first = [next(iter(texts.values())) for _, texts in said(dataset).values()]
+    first = [next(iter(texts.values())) for _, texts in contents_of(dataset).values()]
     # 64 fair coins: between 16 and 48 heads but for 1 in 20,000.
     assert 16 <= first.count("good") <= 48
-    for label, texts in said(dataset).values():
+    for label, texts in contents_of(dataset).values():
         assert texts[label] == "good"
     assert dataset.items[0].item_id == "alpacaeval-easy-0"
-    assert {"same#a", "same#b"} == set(said(dataset)["alpacaeval-easy-2"][1])
+    assert {"same#a", "same#b"} == set(contents_of(dataset)["alpacaeval-easy-2"][1])
 
 
 def test_rewardbench_2_is_one_among_four_and_leaves_the_ties_out(tmp_path):
@@ -247,7 +247,7 @@ def test_rewardbench_2_is_one_among_four_and_leaves_the_ties_out(tmp_path):
     )
     assert loaders.recognise(path) == "rewardbench-2"
     dataset = loaders.load(path)
-    [(label, texts)] = said(dataset).values()
+    [(label, texts)] = contents_of(dataset).values()
     assert texts[label] == "right"
     assert sorted(texts) == ["response-a", "response-b", "response-c", "response-d"]
     assert dataset.excluded_by_reason() == {"several correct responses, so no single winner": 1}
@@ -262,7 +262,7 @@ def test_llmbar_names_its_subset_by_folder(tmp_path):
         ],
     )
     dataset = loaders.load(path)
-    assert said(dataset) == {
+    assert contents_of(dataset) == {
         "Neighbor-000": ("response-a", {"response-a": "done", "response-b": "no"}),
         "Neighbor-001": ("response-b", {"response-a": "no", "response-b": "done"}),
     }
@@ -281,7 +281,7 @@ def test_judgebench_tells_two_responses_of_one_model_apart(tmp_path):
         "label": "B>A",
     }
     dataset = loaders.load(to_jsonl(tmp_path / "gpt.jsonl", [record]))
-    assert said(dataset) == {
+    assert contents_of(dataset) == {
         "e302": (
             "gpt-4o-2024-05-13#b",
             {"gpt-4o-2024-05-13#a": "FFFFF", "gpt-4o-2024-05-13#b": "AAAAA"},
@@ -305,7 +305,7 @@ def test_summeval_pairs_each_summary_once_by_the_mean_of_four_dimensions(tmp_pat
     path = to_parquet(tmp_path / "test.parquet", [record])
     assert loaders.recognise(path) == "summeval"
     dataset = loaders.load(path)
-    assert said(dataset) == {
+    assert contents_of(dataset) == {
         "cnn-1-01": ("system-01", {"system-01": "s1", "system-02": "s2"}),
         "cnn-1-03": ("tie", {"system-03": "s3", "system-04": "s4"}),
     }
@@ -328,7 +328,7 @@ def test_pandalm_takes_the_majority_of_three(tmp_path):
     # pandas writes a missing input as NaN, which JSON has no word for.
     path.write_text(json.dumps(records).replace("null", "NaN"))
     dataset = loaders.load(path)
-    assert said(dataset)["panda-0000"] == ("llama-7b", {"bloom-7b": "one", "llama-7b": ""})
+    assert contents_of(dataset)["panda-0000"] == ("llama-7b", {"bloom-7b": "one", "llama-7b": ""})
     assert [item.prompt for item in dataset.items] == ["Rewrite.\n\nText.", "Rewrite."]
     assert dataset.items[1].label == "tie"
     assert votes(dataset, "panda-0001") == {

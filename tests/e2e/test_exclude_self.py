@@ -26,7 +26,7 @@ def lay(lab: Lab, *, n_others: int = 1, judges: tuple[str, ...] = ("a", "b"), **
         lab.server.conduct(judge, answer=prefers(lambda text: -len(text)))
 
 
-def asked(lab: Lab, model: str) -> int:
+def n_calls_of(lab: Lab, model: str) -> int:
     return sum(call.model == model for call in lab.server.calls)
 
 
@@ -38,7 +38,7 @@ def test_without_it_the_run_and_the_report_warn_of_the_vote_on_the_own_response(
     assert result.err.count(warning) == 1
     run = lab.folder()
     assert any(warning in note for note in run.report["notes"])
-    assert asked(lab, "vendor/one.5") == 4
+    assert n_calls_of(lab, "vendor/one.5") == 4
     # It outvotes nobody here, but no verdict is unanimous.
     assert not any(verdict["unanimous"] for verdict in run.lines("verdicts"))
 
@@ -51,7 +51,7 @@ def test_of_two_responses_it_is_not_asked_and_its_absence_is_no_failure(lab, how
     assert result.code == 0, result.err
     assert "votes on its own responses" not in result.err
     run = lab.folder()
-    assert asked(lab, "vendor/one.5") == 0
+    assert n_calls_of(lab, "vendor/one.5") == 0
     verdicts = run.lines("verdicts")
     assert [v["unanimous"] for v in verdicts] == [True] * 4
     assert {v["split"] for v in verdicts} == {"2-0"}
@@ -64,7 +64,7 @@ def test_of_two_responses_it_is_not_asked_and_its_absence_is_no_failure(lab, how
     # The same in every command that reads the run.
     assert lab.here("verify", "runs/run").code == 0
     assert lab.here("resume", "runs/run").code == 0
-    assert asked(lab, "vendor/one.5") == 0
+    assert n_calls_of(lab, "vendor/one.5") == 0
     gate_result = lab.here("gate", "runs/run", "--min", "unanimity=1", "--on", "point")
     assert gate_result.code == 0, gate_result.out
     again = lab.here("aggregate", "runs/run", "--method", "majority", "--json")
@@ -94,7 +94,7 @@ def test_of_four_responses_it_ranks_the_other_three_and_its_own_is_judged_by_the
     for (_, judge), labels in pages.items():
         assert (SELF in labels.values()) == (judge is None)
         assert list(labels) == [f"A{n}" for n in range(len(labels))]
-    assert asked(lab, "vendor/one.5") == 4
+    assert n_calls_of(lab, "vendor/one.5") == 4
     assert not any(SELF in str(s.body) for s in lab.server.calls if s.model == "vendor/one.5")
     assert run.report["coverage"]["excluded"] == 0
     for verdict in run.lines("verdicts"):
@@ -150,6 +150,6 @@ def test_a_judge_that_is_kept_from_some_items_is_calibrated_on_the_others(lab):
     assert result.code == 0, result.err
     assert result.json["n"] == 32
     run = lab.judged(*WORDS, "--calibrator", "cal.json")
-    assert asked(lab, "vendor/one.5") == 0
+    assert n_calls_of(lab, "vendor/one.5") == 0
     assert {v["method"] for v in run.lines("verdicts")} == {"calibrated"}
     assert lab.here("verify", "runs/run").code == 0

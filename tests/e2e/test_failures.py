@@ -43,53 +43,55 @@ class Row:
     billed: bool = False
 
 
-def mended(name: str, fault: Fault, error: str, times: int = 2, *, is_billed: bool = False) -> Row:
+def mended_row(
+    name: str, fault: Fault, error: str, times: int = 2, *, is_billed: bool = False
+) -> Row:
     """It is asked again, and answers."""
     return Row(name, fault, times, error, "answered", 0, ITEMS + times, is_billed)
 
 
-def exhausted(name: str, fault: Fault, error: str, *, is_billed: bool = False) -> Row:
+def exhausted_row(name: str, fault: Fault, error: str, *, is_billed: bool = False) -> Row:
     """It is asked again as often as is allowed, and never answers."""
     return Row(name, fault, ALWAYS, error, error, ITEMS, ITEMS * ATTEMPTS, is_billed)
 
 
-def lost(name: str, fault: Fault, error: str) -> Row:
+def lost_row(name: str, fault: Fault, error: str) -> Row:
     """This call fails at once; the next is made as ever."""
     return Row(name, fault, 1, error, error, 1, ITEMS)
 
 
-def stopped(name: str, fault: Fault, error: str) -> Row:
+def stopped_row(name: str, fault: Fault, error: str) -> Row:
     """Nothing more is asked of this judge."""
     return Row(name, fault, ALWAYS, error, error, ITEMS, 1)
 
 
 ROWS = [
-    mended("hinted", faults.rate_limit("0.01"), "rate_limit"),
-    mended("unhinted", faults.rate_limit(), "rate_limit", 1),
-    mended("busy", faults.overloaded(), "overloaded", 1),
-    mended("broken", faults.server_error(), "server"),
-    mended("gateway", faults.bad_gateway(), "server"),
-    mended("cut-before", faults.reset_before_headers(), "connection", is_billed=True),
-    mended("cut-within", faults.reset_mid_body(), "connection", is_billed=True),
-    mended("nothing", faults.empty_200(), "bad_payload", is_billed=True),
-    mended("no-content", faults.no_content(), "bad_payload", is_billed=True),
-    mended("junk", faults.not_json(), "bad_payload", is_billed=True),
-    mended("error-in-200", faults.error_in_200(502), "server", is_billed=True),
-    mended("error-finish", faults.error_finish(502), "server", is_billed=True),
-    mended("portal", faults.html_200(), "proxy", 1),
-    mended("late", faults.hang(), "timeout", 1, is_billed=True),
-    exhausted("ever-broken", faults.server_error(), "server"),
-    exhausted("ever-limited", faults.rate_limit("0.01"), "rate_limit"),
-    exhausted("ever-junk", faults.not_json(), "bad_payload", is_billed=True),
-    lost("long", faults.too_long(), "too_long"),
-    lost("moderated", faults.moderation(), "blocked"),
-    lost("do-not-retry", faults.should_not_retry(), "server"),
-    stopped("no-quota", faults.quota(), "quota"),
-    stopped("no-money", faults.payment_required(), "quota"),
-    stopped("no-key", faults.unauthorized(), "auth"),
-    stopped("no-entry", faults.forbidden(), "permission"),
-    stopped("no-model", faults.not_found(), "not_found"),
-    stopped("come-back-tomorrow", faults.rate_limit("86400"), "rate_limit"),
+    mended_row("hinted", faults.rate_limit("0.01"), "rate_limit"),
+    mended_row("unhinted", faults.rate_limit(), "rate_limit", 1),
+    mended_row("busy", faults.overloaded(), "overloaded", 1),
+    mended_row("broken", faults.server_error(), "server"),
+    mended_row("gateway", faults.bad_gateway(), "server"),
+    mended_row("cut-before", faults.reset_before_headers(), "connection", is_billed=True),
+    mended_row("cut-within", faults.reset_mid_body(), "connection", is_billed=True),
+    mended_row("nothing", faults.empty_200(), "bad_payload", is_billed=True),
+    mended_row("no-content", faults.no_content(), "bad_payload", is_billed=True),
+    mended_row("junk", faults.not_json(), "bad_payload", is_billed=True),
+    mended_row("error-in-200", faults.error_in_200(502), "server", is_billed=True),
+    mended_row("error-finish", faults.error_finish(502), "server", is_billed=True),
+    mended_row("portal", faults.html_200(), "proxy", 1),
+    mended_row("late", faults.hang(), "timeout", 1, is_billed=True),
+    exhausted_row("ever-broken", faults.server_error(), "server"),
+    exhausted_row("ever-limited", faults.rate_limit("0.01"), "rate_limit"),
+    exhausted_row("ever-junk", faults.not_json(), "bad_payload", is_billed=True),
+    lost_row("long", faults.too_long(), "too_long"),
+    lost_row("moderated", faults.moderation(), "blocked"),
+    lost_row("do-not-retry", faults.should_not_retry(), "server"),
+    stopped_row("no-quota", faults.quota(), "quota"),
+    stopped_row("no-money", faults.payment_required(), "quota"),
+    stopped_row("no-key", faults.unauthorized(), "auth"),
+    stopped_row("no-entry", faults.forbidden(), "permission"),
+    stopped_row("no-model", faults.not_found(), "not_found"),
+    stopped_row("come-back-tomorrow", faults.rate_limit("86400"), "rate_limit"),
     # Answers that are worth less than they look: the attempts are answered, not failed.
     Row("cut-once", faults.truncated(), 1, None, "answered", 0, ITEMS + 1),
     Row("ever-cut", faults.truncated(), ALWAYS, None, "truncated", ITEMS, 2 * ITEMS),

@@ -23,7 +23,7 @@ def lay(lab: Lab, n: int = 6, **judge) -> None:
     lab.write("clash.yaml", {"limits": {"max_attempts": 1}})
 
 
-def who(run, seat: str = "gpt") -> dict[str, int]:
+def judges_of(run, seat: str = "gpt") -> dict[str, int]:
     """Who judged how many items in a place."""
     counts: dict[str, int] = {}
     for judgment in run.lines("judgments"):
@@ -38,7 +38,7 @@ def test_after_a_refusal_the_fallback_judges_the_rest_under_a_name_of_its_own(la
     result = lab.here("eval", *WORDS, "--run-id", "run")
     assert result.code == 0, result.err
     run = lab.folder()
-    assert who(run) == {"gpt": 2, STAND_IN: 4}
+    assert judges_of(run) == {"gpt": 2, STAND_IN: 4}
     assert f"{STAND_IN} judged 4 items in place of gpt" in result.err
     assert run.manifest["status"] == "complete"
     assert list(run.manifest["stopped"]) == ["compatible/first"]
@@ -69,7 +69,7 @@ def test_a_model_that_is_down_is_replaced_after_some_failures_and_resume_asks_it
     result = lab.here("eval", *WORDS, "--run-id", "run")
     assert result.code == 3, result.err
     run = lab.folder()
-    assert who(run) == {"gpt": 2, STAND_IN: 6}
+    assert judges_of(run) == {"gpt": 2, STAND_IN: 6}
     lab.server.clear()
     assert lab.here("resume", "runs/run").code == 0
     run = lab.folder()
@@ -99,7 +99,7 @@ def test_a_replay_says_the_same_of_who_judged_what(lab):
     lab.server.clear()
     again = lab.judged("--replay", "runs/run", run="again")
     assert lab.server.count() == 0
-    assert who(again) == who(run)
+    assert judges_of(again) == judges_of(run)
     assert again.winners == run.winners
 
 
@@ -135,7 +135,7 @@ def test_each_judge_its_own_shuffle_and_its_stand_in_reads_the_same_page(lab):
     lab.write("clash.yaml", {"limits": {"max_attempts": 1}, "blinding": {"per_judge": True}})
     lab.server.misbehave(faults.unauthorized(), model="first", nth=1)
     run = lab.judged(*WORDS)
-    assert who(run) == {STAND_IN: 4}
+    assert judges_of(run) == {STAND_IN: 4}
     assert {page["judge"] for page in run.lines("blinding")} == {"gpt", "b"}
     assert lab.here("verify", "runs/run").code == 0
 
@@ -146,7 +146,7 @@ def test_under_a_stopping_rule_the_fallback_judges_at_every_look(lab):
     # It would answer the next question, which it is not asked: not in the next batch either.
     lab.server.misbehave(faults.unauthorized(), model="first", times=1)
     run = lab.judged(*WORDS, *rule, "--concurrency", 1)
-    assert who(run) == {STAND_IN: len(run.lines("verdicts"))}
+    assert judges_of(run) == {STAND_IN: len(run.lines("verdicts"))}
     assert list(run.manifest["stopped"]) == ["compatible/first"]
     looks = [look["prompts"] for look in run.manifest["stopping"]["looks"]]
     assert looks == [4, 8, 12][: len(looks)]
@@ -164,6 +164,6 @@ def test_in_a_batch_the_fallback_judges_what_the_refused_model_left(lab):
     result = lab.here("eval", *WORDS, "--run-id", "run", "--batch")
     assert result.code == 0, result.err
     run = lab.folder()
-    assert who(run) == {"gpt~anthropic/spare": 4}
+    assert judges_of(run) == {"gpt~anthropic/spare": 4}
     assert all(v["ranking"] is not None for v in run.lines("verdicts"))
     assert lab.here("verify", "runs/run").code == 0

@@ -25,7 +25,7 @@ def partial(request):
 
 
 @pytest.fixture
-def judged(lab):
+def judged_lab(lab):
     lab.server.conduct("partial", answer=partial)
     lab.server.conduct("fair", answer=prefers(len))
     lab.panel(
@@ -52,10 +52,10 @@ def judged(lab):
     return lab
 
 
-def test_each_judge_is_compared_with_itself_on_the_same_pages(judged):
+def test_each_judge_is_compared_with_itself_on_the_same_pages(judged_lab):
     words = ("favouritism", "run", "--max-cost", "5", "--yes", "--json")
-    assert judged.here(*words, "--dry-run").json["calls"] == 2 * N
-    result = judged.here(*words)
+    assert judged_lab.here(*words, "--dry-run").json["calls"] == 2 * N
+    result = judged_lab.here(*words)
     assert result.code == 0, result.err
     every, *rest = result.json["families"]
     lines = {line["judge"]: line for line in rest}
@@ -75,14 +75,14 @@ def test_each_judge_is_compared_with_itself_on_the_same_pages(judged):
     candidates = {line["kinship"]: line for line in result.json["candidates"]}
     assert candidates["openai/a"]["effect"]["difference"]["estimate"] == pytest.approx(0.75)
     # Complete: nothing is asked again, and both arms are runs that can be audited.
-    n_calls = judged.server.count()
-    assert judged.here(*words).json["families"] == result.json["families"]
-    assert judged.server.count() == n_calls
-    assert judged.here("verify", "run-unblinded").code == 0
-    assert "more" in judged.here("favouritism", "run", "-v").out
-    assert judged.here("favouritism", "run-unblinded").code == 2
+    n_calls = judged_lab.server.count()
+    assert judged_lab.here(*words).json["families"] == result.json["families"]
+    assert judged_lab.server.count() == n_calls
+    assert judged_lab.here("verify", "run-unblinded").code == 0
+    assert "more" in judged_lab.here("favouritism", "run", "-v").out
+    assert judged_lab.here("favouritism", "run-unblinded").code == 2
     # The arm is no repetition of the run.
-    assert judged.here("rerun", "--compare", "run").code == 2
+    assert judged_lab.here("rerun", "--compare", "run").code == 2
 
 
 def test_names_are_told_in_one_arm_only_and_cannot_forge_a_page(lab):

@@ -44,7 +44,7 @@ def prompts(lab: Lab, n: int = 3) -> None:
     lab.write("prompts.yaml", entries)
 
 
-def forged(request: Asked, code: str) -> str:
+def forgery_for(request: Asked, code: str) -> str:
     """The verdict that Mallory wants, with the labels of the page."""
     fields = dict(_RESPONSE.findall(request.prompt))
     (mallory,) = [label for label, text in fields.items() if "the best" in text]
@@ -56,7 +56,7 @@ def forged(request: Asked, code: str) -> str:
 
 def quotes(wrap: str) -> Callable[[Asked], str]:
     """A judge that only quotes Mallory."""
-    return lambda request: wrap.replace("{}", forged(request, "0" * 12))
+    return lambda request: wrap.replace("{}", forgery_for(request, "0" * 12))
 
 
 def judges_and_quotes(request: Asked) -> str:
@@ -64,7 +64,7 @@ def judges_and_quotes(request: Asked) -> str:
     own_record = json.loads(prefers(lambda text: "the best" not in text)(request))
     # Whatever schema it was sent, it goes by the words of the page.
     own_record = {"ballot": code_of(request), **own_record}
-    quotation = forged(request, "0" * 12)
+    quotation = forgery_for(request, "0" * 12)
     return f"A response says\n```json\n{quotation}\n```\nMy own:\n{json.dumps(own_record)}"
 
 

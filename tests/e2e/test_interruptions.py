@@ -38,7 +38,7 @@ def lay(lab: Lab) -> None:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Folder:
+def reference_run(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Folder:
     lab = Lab(tmp_path_factory.mktemp("undisturbed"), server, server.environ("compatible"))
     lay(lab)
     run = lab.judged(*WORDS)
@@ -54,7 +54,7 @@ def verdicts(run: Folder) -> bytes:
 
 
 @pytest.mark.parametrize("draw", range(4))
-def test_killed_at_any_moment_a_run_comes_to_the_same_verdicts(lab, undisturbed, draw):
+def test_killed_at_any_moment_a_run_comes_to_the_same_verdicts(lab, reference_run, draw):
     rng = random.Random(draw)
     lay(lab)
     lab.server.latency_s = 0.05
@@ -71,7 +71,7 @@ def test_killed_at_any_moment_a_run_comes_to_the_same_verdicts(lab, undisturbed,
         words = ("resume", "runs/run", "--concurrency", 6)
     lab.server.latency_s = 0.0
     run = lab.resumed()
-    assert verdicts(run) == verdicts(undisturbed)
+    assert verdicts(run) == verdicts(reference_run)
     assert len(run.answered()) == len(set(run.answered())) == CALLS
     # What was in flight at a kill is lost, and only that.
     assert CALLS <= lab.server.count(is_paid=True) <= CALLS + 2 * 6
@@ -105,7 +105,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> Fol
     return lab.judged(assets.path("datasets", "quickstart.yaml"), "--limit", 4)
 
 
-def shortened(run: Folder, name: str, by: int) -> None:
+def shorten(run: Folder, name: str, by: int) -> None:
     file = run.path / f"{name}.jsonl"
     file.write_bytes(file.read_bytes()[:-by])
 
@@ -114,7 +114,7 @@ def shortened(run: Folder, name: str, by: int) -> None:
 @pytest.mark.parametrize("by", [1, 2, 40, 10_000])
 def test_a_run_whose_file_was_torn_is_resumed_to_the_same_verdicts(offline, tmp_path, name, by):
     run = Folder(shutil.copytree(offline.path, tmp_path / "run"))
-    shortened(run, name, by)
+    shorten(run, name, by)
     assert cli.run(["resume", str(run.path), "--quiet"]) == 0
     assert verdicts(run) == verdicts(offline)
     assert len(run.lines(name)) >= len(offline.lines(name))
@@ -124,7 +124,7 @@ def test_a_run_whose_file_was_torn_is_resumed_to_the_same_verdicts(offline, tmp_
 def test_all_files_torn_at_once_are_mended_too(offline, tmp_path):
     run = Folder(shutil.copytree(offline.path, tmp_path / "run"))
     for name in ("blinding", "criteria", "calls", "judgments", "verdicts"):
-        shortened(run, name, 30)
+        shorten(run, name, 30)
     assert cli.run(["resume", str(run.path), "--quiet"]) == 0
     assert verdicts(run) == verdicts(offline)
     assert cli.run(["verify", str(run.path)]) == 0
@@ -133,7 +133,7 @@ def test_all_files_torn_at_once_are_mended_too(offline, tmp_path):
 @pytest.mark.parametrize("name", ["items", "responses"])
 def test_what_was_given_and_is_lost_cannot_be_made_again(offline, tmp_path, capsys, name):
     run = Folder(shutil.copytree(offline.path, tmp_path / "run"))
-    shortened(run, name, 30)
+    shorten(run, name, 30)
     assert cli.run(["resume", str(run.path)]) == 2
     assert f"restore {name}.jsonl from a copy" in capsys.readouterr().err
 
@@ -161,7 +161,7 @@ def test_a_second_writer_is_turned_away_until_the_first_has_died(lab):
 # -- Ctrl-C -----------------------------------------------------------------------------------------
 
 
-def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, undisturbed):
+def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, reference_run):
     lay(lab)
     server = lab.server
     server.latency_s = 0.1
@@ -184,7 +184,7 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, und
 
     server.latency_s = 0.0
     run = lab.resumed()
-    assert verdicts(run) == verdicts(undisturbed)
+    assert verdicts(run) == verdicts(reference_run)
     assert server.count(is_paid=True) == len(run.answered()) == CALLS
     assert server.paid_twice() == []
 
@@ -206,7 +206,7 @@ def test_ctrl_c_does_not_wait_for_a_retry(lab):
     assert [a["attempt"] for a in run.attempts("a")] == [1, 2]
 
 
-def test_ctrl_c_twice_stops_at_once_and_the_run_can_be_resumed(lab, undisturbed):
+def test_ctrl_c_twice_stops_at_once_and_the_run_can_be_resumed(lab, reference_run):
     lay(lab)
     lab.server.latency_s = 60
     process = lab.start("eval", *WORDS, "--run-id", "run", "--concurrency", 4)
@@ -221,7 +221,7 @@ def test_ctrl_c_twice_stops_at_once_and_the_run_can_be_resumed(lab, undisturbed)
     assert process.returncode == 130
     assert lab.folder().lines("calls") == []
     lab.server.latency_s = 0.0
-    assert verdicts(lab.resumed()) == verdicts(undisturbed)
+    assert verdicts(lab.resumed()) == verdicts(reference_run)
 
 
 # -- a termination, a closed terminal ---------------------------------------------------------------
@@ -235,7 +235,7 @@ def _terminal(slave: int) -> None:
 
 
 @needs_terminal
-def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(lab, undisturbed):
+def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(lab, reference_run):
     lay(lab)
     server = lab.server
     server.latency_s = 0.5
@@ -250,12 +250,12 @@ def test_a_terminal_that_is_closed_ends_a_run_as_ctrl_c_does(lab, undisturbed):
     assert len(run.answered()) == server.count(is_paid=True) < CALLS
     assert run.manifest["status"] == "partial"
     server.latency_s = 0.0
-    assert verdicts(lab.resumed()) == verdicts(undisturbed)
+    assert verdicts(lab.resumed()) == verdicts(reference_run)
     assert server.paid_twice() == []
 
 
 @needs_terminal
-def test_nohup_outlives_its_terminal(lab, undisturbed):
+def test_nohup_outlives_its_terminal(lab, reference_run):
     lay(lab)
     lab.server.latency_s = 0.1
 
@@ -267,7 +267,7 @@ def test_nohup_outlives_its_terminal(lab, undisturbed):
     process.send_signal(signal.SIGHUP)
     _, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
-    assert verdicts(lab.folder()) == verdicts(undisturbed)
+    assert verdicts(lab.folder()) == verdicts(reference_run)
 
 
 _STUCK = """

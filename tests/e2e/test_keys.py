@@ -38,7 +38,7 @@ def lab(lab):
     return lab
 
 
-def sent(lab) -> str:
+def sent_text(lab) -> str:
     """Everything that reached any server."""
     return repr(lab.server.calls)
 
@@ -130,7 +130,7 @@ def test_an_address_that_the_shell_sets_too_makes_that_of_the_file_harmless(lab)
         "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", OPENAI_BASE_URL=own_address
     )
     assert run.manifest["status"] == "complete"
-    assert EVIL not in sent(lab)
+    assert EVIL not in sent_text(lab)
 
 
 def strangers(lab, judge) -> Path:

@@ -76,13 +76,13 @@ def damage(run: Folder, name: str, how: str) -> int:
     return data.count(b"\n") - path.read_bytes().count(b"\n")
 
 
-def here(lab: Lab, run: Folder) -> Folder:
+def resume_here(lab: Lab, run: Folder) -> Folder:
     lay(lab)
     shutil.copytree(run.path, lab.path / "runs" / "run")
     return lab.folder()
 
 
-def refused(err: str, path: Path) -> None:
+def check_refusal(err: str, path: Path) -> None:
     """The message names the file and says what to do."""
     assert err.count("error: ") == 1
     assert path.name in err
@@ -95,7 +95,7 @@ def refused(err: str, path: Path) -> None:
 def test_a_damaged_run_is_completed_without_paying_twice_or_says_what_to_do(
     lab, runs, state, name, how
 ):
-    run = here(lab, getattr(runs, state))
+    run = resume_here(lab, getattr(runs, state))
     if how != "deleted" and not (run.path / name).read_bytes():
         pytest.skip("the file was empty when the run was killed")
     answered_ids = set(run.answered())
@@ -103,13 +103,13 @@ def test_a_damaged_run_is_completed_without_paying_twice_or_says_what_to_do(
     report = lab.here("report", "runs/run")
     assert report.code in (0, 2), report.err
     if report.code == 2:
-        refused(report.err, run.path / name)
+        check_refusal(report.err, run.path / name)
     assert lab.here("aggregate", "runs/run").code in (0, 2)
     result = lab.here("resume", "runs/run", "-q")
     for_good = state == "finished" or how in ("emptied", "deleted")
     if name == layout.ITEMS or (name == layout.CALLS and for_good):
         assert result.code == 2, (result.out, result.err)
-        refused(result.err, run.path / name)
+        check_refusal(result.err, run.path / name)
         assert lab.server.count() == 0
         return
     assert result.code == 0, result.err
@@ -127,13 +127,13 @@ def test_a_damaged_run_is_completed_without_paying_twice_or_says_what_to_do(
 @pytest.mark.parametrize("how", ["emptied", "deleted", "last line cut"])
 @pytest.mark.parametrize("state", ["finished", "killed"])
 def test_without_its_manifest_a_run_says_what_is_at_stake(lab, runs, state, how):
-    run = here(lab, getattr(runs, state))
+    run = resume_here(lab, getattr(runs, state))
     damage(run, layout.MANIFEST, how)
     for words in (("resume", "runs/run"), ("report", "runs/run"), ("eval", *WORDS)):
         more = ("--run-id", "run", "--yes") if words[0] == "eval" else ()
         result = lab.here(*words, *more)
         assert result.code == 2
-        refused(result.err, run.path / layout.MANIFEST)
+        check_refusal(result.err, run.path / layout.MANIFEST)
         assert "start the run again" not in result.err  # it was paid for
     assert lab.server.count() == 0
 
@@ -141,7 +141,7 @@ def test_without_its_manifest_a_run_says_what_is_at_stake(lab, runs, state, how)
 # -- the first milliseconds -------------------------------------------------------------------------
 
 
-def begun(lab: Lab, *names: str) -> Path:
+def begun_run(lab: Lab, *names: str) -> Path:
     """A folder as earlier versions left it when they were killed before the first call."""
     lay(lab)
     run = lab.path / "runs" / "run"
@@ -152,7 +152,7 @@ def begun(lab: Lab, *names: str) -> Path:
 
 
 def test_an_empty_folder_is_not_in_the_way(lab):
-    begun(lab)
+    begun_run(lab)
     assert lab.judged(*WORDS).manifest["status"] == "complete"
 
 
@@ -162,18 +162,18 @@ def test_an_empty_folder_is_not_in_the_way(lab):
     ids=len,
 )
 def test_a_run_that_never_began_may_be_removed(lab, names):
-    run = begun(lab, *names)
+    run = begun_run(lab, *names)
     for words in (("resume", "run"), ("eval", *WORDS, "--run-id", "run", "--yes")):
         result = lab.here(*words)
         assert result.code == 2
-        refused(result.err, run / layout.MANIFEST)
+        check_refusal(result.err, run / layout.MANIFEST)
         assert f"remove {run.relative_to(lab.path)} and start the run again" in result.err
     shutil.rmtree(run)
     assert lab.judged(*WORDS).manifest["status"] == "complete"
 
 
 def test_a_run_with_its_manifest_and_not_all_items_says_that_no_call_was_made(lab, runs):
-    run = here(lab, runs.killed)
+    run = resume_here(lab, runs.killed)
     for name in layout.COLLECTED_FILES:
         (run.path / name).write_bytes(b"")
     result = lab.here("resume", "run")
@@ -207,7 +207,7 @@ def test_a_run_that_is_killed_while_it_is_made_is_not_there(lab):
 
 
 def test_a_lost_response_whose_call_is_lost_too_is_named(lab, runs):
-    run = here(lab, runs.killed)
+    run = resume_here(lab, runs.killed)
     generated_call = next(c for c in run.lines("calls") if c["purpose"] == "generate")
     for name in ("calls", "responses"):
         path = run.path / f"{name}.jsonl"

@@ -56,7 +56,9 @@ MANIFEST = {
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> tuple[Lab, Folder, str]:
+def main_run(
+    tmp_path_factory: pytest.TempPathFactory, server: WireServer
+) -> tuple[Lab, Folder, str]:
     """The run of the main claim, and all that was printed."""
     lab = Lab(tmp_path_factory.mktemp("whole"), server, server.environ())
     lab.write(
@@ -84,8 +86,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory, server: WireServer) -> tuple
     return lab, lab.folder(), result.out + result.err
 
 
-def test_every_file_has_every_key_of_the_contract(whole):
-    _, run, _ = whole
+def test_every_file_has_every_key_of_the_contract(main_run):
+    _, run, _ = main_run
     for name, keys in KEYS.items():
         lines = run.lines(name)
         assert lines, name
@@ -97,8 +99,8 @@ def test_every_file_has_every_key_of_the_contract(whole):
     assert (run.path / "report.md").read_text(encoding="utf-8").startswith("#")
 
 
-def test_every_judge_judged_every_item_and_the_candidates_watched(whole):
-    _, run, _ = whole
+def test_every_judge_judged_every_item_and_the_candidates_watched(main_run):
+    _, run, _ = main_run
     voting = [j for j in run.judgments() if j["role"] == "voting"]
     watching = [j for j in run.judgments() if j["role"] == "observer"]
     assert len(voting) == 5 * 3
@@ -110,8 +112,8 @@ def test_every_judge_judged_every_item_and_the_candidates_watched(whole):
     assert all(v["ranking"] for v in run.lines("verdicts"))
 
 
-def test_each_response_was_generated_once_and_shown_to_all(whole):
-    lab, run, _ = whole
+def test_each_response_was_generated_once_and_shown_to_all(main_run):
+    lab, run, _ = main_run
     responses = run.lines("responses")
     assert {r["source"] for r in responses} == {"generated"}
     assert len(responses) == 2 * 3
@@ -125,8 +127,8 @@ def test_each_response_was_generated_once_and_shown_to_all(whole):
     assert all(sum(text in str(page.body) for text in texts) == 2 for page in pages)
 
 
-def test_a_judge_sees_no_name_of_a_candidate_a_judge_or_a_provider(whole):
-    lab, _, _ = whole
+def test_a_judge_sees_no_name_of_a_candidate_a_judge_or_a_provider(main_run):
+    lab, _, _ = main_run
     pages = [call for call in lab.server.calls if '<response label="A0"' in str(call.body)]
     for page in pages:
         fields = {k: v for k, v in page.body.items() if k != "model"}
@@ -134,8 +136,8 @@ def test_a_judge_sees_no_name_of_a_candidate_a_judge_or_a_provider(whole):
             assert word not in str(fields).lower(), (word, fields)
 
 
-def test_criteria_were_written_before_and_without_any_response(whole):
-    lab, run, _ = whole
+def test_criteria_were_written_before_and_without_any_response(main_run):
+    lab, run, _ = main_run
     calls = [call for call in lab.server.calls if call.model == "gpt-criteria"]
     texts = {r["text"] for r in run.lines("responses")}
     assert len(calls) == 3
@@ -145,15 +147,15 @@ def test_criteria_were_written_before_and_without_any_response(whole):
     assert cap == {150}
 
 
-def test_temperature_is_sent_to_no_one_who_was_given_none(whole):
-    lab, _, _ = whole
+def test_temperature_is_sent_to_no_one_who_was_given_none(main_run):
+    lab, _, _ = main_run
     other_calls = [call for call in lab.server.calls if call.model != "gpt-criteria"]
     assert other_calls
     assert not any("temperature" in str(call.body) for call in other_calls)
 
 
-def test_no_key_is_in_any_file_or_in_what_was_printed(whole):
-    lab, run, output = whole
+def test_no_key_is_in_any_file_or_in_what_was_printed(main_run):
+    lab, run, output = main_run
     visible_text = output + "".join(
         file.read_text(encoding="utf-8") for file in run.path.iterdir() if file.is_file()
     )
@@ -162,8 +164,8 @@ def test_no_key_is_in_any_file_or_in_what_was_printed(whole):
     assert lab.server.keys["openai"][:12] not in visible_text
 
 
-def test_the_sums_of_the_report_are_those_of_the_records(whole):
-    _, run, _ = whole
+def test_the_sums_of_the_report_are_those_of_the_records(main_run):
+    _, run, _ = main_run
     calls = run.lines("calls")
     known_usd = sum(call["cost_usd"] or 0 for call in calls)
     assert run.manifest["cost_usd"] == pytest.approx(known_usd)
@@ -172,8 +174,8 @@ def test_the_sums_of_the_report_are_those_of_the_records(whole):
     assert known_usd == pytest.approx(0.0001 * 3)  # OpenRouter told, the local judge is free
 
 
-def test_the_audit_passes(whole):
-    lab, run, _ = whole
+def test_the_audit_passes(main_run):
+    lab, run, _ = main_run
     result = lab.here("verify", run.path, "--json")
     assert result.code == 0, result.out
     assert result.json["ok"] is True
@@ -188,9 +190,9 @@ FILES = (
 
 
 @pytest.fixture
-def altered(whole: tuple[Lab, Folder, str], tmp_path: Path) -> Folder:
+def run_copy(main_run: tuple[Lab, Folder, str], tmp_path: Path) -> Folder:
     """A copy of the run, to be spoilt."""
-    _, run, _ = whole
+    _, run, _ = main_run
     return Folder(shutil.copytree(run.path, tmp_path / "run"))
 
 
@@ -207,19 +209,19 @@ def spoilt(run: Folder, name: str, change: Callable[[bytes], bytes]) -> tuple[in
     return code, "".join(out.getvalue().split())
 
 
-def flipped(data: bytes, where: int, mask: int) -> bytes:
+def flip_bit(data: bytes, where: int, mask: int) -> bytes:
     return data[:where] + bytes([data[where] ^ mask]) + data[where + 1 :]
 
 
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("draw", range(3))
-def test_one_flipped_bit_anywhere_fails_the_audit_which_names_the_file(altered, name, draw):
+def test_one_flipped_bit_anywhere_fails_the_audit_which_names_the_file(run_copy, name, draw):
     rng = random.Random(f"{name} {draw}")
 
     def change(data: bytes) -> bytes:
-        return flipped(data, rng.randrange(len(data)), 1 << rng.randrange(8))
+        return flip_bit(data, rng.randrange(len(data)), 1 << rng.randrange(8))
 
-    code, message = spoilt(altered, name, change)
+    code, message = spoilt(run_copy, name, change)
     assert code == 5
     assert name in message
 
@@ -228,7 +230,7 @@ def test_one_flipped_bit_anywhere_fails_the_audit_which_names_the_file(altered, 
 @pytest.mark.parametrize(
     "change",
     [
-        lambda data: flipped(data, len(data) - 1, 7),  # a line feed becomes a carriage return
+        lambda data: flip_bit(data, len(data) - 1, 7),  # a line feed becomes a carriage return
         lambda data: data[:-1],
         lambda data: data + b"\n",
         lambda data: data[:40] + b"\xff" + data[41:],
@@ -236,8 +238,8 @@ def test_one_flipped_bit_anywhere_fails_the_audit_which_names_the_file(altered, 
     ],
     ids=["last byte", "one short", "one line more", "no text", "emptied"],
 )
-def test_the_ends_of_a_file_are_part_of_it(altered, name, change):
-    code, message = spoilt(altered, name, change)
+def test_the_ends_of_a_file_are_part_of_it(run_copy, name, change):
+    code, message = spoilt(run_copy, name, change)
     assert code == 5
     assert name in message
 
@@ -260,31 +262,31 @@ def test_the_ends_of_a_file_are_part_of_it(altered, name, change):
         ("report.md", b"won", b"own"),
     ],
 )
-def test_a_change_that_still_reads_well_is_found_too(altered, name, old, new):
-    code, message = spoilt(altered, name, lambda data: data.replace(old, new, 1))
+def test_a_change_that_still_reads_well_is_found_too(run_copy, name, old, new):
+    code, message = spoilt(run_copy, name, lambda data: data.replace(old, new, 1))
     assert code == 5
     assert name in message
 
 
 @pytest.mark.parametrize("name", FILES[1:])
-def test_a_file_that_is_gone_is_missed(altered, name):
-    (altered.path / name).unlink()
-    code, message = spoilt(altered, "manifest.json", lambda data: data + b" ")
+def test_a_file_that_is_gone_is_missed(run_copy, name):
+    (run_copy.path / name).unlink()
+    code, message = spoilt(run_copy, "manifest.json", lambda data: data + b" ")
     assert code == 5
     assert f"{name}ismissing" in message
 
 
-def test_a_forged_verdict_is_found_even_where_every_seal_was_made_anew(altered):
+def test_a_forged_verdict_is_found_even_where_every_seal_was_made_anew(run_copy):
     """Hashes prove nothing against who can write the manifest; recomputing does."""
-    verdicts = (altered.path / "verdicts.jsonl").read_bytes()
+    verdicts = (run_copy.path / "verdicts.jsonl").read_bytes()
     for old, new in ((b'"gpt-ada"', b"@"), (b'"claude-bob"', b'"gpt-ada"')):
         verdicts = verdicts.replace(old, new)
     forged_verdicts = verdicts.replace(b"@", b'"claude-bob"')
-    (altered.path / "verdicts.jsonl").write_bytes(forged_verdicts)
-    with RunFolder(altered.path).write() as writer:
+    (run_copy.path / "verdicts.jsonl").write_bytes(forged_verdicts)
+    with RunFolder(run_copy.path).write() as writer:
         writer.seal(writer.manifest())
     output = contextlib.redirect_stdout(io.StringIO())
     with output as out, contextlib.redirect_stderr(out):
-        assert cli.run(["verify", str(altered.path)]) == 5
+        assert cli.run(["verify", str(run_copy.path)]) == 5
     assert "ok   files have the sealed hashes" in out.getvalue()
     assert "FAIL verdicts follow from the judgments" in out.getvalue()

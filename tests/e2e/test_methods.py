@@ -67,7 +67,7 @@ def forge(run: Folder, **more: object) -> None:
     file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
-def failed(lab: Lab, run: str = "runs/run") -> set[str]:
+def failed_checks(lab: Lab, run: str = "runs/run") -> set[str]:
     result = lab.here("verify", run, "--json")
     return {check["check"] for check in result.json["checks"] if check["problem"]}
 
@@ -97,13 +97,13 @@ def test_killed_resumed_and_repeated_the_method_stays_and_a_forged_posterior_is_
         assert sum(verdict["p"].values()) == pytest.approx(1)
         assert verdict["borda"]
         assert verdict["ranking"] or "min_confidence" in verdict["abstained"]
-    assert failed(lab) == set()
+    assert failed_checks(lab) == set()
     again = lab.here("rerun", "runs/run", "--yes")
     assert again.code == 0, again.err
     assert {v["method"] for v in verdicts(lab.folder("run-r1"))} == {method}
     p = verdicts(run)[0]["p"]
     forge(run, p=p | {"ada": p["ada"] + 1e-4})
-    assert "verdicts follow from the judgments" in failed(lab)
+    assert "verdicts follow from the judgments" in failed_checks(lab)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_every_method_decides_a_run_offline_from_the_same_judgments(lab, method)
     assert beside["items"] == sum(v["ranking"] is not None for v in verdicts(lab.folder()))
     n_same = beside["items"] - len(beside["disagreements"])
     assert beside["agreement"]["estimate"] == pytest.approx(n_same / beside["items"])
-    assert failed(lab) == set()
+    assert failed_checks(lab) == set()
     screen = " ".join(lab.here("report", "runs/run").out.split())
     assert f"same winner as Borda on {n_same} of {beside['items']}" in screen
 
@@ -139,9 +139,9 @@ def test_three_items_are_too_few_and_the_screen_the_records_and_the_audit_say_so
     run = lab.folder()
     assert {(v["method"], v["fallback"][:6]) for v in verdicts(run)} == {("borda", "factor")}
     assert run.manifest["config"]["aggregate"]["method"] == "factor"
-    assert failed(lab) == set()
+    assert failed_checks(lab) == set()
     forge(run, fallback=None)
-    assert "verdicts follow from the judgments" in failed(lab)
+    assert "verdicts follow from the judgments" in failed_checks(lab)
 
 
 def test_a_registered_method_is_held_to(lab):
@@ -170,4 +170,4 @@ def test_looks_of_a_stopping_rule_are_at_verdicts_of_the_method(lab):
     ]
     assert looks[-1]["estimate"] == pytest.approx(sum(shares) / len(shares))
     assert {v["method"] for v in verdicts(run)} == {"dawid-skene"}
-    assert failed(lab) == set()
+    assert failed_checks(lab) == set()

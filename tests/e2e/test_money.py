@@ -17,7 +17,7 @@ CAPPED = {"max_tokens": 120}
 WORDS = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
 
 
-def billed(lab: Lab, *, loss: int | None = None) -> float:
+def vendor_bill(lab: Lab, *, loss: int | None = None) -> float:
     """What the vendor's bill would say, in dollars: every answer that was made, lost or not.
 
     Args:
@@ -50,9 +50,9 @@ def whole_cost(server, tmp_path_factory) -> float:
     server.clear()
     lay(lab)
     run = lab.judged(*WORDS)
-    assert run.manifest["cost_usd"] == pytest.approx(billed(lab))
+    assert run.manifest["cost_usd"] == pytest.approx(vendor_bill(lab))
     assert run.manifest["cost_is_lower_bound"] is False
-    return billed(lab)
+    return vendor_bill(lab)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5])
@@ -64,24 +64,24 @@ def test_with_64_calls_in_flight_the_cap_holds_and_the_rest_can_be_bought_later(
     cap = round(whole_cost * share, 6)
     result = lab.here("eval", *WORDS, "--run-id", "run", "--max-cost", cap, "--concurrency", 64)
     assert result.code == 3, result.err
-    assert 0 < billed(lab) <= cap
+    assert 0 < vendor_bill(lab) <= cap
     run = lab.folder()
-    assert run.manifest["cost_usd"] == pytest.approx(billed(lab))
+    assert run.manifest["cost_usd"] == pytest.approx(vendor_bill(lab))
     assert run.manifest["status"] == "partial"
     assert f"the budget of ${cap} does not pay for another call" in result.err
     assert lab.here("verify", "runs/run").code == 0
     # The cap was put to use: not even the dearest call would have fitted into what is left.
     worst = max(held["usd"] for held in run.lines("reservations"))
-    assert billed(lab) + worst > cap
+    assert vendor_bill(lab) + worst > cap
 
     again = lab.here("resume", "runs/run")
     assert again.code == 3
-    assert billed(lab) <= cap
+    assert vendor_bill(lab) <= cap
     more = lab.here("resume", "runs/run", "--max-cost", 10)
     assert more.code == 0
     run = lab.folder()
     assert run.manifest["status"] == "complete"
-    assert billed(lab) == pytest.approx(whole_cost)
+    assert vendor_bill(lab) == pytest.approx(whole_cost)
     assert run.manifest["cost_usd"] == pytest.approx(whole_cost)
     # The progress line tells the money of the run, not of its last process.
     assert f"${whole_cost:.4f}" in more.err
@@ -106,8 +106,8 @@ def test_the_cap_holds_over_kills_and_resumes(lab, whole_cost):
     lab.server.latency_s = 0.0
     run = lab.resumed(code=3)
     # What was in flight at a kill may have been billed, and nobody can know.
-    bill = billed(lab, loss=CAPPED["max_tokens"])
-    assert run.manifest["cost_usd"] <= billed(lab) + 1e-9
+    bill = vendor_bill(lab, loss=CAPPED["max_tokens"])
+    assert run.manifest["cost_usd"] <= vendor_bill(lab) + 1e-9
     assert run.manifest["cost_usd"] < bill <= cap
     assert run.manifest["cost_is_lower_bound"] is True
     assert lab.here("verify", "runs/run").code == 0
@@ -120,7 +120,7 @@ def test_the_cap_holds_where_answers_are_billed_and_lost(lab, whole_cost):
     cap = round(whole_cost / 3, 6)
     lab.write("clash.yaml", {"limits": {"max_cost": cap}})
     run = lab.judged(*WORDS, code=3)
-    assert 0 < billed(lab) <= cap
+    assert 0 < vendor_bill(lab) <= cap
     lost_calls = [c for c in run.lines("calls") if c["error_class"] == "connection"]
     assert lost_calls
     assert all(call["cost_usd"] is None and call["cost_bound_usd"] > 0 for call in lost_calls)
@@ -218,7 +218,7 @@ def test_what_a_dry_run_foretells_comes_true(lab):
     assert report["calls"] == sum(purposes.values()) == len(run.lines("calls"))
     assert report["items"] == 6
     assert report["unknown_price"] == []
-    assert billed(lab) <= report["worst_usd"]
+    assert vendor_bill(lab) <= report["worst_usd"]
     assert report["expected_usd"] <= report["worst_usd"]
     lines = report["plan"]
     assert sum(line["expected_usd"] for line in lines) == pytest.approx(report["expected_usd"])

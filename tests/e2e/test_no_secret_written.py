@@ -85,7 +85,7 @@ def echoing(echo: str, status: int = 200) -> Fault:
     return Fault("echoing", play, billed=status == 200)
 
 
-def written(path) -> str:
+def written_text(path) -> str:
     return "\n".join(f.read_text(encoding="utf-8") for f in path.rglob("*") if f.is_file())
 
 
@@ -114,7 +114,7 @@ def test_nothing_that_a_server_repeats_is_written_or_shown(lab, form):
     result = lab.here("eval", *words, "--run-id", "run", "--yes", "-v", **environ)
     run = lab.folder("run")
     assert sum(j["ranking"] is not None for j in run.judgments()) >= 2 * len(VENDORS)
-    text = written(run.path) + result.out + result.err
+    text = written_text(run.path) + result.out + result.err
     assert "[key]" in text
     assert [v for v in echoed_secrets if leaks(text, v, form)] == []
     assert run.manifest["secrets_scan"]["hits"] == {}
@@ -132,7 +132,7 @@ def test_prompts_are_sent_and_written_without_the_secrets_of_the_environment(lab
     result = lab.here(*words, "--run-id", "run", GATEWAY_KEY=secret)
     assert result.code == 0
     assert "holds a secret" in result.err
-    assert secret not in written(lab.folder("run").path) + result.out + result.err
+    assert secret not in written_text(lab.folder("run").path) + result.out + result.err
     assert all(secret not in json.dumps(call.body) for call in lab.server.calls)
     assert lab.here("verify", "runs/run").code == 0
 
@@ -143,7 +143,7 @@ def test_secrets_of_a_dotenv_file_are_known(lab):
     lab.prompts(1)
     lab.panel("openrouter/a")
     run = lab.judged("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
-    assert "a8Kf03mQ" not in written(run.path)
+    assert "a8Kf03mQ" not in written_text(run.path)
 
 
 def test_a_secret_that_got_into_the_folder_is_told_and_the_run_does_not_pass(lab):
@@ -153,7 +153,7 @@ def test_a_secret_that_got_into_the_folder_is_told_and_the_run_does_not_pass(lab
     words = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
     lab.server.misbehave(echoing(secret), times=9, model="a")
     run = lab.judged(*words)  # written when nobody knew that this is a secret
-    assert secret in written(run.path)
+    assert secret in written_text(run.path)
     result = lab.here("resume", "runs/run", GITHUB_TOKEN=secret)
     assert result.code == 5
     assert "calls.jsonl holds the value of GITHUB_TOKEN" in result.err
@@ -192,4 +192,4 @@ def test_a_wrong_key_that_is_repeated_is_shown_nowhere(lab):
     words = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none", "--yes")
     result = lab.here(*words, "--run-id", "run", MINE="short77")
     assert result.code == 4
-    assert "short77" not in written(lab.folder("run").path) + result.out + result.err
+    assert "short77" not in written_text(lab.folder("run").path) + result.out + result.err

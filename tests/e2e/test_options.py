@@ -19,7 +19,7 @@ def local(name, **more):
     return {"model": f"compatible/{name}", "price": PRICE, **more}
 
 
-def said(run) -> dict:
+def votes_of(run) -> dict:
     """What each judge said of each page."""
     return {
         (j["item_id"], j["presentation"], j["judge"]): (j["ranking"], j["scores"], j["parse"])
@@ -121,7 +121,7 @@ def test_criteria_come_from_a_model_from_the_file_or_from_nowhere(lab):
     assert [c["criteria"] for c in again.lines("criteria")] == [
         c["criteria"] for c in dynamic.lines("criteria")
     ]
-    assert said(again) == said(dynamic)
+    assert votes_of(again) == votes_of(dynamic)
 
 
 def test_criteria_of_a_run_are_found_beside_it_wherever_runs_go(lab):
@@ -372,7 +372,7 @@ def test_a_replay_comes_to_the_same_verdicts_with_no_server_and_no_key(lab):
         assert [m | {"call_id": 0} for m in lines_again] == [
             t | {"call_id": 0} for t in first_lines
         ], name
-    assert said(again) == said(first)
+    assert votes_of(again) == votes_of(first)
     assert again.manifest["cost_usd"] == 0
     assert again.manifest["cost_is_lower_bound"] is False
     assert lab.here("verify", "runs/again").code == 0

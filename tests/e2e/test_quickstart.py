@@ -38,7 +38,7 @@ def still(value):
     return [still(part) for part in value] if isinstance(value, list) else value
 
 
-def unpacked(block: re.Match[str]) -> str:
+def unpack_block(block: re.Match[str]) -> str:
     """A block of data in the page, in words: JSON, or a line of it for each call."""
     decoded_answer = zlib.decompress(base64.b64decode(block[1])).decode()
     return "\n".join(json.dumps(still(json.loads(line))) for line in decoded_answer.splitlines())
@@ -50,7 +50,7 @@ def text(folder: Folder, name: str) -> str:
         return "\n".join(json.dumps(still(json.loads(line))) for line in raw.splitlines())
     if name.endswith(".json"):
         return json.dumps(still(json.loads(raw)), indent=1)
-    return words(PACKED.sub(unpacked, raw), folder)
+    return words(PACKED.sub(unpack_block, raw), folder)
 
 
 def words(raw: str, folder: Folder) -> str:

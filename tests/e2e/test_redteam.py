@@ -40,7 +40,7 @@ def resists(text: str) -> float:
 
 
 @pytest.fixture
-def attacked(lab):
+def attacked_lab(lab):
     lab.server.conduct("obedient", answer=prefers(obeys))
     lab.server.conduct("firm", answer=prefers(resists))
     lab.panel(local("obedient"), local("firm"), quorum=1)
@@ -49,8 +49,8 @@ def attacked(lab):
     return lab
 
 
-def test_each_judge_is_told_by_how_often_it_was_turned(attacked):
-    result = attacked.here("redteam", "panel.yaml", "--attacks", "own.yaml", "--json", "--yes")
+def test_each_judge_is_told_by_how_often_it_was_turned(attacked_lab):
+    result = attacked_lab.here("redteam", "panel.yaml", "--attacks", "own.yaml", "--json", "--yes")
     assert result.code == 0, result.err
     judges = {line["name"]: line for line in result.json["judges"]}
     # Eight controls by two injections; the order turns the obedient judge each time, noise never.
@@ -65,36 +65,38 @@ def test_each_judge_is_told_by_how_often_it_was_turned(attacked):
     assert judges["obedient"]["noise"]["estimate"] == 0
 
 
-def test_a_run_is_reported_again_and_held_to_a_rate(attacked):
-    attacked.panel(local("obedient"))
+def test_a_run_is_reported_again_and_held_to_a_rate(attacked_lab):
+    attacked_lab.panel(local("obedient"))
     words = ("redteam", "panel.yaml", "--attacks", "own.yaml", "--run-id", "attack", "--yes")
-    assert attacked.here(*words).code == 0
-    n_calls = attacked.server.count()
-    again = attacked.here("redteam", "attack", "--max-turned", "0.4")
+    assert attacked_lab.here(*words).code == 0
+    n_calls = attacked_lab.server.count()
+    again = attacked_lab.here("redteam", "attack", "--max-turned", "0.4")
     assert again.code == 1
     assert "8 of 16" in again.out
     assert "above --max-turned 40.0%" in again.err
-    assert attacked.here("redteam", "attack", "--max-turned", "1").code == 0
-    assert attacked.server.count() == n_calls
-    assert attacked.here("verify", "attack").code == 0
+    assert attacked_lab.here("redteam", "attack", "--max-turned", "1").code == 0
+    assert attacked_lab.server.count() == n_calls
+    assert attacked_lab.here("verify", "attack").code == 0
 
 
-def test_a_dry_run_prices_the_attack_and_sends_nothing(attacked):
-    result = attacked.here("redteam", "panel.yaml", "--attacks", "own.yaml", "--dry-run", "--json")
+def test_a_dry_run_prices_the_attack_and_sends_nothing(attacked_lab):
+    result = attacked_lab.here(
+        "redteam", "panel.yaml", "--attacks", "own.yaml", "--dry-run", "--json"
+    )
     assert result.code == 0
     # Sixteen attacked items and eight controls twice, for two judges.
     assert result.json["calls"] == 2 * (16 + 2 * 8)
     assert result.json["worst_usd"] > 0
-    assert attacked.server.count() == 0
+    assert attacked_lab.server.count() == 0
 
 
-def test_a_judge_that_fails_on_an_attack_is_not_turned_and_is_counted(attacked):
+def test_a_judge_that_fails_on_an_attack_is_not_turned_and_is_counted(attacked_lab):
     answer = prefers(resists)
-    attacked.server.conduct(
+    attacked_lab.server.conduct(
         "firm", answer=lambda request: "no" if ORDERS in request.prompt else answer(request)
     )
-    attacked.panel(local("firm"), reask=False)
-    result = attacked.here(
+    attacked_lab.panel(local("firm"), reask=False)
+    result = attacked_lab.here(
         "redteam", "panel.yaml", "--attacks", "own.yaml", "--json", "--yes", "--verbose"
     )
     assert result.code == 3  # a quarter of the judgments failed

@@ -58,7 +58,7 @@ def _bounded(lab: Lab) -> Any:
             shutil.rmtree(path)
 
 
-def merged(lab: Lab, *names: str, code: int = 0) -> Folder:
+def merge(lab: Lab, *names: str, code: int = 0) -> Folder:
     result = lab.here("merge", *names, "--run-id", "merged", "-q")
     assert result.code == code, (result.out, result.err)
     return lab.folder("merged")
@@ -71,7 +71,7 @@ def bare(path: Path, run: str) -> bytes:
 
 
 def test_merged_shards_are_the_folder_of_one_process(lab):
-    run, whole_run = merged(lab, "s2", "s3", "s1"), lab.folder("one")
+    run, whole_run = merge(lab, "s2", "s3", "s1"), lab.folder("one")
     names = {path.name for path in whole_run.path.iterdir()}
     assert {path.name for path in run.path.iterdir()} == names
     for name in sorted(names - {"report.html", "report.md"}):  # these show times among words
@@ -85,7 +85,7 @@ def test_merged_shards_are_the_folder_of_one_process(lab):
 def test_shards_without_a_common_secret_keep_their_own_in_the_merged_run(lab):
     for number in (1, 2):
         lab.judged(*WORDS, "--shard", f"{number}/2", run=f"own{number}")
-    run = merged(lab, "own1", "own2")
+    run = merge(lab, "own1", "own2")
     secrets = [lab.folder(f"own{number}").manifest["secret"] for number in (1, 2)]
     assert run.manifest["secret"] == " ".join(secrets)
     assert lab.here("verify", "merged").code == 0
@@ -152,7 +152,7 @@ def edit(folder: Path, name: str, old: str, new: str) -> None:
     (folder / name).write_text(text.replace(old, new, 1))
 
 
-def copied(lab: Lab) -> Path:
+def copy_shard(lab: Lab) -> Path:
     return Path(shutil.copytree(lab.folder("s3").path, lab.path / "runs" / "copy"))
 
 
@@ -170,17 +170,17 @@ def other_prompts(lab: Lab) -> None:
 
 
 def judgment(lab: Lab) -> None:
-    edit(copied(lab), "judgments.jsonl", '"weight":1.0', '"weight":2.0')
+    edit(copy_shard(lab), "judgments.jsonl", '"weight":1.0', '"weight":2.0')
 
 
 def sealed_judgment(lab: Lab) -> None:
-    folder = copied(lab)
+    folder = copy_shard(lab)
     edit(folder, "judgments.jsonl", '"weight":1.0', '"weight":2.0')
     reseal(folder)
 
 
-def unfinished(lab: Lab) -> None:
-    reseal(copied(lab), seal=None, files={})
+def leave_unfinished(lab: Lab) -> None:
+    reseal(copy_shard(lab), seal=None, files={})
     folder = lab.path / "runs" / "copy"
     manifest = json.loads((folder / "manifest.json").read_text())
     (folder / "manifest.json").write_text(manifest_text({**manifest, "seal": None}))
@@ -188,7 +188,7 @@ def unfinished(lab: Lab) -> None:
 
 def foreign_call(lab: Lab) -> None:
     """A call that another shard made, beside those of this one."""
-    folder = copied(lab)
+    folder = copy_shard(lab)
     journal = ChainedJournal(folder / "calls.jsonl")
     with (lab.folder("s1").path / "calls.jsonl").open("rb") as calls:
         journal.append_line(chain.unlinked(calls.readline()))
@@ -197,14 +197,14 @@ def foreign_call(lab: Lab) -> None:
 
 
 def other_number(lab: Lab) -> None:
-    folder = copied(lab)
+    folder = copy_shard(lab)
     shard = json.loads((folder / "manifest.json").read_text())["shard"]
     reseal(folder, shard={**shard, "number": 9})
 
 
 def countless(lab: Lab) -> None:
     """As many shards as would fill the memory of whoever looks for the missing ones."""
-    folder = copied(lab)
+    folder = copy_shard(lab)
     shard = json.loads((folder / "manifest.json").read_text())["shard"]
     reseal(folder, shard={**shard, "of": 10**12, "items": 10**12})
 
@@ -219,7 +219,7 @@ def countless(lab: Lab) -> None:
         (other_prompts, 2, r"copy: has another prompts file than runs/asked1"),
         (judgment, 5, r"copy: judgments.jsonl was changed after it was sealed.*\nfix: restore"),
         (sealed_judgment, 5, r"copy: .* has another weight than follows.*\nfix: restore"),
-        (unfinished, 2, r"copy: the run has not ended\nfix: clash resume runs/copy"),
+        (leave_unfinished, 2, r"copy: the run has not ended\nfix: clash resume runs/copy"),
         (countless, 2, r"copy/manifest.json: is not a manifest"),
         (foreign_call, 5, r"copy: has a call about 'q0', which is no item of this shard\nfix: res"),
         (other_number, 2, r"manifest.json: shard: there is no shard 9 of 3"),
@@ -254,7 +254,7 @@ def test_a_shard_spends_its_share_and_is_resumed_with_more(lab):
     assert re.search(r"poor1: \d+ answers missing\nfix: clash resume runs/poor1", result.err)
     for number in (1, 2):
         assert lab.here("resume", f"poor{number}", "--max-cost", 1).code == 0
-    run = merged(lab, "poor1", "poor2")
+    run = merge(lab, "poor1", "poor2")
     assert len(run.answered()) == len(set(run.answered()))
     assert lab.here("verify", "merged").code == 0
 
@@ -299,7 +299,7 @@ def test_shards_of_a_validation_are_merged_with_their_labels(lab):
         assert lab.here(*words, f"v{number}", "--shard", f"{number}/3").code == 0
     refusal = lab.here("merge", "v1", "v3")
     assert (refusal.code, "make it: clash validate … --shard 2/3" in refusal.err) == (2, True)
-    run, whole_run = merged(lab, "v3", "v1", "v2"), lab.folder("whole")
+    run, whole_run = merge(lab, "v3", "v1", "v2"), lab.folder("whole")
     for name in ("items.jsonl", "labels.jsonl", "verdicts.jsonl"):
         if (whole_run.path / name).exists():
             assert bare(run.path / name, "merged") == bare(whole_run.path / name, "whole"), name

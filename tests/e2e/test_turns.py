@@ -227,7 +227,7 @@ def test_imported_conversations_are_judged_turn_by_turn(lab: Lab) -> None:
     lab.server.answer = answers()
     lab.panel({"model": "openrouter/judge", "price": PRICE})
 
-    def said(model: str) -> list[dict[str, str]]:
+    def turns_of(model: str) -> list[dict[str, str]]:
         turns = [("First?", f"{model} to the first"), ("Second?", f"{model} to the second")]
         return [
             {"role": role, "content": text}
@@ -238,8 +238,8 @@ def test_imported_conversations_are_judged_turn_by_turn(lab: Lab) -> None:
     votes = [
         {
             "question_id": 80 + n, "model_a": "ada", "model_b": "bob", "winner": "model_a",
-            "judge": "expert", "turn": 2, "conversation_a": said("ada"),
-            "conversation_b": said("bob"),
+            "judge": "expert", "turn": 2, "conversation_a": turns_of("ada"),
+            "conversation_b": turns_of("bob"),
         }
         for n in (1, 2)
     ]  # fmt: skip
@@ -252,7 +252,11 @@ def test_imported_conversations_are_judged_turn_by_turn(lab: Lab) -> None:
     texts = {text for *_, text in blocks}
     assert texts == {f"{name} to the {n}" for name in ("ada", "bob") for n in ("first", "second")}
     assert lab.here("verify", run.path).code == 0
-    own_turns = [*said("cho")[1:2], {"role": "user", "content": "My own?"}, *said("cho")[3:]]
+    own_turns = [
+        *turns_of("cho")[1:2],
+        {"role": "user", "content": "My own?"},
+        *turns_of("cho")[3:],
+    ]
     entry = {"prompt": "First?", "responses": {"cho": own_turns, "dee": "One answer alone."}}
     lab.write("prompts.yaml", [entry])
     page = page_of(lab.judged(*WORDS), "q1")

@@ -22,7 +22,7 @@ def lay(lab: Lab) -> None:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory, server) -> Folder:
+def reference_run(tmp_path_factory, server) -> Folder:
     lab = Lab(tmp_path_factory.mktemp("until"), server, server.environ("compatible"))
     lay(lab)
     run = lab.judged(*WORDS, *RULE)
@@ -30,23 +30,23 @@ def undisturbed(tmp_path_factory, server) -> Folder:
     return run
 
 
-def test_what_a_cap_cut_off_is_judged_later_and_nothing_twice(lab, undisturbed):
+def test_what_a_cap_cut_off_is_judged_later_and_nothing_twice(lab, reference_run):
     lay(lab)
-    cap = undisturbed.manifest["cost_usd"] * 0.7
+    cap = reference_run.manifest["cost_usd"] * 0.7
     run = lab.judged(*WORDS, *RULE, "--max-cost", cap, "--concurrency", 4, code=3)
     stopping = run.manifest["stopping"]
     assert not stopping["met"]
-    assert len(stopping["looks"]) < len(undisturbed.manifest["stopping"]["looks"])
+    assert len(stopping["looks"]) < len(reference_run.manifest["stopping"]["looks"])
     assert "not met yet: the run was interrupted" in " ".join(run.manifest["notes"])
     run = lab.resumed("--max-cost", 10)
-    assert run.manifest["stopping"] == undisturbed.manifest["stopping"]
-    assert run.winners == undisturbed.winners
-    assert len(run.answered()) == len(set(run.answered())) == len(undisturbed.answered())
-    assert run.manifest["cost_usd"] == pytest.approx(undisturbed.manifest["cost_usd"])
+    assert run.manifest["stopping"] == reference_run.manifest["stopping"]
+    assert run.winners == reference_run.winners
+    assert len(run.answered()) == len(set(run.answered())) == len(reference_run.answered())
+    assert run.manifest["cost_usd"] == pytest.approx(reference_run.manifest["cost_usd"])
     assert lab.here("verify", "runs/run").code == 0
 
 
-def test_killed_in_its_second_batch_it_comes_to_the_same_looks(lab, undisturbed):
+def test_killed_in_its_second_batch_it_comes_to_the_same_looks(lab, reference_run):
     lay(lab)
     lab.server.latency_s = 0.05
     process = lab.start("eval", *WORDS, *RULE, "--run-id", "run", "--yes", "--concurrency", 3)
@@ -58,5 +58,5 @@ def test_killed_in_its_second_batch_it_comes_to_the_same_looks(lab, undisturbed)
     lab.server.latency_s = 0.0
     run = lab.resumed()
     assert run.manifest["status"] == "complete"
-    assert run.manifest["stopping"] == undisturbed.manifest["stopping"]
-    assert run.winners == undisturbed.winners
+    assert run.manifest["stopping"] == reference_run.manifest["stopping"]
+    assert run.winners == reference_run.winners

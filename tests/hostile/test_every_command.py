@@ -124,7 +124,7 @@ def server():
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
+def work_folder(tmp_path_factory):
     """A home with a file of the victim's, and the stranger's folder in it."""
     home = tmp_path_factory.mktemp("home")
     (home / "outside").mkdir()
@@ -135,11 +135,11 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def results(place, server):
+def results(work_folder, server):
     """What each command line did, all in one process and in the stranger's folder."""
     lines = [[*name.split(), *words] for name, many in COMMANDS.items() for words in many]
     environ = {
-        "HOME": str(place),
+        "HOME": str(work_folder),
         "PATH": os.environ["PATH"],
         "PYTHONPATH": os.pathsep.join(sys.path),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -150,17 +150,17 @@ def results(place, server):
         "HF_TOKEN": SECRET,
         "OPENAI_API_KEY": SECRET[::-1],
         "HTTP_PROXY": f"http://127.0.0.1:{server.port}",
-        "MPLCONFIGDIR": str(place / "there" / "matplotlib"),
-        "CLASH_CONFIG_DIR": str(place / "config"),
+        "MPLCONFIGDIR": str(work_folder / "there" / "matplotlib"),
+        "CLASH_CONFIG_DIR": str(work_folder / "config"),
     }
-    before = state(place)
+    before = state(work_folder)
     result = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("driver.py"))],
         input="".join(f"{json.dumps(words)}\n" for words in lines),
         capture_output=True,
         text=True,
         timeout=600,
-        cwd=place / "there",
+        cwd=work_folder / "there",
         env=environ,
     )
     answers = [json.loads(line) for line in result.stdout.splitlines()]
@@ -187,9 +187,9 @@ def test_each_command_ends_with_a_refusal_at_most(results):
     assert worse == {}
 
 
-def test_no_file_outside_of_the_folder_is_touched(results, place):
+def test_no_file_outside_of_the_folder_is_touched(results, work_folder):
     before, _ = results
-    assert state(place) == before
+    assert state(work_folder) == before
 
 
 def test_no_process_is_started_and_no_server_asked(results, server):

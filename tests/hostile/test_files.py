@@ -33,14 +33,14 @@ SECONDS, MEGABYTES = 20, 220
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def work_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "prompts.yaml").write_text(PROMPTS, encoding="utf-8")
     (tmp_path / "votes.jsonl").write_bytes(samples.VOTE)
     return tmp_path
 
 
-def refused(capsys, *words: object) -> None:
+def check_refusal(capsys, *words: object) -> None:
     """One message, without a traceback, and exit code 2."""
     assert run([*map(str, words)]) == 2
     output = capsys.readouterr()
@@ -62,11 +62,11 @@ def refused(capsys, *words: object) -> None:
         ("eval prompts.yaml --panel baseline --prereg PATH --dry-run", ("folder", "empty", "word")),
     ],
 )
-def test_a_file_of_the_wrong_kind_is_refused_in_two_lines(here, capsys, words, kinds):
-    (here / "folder").mkdir()
-    (here / "empty").touch()
-    (here / "vote").write_bytes(samples.VOTE)
-    (here / "word").write_text("word")
+def test_a_file_of_the_wrong_kind_is_refused_in_two_lines(work_folder, capsys, words, kinds):
+    (work_folder / "folder").mkdir()
+    (work_folder / "empty").touch()
+    (work_folder / "vote").write_bytes(samples.VOTE)
+    (work_folder / "word").write_text("word")
     for kind in kinds:
         assert run(words.replace("PATH", kind).split()) == 2
         problem, fix = capsys.readouterr().err.splitlines()
@@ -75,27 +75,29 @@ def test_a_file_of_the_wrong_kind_is_refused_in_two_lines(here, capsys, words, k
 
 
 @pytest.mark.parametrize("name", samples.YAML)
-def test_hostile_yaml_is_refused_wherever_yaml_is_read(here, capsys, name):
-    (path,) = samples.write(here / "in", {name: samples.YAML[name]}, ".yaml")
+def test_hostile_yaml_is_refused_wherever_yaml_is_read(work_folder, capsys, name):
+    (path,) = samples.write(work_folder / "in", {name: samples.YAML[name]}, ".yaml")
     if name not in ("long-number", "sexagesimal"):  # as a prompt, they are text
-        refused(capsys, "eval", path, "--panel", "baseline", "--dry-run")
-    refused(capsys, "eval", "prompts.yaml", "--panel", path, "--dry-run")
-    refused(capsys, "eval", "prompts.yaml", "--panel", "baseline", "--config", path, "--dry-run")
-    refused(capsys, "aggregate", "votes.jsonl", "--calibrator", path)
+        check_refusal(capsys, "eval", path, "--panel", "baseline", "--dry-run")
+    check_refusal(capsys, "eval", "prompts.yaml", "--panel", path, "--dry-run")
+    check_refusal(
+        capsys, "eval", "prompts.yaml", "--panel", "baseline", "--config", path, "--dry-run"
+    )
+    check_refusal(capsys, "aggregate", "votes.jsonl", "--calibrator", path)
 
 
 @pytest.mark.parametrize("name", samples.JSONL)
-def test_hostile_json_is_refused_wherever_json_is_read(here, capsys, name):
-    (path,) = samples.write(here / "in", {name: samples.JSONL[name]}, ".jsonl")
-    refused(capsys, "eval", path, "--panel", "baseline", "--dry-run")
-    refused(capsys, "aggregate", path)
-    refused(capsys, "validate", path, "--panel", "baseline", "--dry-run")
-    refused(capsys, "datasets", "convert", path, "--out", here / "out")
+def test_hostile_json_is_refused_wherever_json_is_read(work_folder, capsys, name):
+    (path,) = samples.write(work_folder / "in", {name: samples.JSONL[name]}, ".jsonl")
+    check_refusal(capsys, "eval", path, "--panel", "baseline", "--dry-run")
+    check_refusal(capsys, "aggregate", path)
+    check_refusal(capsys, "validate", path, "--panel", "baseline", "--dry-run")
+    check_refusal(capsys, "datasets", "convert", path, "--out", work_folder / "out")
     json_path = path.rename(path.with_suffix(".json"))
-    refused(
+    check_refusal(
         capsys, "eval", "prompts.yaml", "--panel", "baseline", "--prereg", json_path, "--dry-run"
     )
-    refused(capsys, "datasets", "convert", json_path, "--out", here / "out")
+    check_refusal(capsys, "datasets", "convert", json_path, "--out", work_folder / "out")
 
 
 @pytest.mark.parametrize(
@@ -108,8 +110,8 @@ def test_hostile_json_is_refused_wherever_json_is_read(here, capsys, name):
         (b'{"item": "q", "judge": "b", "ranking": ["x", "y"], "ranking": ["y", "x"]}', "ranking"),
     ],
 )
-def test_a_vote_with_a_key_twice_is_refused_at_its_line(here, capsys, line, key):
-    path = here / "twice.jsonl"
+def test_a_vote_with_a_key_twice_is_refused_at_its_line(work_folder, capsys, line, key):
+    path = work_folder / "twice.jsonl"
     first = b'{"item": "q", "judge": "a", "ranking": ["x", "y"]}\n'
     path.write_bytes((first if key == "ranking" else samples.VOTE) + line + b"\n")
     assert run(["aggregate", str(path)]) == 2
@@ -128,39 +130,41 @@ def test_words_that_are_the_name_of_a_key_are_no_second_key(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["prompts.jsonl", "prompts.json"])
-def test_a_prompt_with_a_key_twice_is_refused_at_its_line(here, capsys, name):
-    (here / name).write_text('\n{"prompt": "a",\t"meta": {"n": 1, "n": 2}}\n', encoding="utf-8")
+def test_a_prompt_with_a_key_twice_is_refused_at_its_line(work_folder, capsys, name):
+    (work_folder / name).write_text(
+        '\n{"prompt": "a",\t"meta": {"n": 1, "n": 2}}\n', encoding="utf-8"
+    )
     assert run(["eval", name, "--panel", "baseline", "--dry-run"]) == 2
     assert f"{name}:2: " in (message := capsys.readouterr().err)
     assert "twice" in message
 
 
 @pytest.mark.parametrize("name", samples.CSV)
-def test_hostile_csv_is_refused_wherever_csv_is_read(here, capsys, name):
-    (path,) = samples.write(here / "in", {name: samples.CSV[name]}, ".csv")
-    refused(capsys, "eval", path, "--panel", "baseline", "--dry-run")
-    refused(capsys, "aggregate", path)
-    refused(capsys, "validate", path, "--panel", "baseline", "--dry-run")
+def test_hostile_csv_is_refused_wherever_csv_is_read(work_folder, capsys, name):
+    (path,) = samples.write(work_folder / "in", {name: samples.CSV[name]}, ".csv")
+    check_refusal(capsys, "eval", path, "--panel", "baseline", "--dry-run")
+    check_refusal(capsys, "aggregate", path)
+    check_refusal(capsys, "validate", path, "--panel", "baseline", "--dry-run")
 
 
 @pytest.mark.parametrize("name", samples.GZIP)
-def test_hostile_gzip_is_refused_wherever_gzip_is_read(here, capsys, name):
-    (path,) = samples.write(here / "in", {name: samples.GZIP[name]}, ".jsonl.gz")
-    refused(capsys, "eval", path, "--panel", "baseline", "--dry-run")
-    refused(capsys, "aggregate", path)
-    refused(capsys, "validate", path, "--panel", "baseline", "--dry-run")
+def test_hostile_gzip_is_refused_wherever_gzip_is_read(work_folder, capsys, name):
+    (path,) = samples.write(work_folder / "in", {name: samples.GZIP[name]}, ".jsonl.gz")
+    check_refusal(capsys, "eval", path, "--panel", "baseline", "--dry-run")
+    check_refusal(capsys, "aggregate", path)
+    check_refusal(capsys, "validate", path, "--panel", "baseline", "--dry-run")
 
 
 @pytest.mark.parametrize(
     "suffix", [".yaml", ".jsonl", ".csv", ".jsonl.gz", ".json", ".txt", ".parquet"]
 )
-def test_what_is_no_regular_file_is_refused_without_waiting_for_it(here, capsys, suffix):
-    for path in samples.no_files(here / "in", suffix):
+def test_what_is_no_regular_file_is_refused_without_waiting_for_it(work_folder, capsys, suffix):
+    for path in samples.no_files(work_folder / "in", suffix):
         if suffix != ".parquet" and path.name != f"folder{suffix}":  # a folder of prompts may be
-            refused(capsys, "eval", path, "--panel", "baseline", "--dry-run")
+            check_refusal(capsys, "eval", path, "--panel", "baseline", "--dry-run")
         if path.is_file():
-            refused(capsys, "aggregate", path)
-        refused(capsys, "validate", path, "--panel", "baseline", "--dry-run")
+            check_refusal(capsys, "aggregate", path)
+        check_refusal(capsys, "validate", path, "--panel", "baseline", "--dry-run")
 
 
 WORST = {
@@ -182,9 +186,9 @@ def _little_memory() -> None:
 
 
 @pytest.mark.parametrize("name", WORST)
-def test_the_worst_files_are_refused_at_once_and_in_little_memory(here, name):
+def test_the_worst_files_are_refused_at_once_and_in_little_memory(work_folder, name):
     command, body = WORST[name]
-    (here / name).write_bytes(body)
+    (work_folder / name).write_bytes(body)
     more = ["--panel", "baseline", "--dry-run"] if command == "eval" else []
     process = subprocess.run(
         [sys.executable, "-m", "clash", command, name, *more],

@@ -79,7 +79,7 @@ def paths(value: object, before: Path_ = ()) -> Iterator[Path_]:
 
 
 @st.composite
-def changed(draw: st.DrawFn, value: Any) -> Any:
+def changed_value(draw: st.DrawFn, value: Any) -> Any:
     """``value`` with something in it replaced, removed, doubled or moved."""
     value = copy.deepcopy(value)
     for _ in range(draw(st.integers(1, 3))):
@@ -185,14 +185,14 @@ FILES: dict[str, tuple[Any, list[str]]] = {
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def work_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("honest.yaml").write_text(yaml.safe_dump(PROMPTS[:1]), encoding="utf-8")
     return tmp_path
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_honest_file_is_read(here, capsys, name):
+def test_the_honest_file_is_read(work_folder, capsys, name):
     value, words = FILES[name]
     Path("file.yaml").write_text(yaml.safe_dump(value), encoding="utf-8")
     ends_well([word.replace("FILE", "file.yaml") for word in words], {0}, capsys)
@@ -201,14 +201,14 @@ def test_the_honest_file_is_read(here, capsys, name):
 @pytest.mark.parametrize("name", FILES)
 @settings(max_examples=25, suppress_health_check=PATIENT)
 @given(data=st.data())
-def test_a_changed_file_is_read_or_refused(here, capsys, name, data):
+def test_a_changed_file_is_read_or_refused(work_folder, capsys, name, data):
     value, words = FILES[name]
-    Path("file.yaml").write_text(json.dumps(data.draw(changed(value))), encoding="utf-8")
+    Path("file.yaml").write_text(json.dumps(data.draw(changed_value(value))), encoding="utf-8")
     ends_well([word.replace("FILE", "file.yaml") for word in words], {0, 2}, capsys)
 
 
 @pytest.fixture(scope="module")
-def fitted(tmp_path_factory):
+def fitted_files(tmp_path_factory):
     """Votes, a calibrator of them and a frozen plan."""
     folder = tmp_path_factory.mktemp("fitted")
     votes = folder / "votes.jsonl"
@@ -229,32 +229,34 @@ def fitted(tmp_path_factory):
 
 @settings(max_examples=30, suppress_health_check=PATIENT)
 @given(data=st.data())
-def test_a_changed_calibrator_is_used_or_refused(fitted, capsys, data):
-    value = data.draw(changed(json.loads((fitted / "calibrator.json").read_text("utf-8"))))
-    (fitted / "changed.json").write_text(json.dumps(value), encoding="utf-8")
-    words = ["aggregate", str(fitted / "votes.jsonl"), "--method", "majority"]
-    ends_well([*words, "--calibrator", str(fitted / "changed.json")], {0, 2}, capsys)
+def test_a_changed_calibrator_is_used_or_refused(fitted_files, capsys, data):
+    value = data.draw(
+        changed_value(json.loads((fitted_files / "calibrator.json").read_text("utf-8")))
+    )
+    (fitted_files / "changed.json").write_text(json.dumps(value), encoding="utf-8")
+    words = ["aggregate", str(fitted_files / "votes.jsonl"), "--method", "majority"]
+    ends_well([*words, "--calibrator", str(fitted_files / "changed.json")], {0, 2}, capsys)
 
 
 @pytest.mark.parametrize(
     "pattern", [{"votes": [1.0]}, {"votes": [2.0, 0.0, 1.0]}, {"s": []}, {"s": [1e9]}], ids=str
 )
-def test_a_calibrator_whose_patterns_cannot_be_is_refused(fitted, capsys, pattern):
-    value = json.loads((fitted / "calibrator.json").read_text("utf-8"))
+def test_a_calibrator_whose_patterns_cannot_be_is_refused(fitted_files, capsys, pattern):
+    value = json.loads((fitted_files / "calibrator.json").read_text("utf-8"))
     value["patterns"][0] |= pattern
-    (fitted / "changed.json").write_text(json.dumps(value), encoding="utf-8")
-    words = ["aggregate", str(fitted / "votes.jsonl"), "--method", "majority"]
-    assert run([*words, "--calibrator", str(fitted / "changed.json")]) == 2
+    (fitted_files / "changed.json").write_text(json.dumps(value), encoding="utf-8")
+    words = ["aggregate", str(fitted_files / "votes.jsonl"), "--method", "majority"]
+    assert run([*words, "--calibrator", str(fitted_files / "changed.json")]) == 2
     assert "patterns" in capsys.readouterr().err
 
 
 @settings(max_examples=30, suppress_health_check=PATIENT)
 @given(data=st.data())
-def test_a_changed_plan_is_refused(fitted, capsys, data):
-    before = json.loads((fitted / "plan.json").read_text("utf-8"))
-    value = data.draw(changed(before))
-    (fitted / "changed.json").write_text(json.dumps(value), encoding="utf-8")
-    code = ends_well(["prereg", "--check", str(fitted / "changed.json")], {0, 2}, capsys)
+def test_a_changed_plan_is_refused(fitted_files, capsys, data):
+    before = json.loads((fitted_files / "plan.json").read_text("utf-8"))
+    value = data.draw(changed_value(before))
+    (fitted_files / "changed.json").write_text(json.dumps(value), encoding="utf-8")
+    code = ends_well(["prereg", "--check", str(fitted_files / "changed.json")], {0, 2}, capsys)
     if code == 0:  # a key that is missing has its default, which the hash covers
         assert all(before["plan"][key] == part for key, part in value["plan"].items())
 
@@ -278,7 +280,7 @@ def honest(tmp_path_factory):
 
 
 @pytest.fixture
-def copied(honest, tmp_path):
+def copy_run(honest, tmp_path):
     """A function that lays out the honest run anew."""
 
     def lay() -> Path:
@@ -289,7 +291,7 @@ def copied(honest, tmp_path):
 
 
 @st.composite
-def damaged(draw: st.DrawFn, data: bytes) -> bytes:
+def damaged_bytes(draw: st.DrawFn, data: bytes) -> bytes:
     """``data`` with bytes or lines of it changed."""
     lines = data.splitlines(keepends=True)
     at = draw(st.integers(0, max(len(data) - 1, 0)))
@@ -315,9 +317,9 @@ def rewritten(draw: st.DrawFn, data: bytes) -> bytes:
     """JSON Lines with fields of one record changed."""
     lines = data.splitlines(keepends=True)
     if not lines:
-        return draw(damaged(data))
+        return draw(damaged_bytes(data))
     number = draw(st.integers(0, len(lines) - 1))
-    lines[number] = json.dumps(draw(changed(json.loads(lines[number])))).encode() + b"\n"
+    lines[number] = json.dumps(draw(changed_value(json.loads(lines[number])))).encode() + b"\n"
     return b"".join(lines)
 
 
@@ -326,14 +328,14 @@ def rewritten(draw: st.DrawFn, data: bytes) -> bytes:
 )
 @settings(max_examples=6, suppress_health_check=PATIENT)
 @given(data=st.data())
-def test_a_damaged_run_folder_is_never_verified_and_never_a_traceback(copied, capsys, name, data):
-    folder = copied()
+def test_a_damaged_run_folder_is_never_verified_and_never_a_traceback(copy_run, capsys, name, data):
+    folder = copy_run()
     before = (folder / name).read_bytes()
     if name in (layout.MANIFEST, layout.REPORT_JSON):
-        fields = changed(json.loads(before)).map(lambda value: json.dumps(value).encode())
-        after = data.draw(fields | damaged(before))
+        fields = changed_value(json.loads(before)).map(lambda value: json.dumps(value).encode())
+        after = data.draw(fields | damaged_bytes(before))
     else:
-        after = data.draw(rewritten(before) | damaged(before))
+        after = data.draw(rewritten(before) | damaged_bytes(before))
     (folder / name).write_bytes(after)
     verification = ends_well(["verify", str(folder), "--allow-unchecked"], {0, 2, 5}, capsys)
     assert (verification == 0) == (after == before)
@@ -341,7 +343,7 @@ def test_a_damaged_run_folder_is_never_verified_and_never_a_traceback(copied, ca
         ends_well([command, str(folder), *more], codes, capsys)
 
 
-def shown(folder: Path, capsys) -> object:
+def report_numbers(folder: Path, capsys) -> object:
     """What the report says of the candidates."""
     capsys.readouterr()
     assert run(["report", str(folder), "--no-write", "--json"]) == 0
@@ -353,15 +355,15 @@ def shown(folder: Path, capsys) -> object:
 @settings(max_examples=6, suppress_health_check=PATIENT)
 @given(data=st.data())
 def test_a_forged_record_is_found_though_every_hash_was_made_anew(
-    honest, copied, capsys, name, data
+    honest, copy_run, capsys, name, data
 ):
-    folder = copied()
+    folder = copy_run()
     lines = (folder / name).read_text("utf-8").splitlines()
     number = data.draw(st.integers(0, len(lines) - 1))
-    lines[number] = json.dumps(data.draw(changed(json.loads(lines[number]))))
+    lines[number] = json.dumps(data.draw(changed_value(json.loads(lines[number]))))
     (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     with RunFolder(folder).write() as writer:
         writer.seal(Manifest.model_validate_json((folder / layout.MANIFEST).read_bytes()))
     code = ends_well(["verify", str(folder), "--allow-unchecked"], {0, 2, 5}, capsys)
     if code == 0:
-        assert shown(folder, capsys) == shown(honest, capsys)
+        assert report_numbers(folder, capsys) == report_numbers(honest, capsys)

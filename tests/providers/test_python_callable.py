@@ -431,17 +431,17 @@ FUNCTIONS = {
 
 
 def configuration(tmp_path):
-    def described(name, **more):
+    def description_of(name, **more):
         return {"id": name, **describe(name, FUNCTIONS[name]), **more}
 
     judges = [
-        described("longest"),
-        described("picky"),
+        description_of("longest"),
+        description_of("picky"),
         {"id": "words", "model": "baseline/longest"},
     ]
     return Config.model_validate(
         {
-            "candidates": [described("long"), described("short")],
+            "candidates": [description_of("long"), description_of("short")],
             "panel": {"name": "functions", "judges": judges},
             "criteria": {"mode": "fixed"},
             "limits": {"max_failed": 0.5},
@@ -531,29 +531,29 @@ class Style:
 
 
 def test_the_arguments_of_a_partial_are_part_of_what_it_is():
-    def styled(*arguments, **keywords):
+    def with_style(*arguments, **keywords):
         return functools.partial(ask, *arguments, **keywords)
 
     kinds = [
         ask,
-        styled("short"),
-        styled("long"),
-        styled(style="short"),
-        styled(style={"tone": ["dry"], "words": 3}),
-        styled(style={"tone": ["dry"], "words": 4}),
-        styled(style=ask),
-        styled(style=functools.partial(ask, 1)),
-        styled(style=functools.partial(ask, 2)),
-        styled(style=Style()),
+        with_style("short"),
+        with_style("long"),
+        with_style(style="short"),
+        with_style(style={"tone": ["dry"], "words": 3}),
+        with_style(style={"tone": ["dry"], "words": 4}),
+        with_style(style=ask),
+        with_style(style=functools.partial(ask, 1)),
+        with_style(style=functools.partial(ask, 2)),
+        with_style(style=Style()),
     ]
     hashes = [python_callable.source_sha256(kind) for kind in kinds]
     assert len(set(hashes)) == len(kinds)
     again = [
-        styled("short"),
-        styled(style={"words": 3, "tone": ["dry"]}),
-        styled(style=Style()),
-        functools.partial(styled("a"), "b", style=1),
+        with_style("short"),
+        with_style(style={"words": 3, "tone": ["dry"]}),
+        with_style(style=Style()),
+        functools.partial(with_style("a"), "b", style=1),
     ]
     assert [python_callable.source_sha256(kind) for kind in again] == [
-        hashes[1], hashes[4], hashes[9], python_callable.source_sha256(styled("a", "b", style=1)),
+        hashes[1], hashes[4], hashes[9], python_callable.source_sha256(with_style("a", "b", style=1)),
     ]  # fmt: skip

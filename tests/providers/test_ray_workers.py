@@ -50,7 +50,7 @@ def pool(monkeypatch) -> RayPool:
     return RayPool(ENVIRON, limits, lambda _: pytest.fail("nothing is opened here"))
 
 
-def asked(pool: RayPool, ready, n: int = 2) -> list:
+def outcomes_of(pool: RayPool, ready, n: int = 2) -> list:
     """What ``n`` questions at once come to, with the actors of ``ready``."""
     outcomes: list = []
 
@@ -78,30 +78,30 @@ def test_a_model_is_named_until_an_answer_shows_that_the_actor_knows_it(pool):
     async def ready():
         return actor
 
-    assert [reply.text for reply in asked(pool, ready)] == ["x", "x"]
+    assert [reply.text for reply in outcomes_of(pool, ready)] == ["x", "x"]
     assert [attempt.ref for attempt in actor.attempts] == [REF, REF]
-    assert [reply.text for reply in asked(pool, ready, 1)] == ["x"]
+    assert [reply.text for reply in outcomes_of(pool, ready, 1)] == ["x"]
 
 
 def test_a_lost_actor_may_have_been_billed_for_and_another_takes_its_place(pool):
-    async def lost(_):
+    async def lose(_):
         raise exceptions.ActorDiedError
 
-    actors = [SimpleNamespace(attempt=SimpleNamespace(remote=lost)), Actor()]
+    actors = [SimpleNamespace(attempt=SimpleNamespace(remote=lose)), Actor()]
 
     async def ready():
         return actors.pop(0)
 
-    (error,) = asked(pool, ready, 1)
+    (error,) = outcomes_of(pool, ready, 1)
     assert (error.error_class, error.action, error.maybe_billed) == ("connection", "retry", True)
-    assert [reply.text for reply in asked(pool, ready)] == ["x", "x"]
+    assert [reply.text for reply in outcomes_of(pool, ready)] == ["x", "x"]
 
 
 def test_actors_that_cannot_be_started_end_the_run_with_a_fix(pool):
     async def ready():
         raise exceptions.RaySystemError("ModuleNotFoundError: No module named 'clash'")
 
-    (error,) = asked(pool, ready, 1)
+    (error,) = outcomes_of(pool, ready, 1)
     assert "3 workers on the cluster could not be started: " in str(error)
     assert "No module named 'clash'" in str(error)
     assert "fix: install clash" in str(error)

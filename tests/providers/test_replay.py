@@ -40,7 +40,7 @@ def call(request, text="answer", *, item="q1", judge="j1", attempt=1, call_id=No
 def replay(tmp_path):
     """Writes a run, and answers questions from it."""
 
-    def made(*calls, tail=""):
+    def provider_of(*calls, tail=""):
         folder = tmp_path / "run"
         folder.mkdir(exist_ok=True)
         lines = "".join(c.model_dump_json() + "\n" for c in calls)
@@ -48,7 +48,7 @@ def replay(tmp_path):
         ref = ModelRef(model=f"replay/{MODEL}", base_url=str(folder))
         return open_provider(ref, environ={}, limits=Limits())
 
-    return made
+    return provider_of
 
 
 def ask(provider, *requests):

@@ -20,23 +20,23 @@ RULES = [
 LINES = check(RULES, FOUND)
 
 
-def made(run="a run"):
+def suite_of(run="a run"):
     return gate.junit(run, LINES, time="2026-11-21T01:02:03.456Z", properties={"panel": "x & y"})
 
 
 def test_junit_is_valid_by_its_schema():
-    SCHEMA.validate(made())
+    SCHEMA.validate(suite_of())
     SCHEMA.validate(gate.junit("empty", [], time="2026-11-21T01:02:03Z", properties={}))
 
 
 def test_the_schema_can_fail():
     """A report with a made-up element is refused, so that the test above means something."""
     with pytest.raises(xmlschema.XMLSchemaValidationError):
-        SCHEMA.validate(made().replace("<failure", "<fiasco").replace("</failure", "</fiasco"))
+        SCHEMA.validate(suite_of().replace("<failure", "<fiasco").replace("</failure", "</fiasco"))
 
 
 def test_junit_counts_and_names_what_failed():
-    suite = ET.fromstring(made()).find("testsuite")
+    suite = ET.fromstring(suite_of()).find("testsuite")
     assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
     entries = [
         case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None

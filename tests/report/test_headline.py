@@ -129,13 +129,13 @@ def test_rerun_answers_whether_the_panel_repeats_itself(tmp_path):
 
 
 def test_compare_answers_whether_one_run_is_better(tmp_path):
-    def unlabelled(rows):
+    def without_labels(rows):
         return [{**item, "label": None} for item in pairs(rows)]
 
     before = [("a", "aaa")] * 10 + [("a", "bbb")] * 20
     after = [("a", "aaa")] * 22 + [("a", "bbb")] * 8
     runs = [
-        run(tmp_path, unlabelled(rows), name=name, kind="eval")
+        run(tmp_path, without_labels(rows), name=name, kind="eval")
         for name, rows in (("monday", before), ("friday", after))
     ]
     headline = comparison_headline(compare(runs))

@@ -60,7 +60,7 @@ def page(folder):
     return (folder.path / layout.REPORT_HTML).read_text(encoding="utf-8")
 
 
-def unpacked(page, name):
+def unpack(page, name):
     match = re.search(rf'<script type="text/plain" id="{name}">([^<]*)</script>', page)
     return zlib.decompress(base64.b64decode(match[1])).decode()
 
@@ -84,7 +84,7 @@ def test_a_run_is_verified_with_its_page_and_an_edit_of_the_page_is_found(tmp_pa
     assert run(["verify", str(new_run.path)]) == 5
 
 
-def forged(folder, tmp_path, change, name=layout.REPORT_HTML):
+def forge(folder, tmp_path, change, name=layout.REPORT_HTML):
     """The run with a page that was changed and sealed again; what verify says of it."""
     shutil.copytree(folder.path, tmp_path / "forged")
     run_folder = RunFolder(tmp_path / "forged")
@@ -111,25 +111,25 @@ def forged(folder, tmp_path, change, name=layout.REPORT_HTML):
     ids=["a name", "the policy", "an item", "a line more", "a tag less"],
 )
 def test_a_page_that_was_changed_and_sealed_again_is_found(folder, tmp_path, change, capsys):
-    assert forged(folder, tmp_path, change) == 5
+    assert forge(folder, tmp_path, change) == 5
     output = capsys.readouterr().out
     assert "FAIL report.html shows the report: report.html" in output
     assert output.count("FAIL") == 1
 
 
 def test_another_packing_of_the_same_items_is_the_same_page(folder, tmp_path):
-    def repacked(findings):
+    def repack(findings):
         text = zlib.decompress(base64.b64decode(findings[2]))
         return findings[1] + base64.b64encode(zlib.compress(text, 9)).decode() + "<"
 
     packed_pattern = r'(id="(?:text|calls)-\d+">)([^<]*)<'
-    assert forged(folder, tmp_path, lambda text: re.sub(packed_pattern, repacked, text)) == 0
+    assert forge(folder, tmp_path, lambda text: re.sub(packed_pattern, repack, text)) == 0
 
 
 OF_PARENT = ["report.html shows the report", "the retest report follows from its runs"]
 
 
-def unchecked(folder, capsys):
+def unchecked_names(folder, capsys):
     """What could not be checked, of a run of which nothing is wrong."""
     assert run(["verify", str(folder)]) == 5
     capsys.readouterr()
@@ -146,9 +146,9 @@ def test_what_a_rerun_says_of_its_parent_is_unchecked_once_its_labels_grow(tmp_p
     assert run(["verify", str(child)]) == 0
     with Journal(parent.path / layout.LABELS) as labels:
         labels.append(Label(item_id="q1", annotator="ann", winner="south"))
-    assert unchecked(child, capsys) == OF_PARENT
+    assert unchecked_names(child, capsys) == OF_PARENT
     shutil.rmtree(parent.path)
-    assert unchecked(child, capsys) == OF_PARENT
+    assert unchecked_names(child, capsys) == OF_PARENT
 
 
 def test_the_page_is_written_anew_to_the_byte_and_stays_verified(folder, page):
@@ -168,14 +168,14 @@ def test_two_runs_of_the_same_prompts_differ_only_in_ids_and_times(tmp_path):
         return page.replace(name, "RUN")
 
     assert bare(pages[0], "run-1") == bare(pages[1], "run-2")
-    assert unpacked(pages[0], "text-0") == unpacked(pages[1], "text-0")
+    assert unpack(pages[0], "text-0") == unpack(pages[1], "text-0")
 
 
 def test_every_item_is_in_it_with_prompt_responses_judgments_and_raw_calls(folder, page):
-    index = json.loads(unpacked(page, "index"))
+    index = json.loads(unpack(page, "index"))
     assert [line["id"] for line in index] == [f"q{i}" for i in range(30)]
     for line in index:
-        (item,) = [i for i in json.loads(unpacked(page, f"text-{line['k']}"))
+        (item,) = [i for i in json.loads(unpack(page, f"text-{line['k']}"))
                    if i["item"]["item_id"] == line["id"]]  # fmt: skip
         assert {r["candidate"] for r in item["responses"]} == {"north", "south"}
         assert len(item["said"]) == 4
@@ -183,7 +183,7 @@ def test_every_item_is_in_it_with_prompt_responses_judgments_and_raw_calls(folde
     lines = (folder.path / layout.CALLS).read_bytes().decode().splitlines()
     chunks = {line["k"] for line in index}
     carried_lines = [
-        line for k in sorted(chunks) for line in unpacked(page, f"calls-{k}").splitlines()
+        line for k in sorted(chunks) for line in unpack(page, f"calls-{k}").splitlines()
     ]
     assert sorted(carried_lines) == sorted(lines)
 
@@ -241,10 +241,10 @@ def large(folder, tmp_path, monkeypatch):
 def test_a_large_report_has_its_items_in_a_page_beside_it(large, page):
     full_text = (large.path / layout.REPORT_HTML).read_text(encoding="utf-8")
     beside = (large.path / layout.REPORT_DATA).read_text(encoding="utf-8")
-    assert unpacked(full_text, "index") == unpacked(page, "index")
+    assert unpack(full_text, "index") == unpack(page, "index")
     assert 'id="text-0"' not in full_text
-    assert unpacked(beside, "text-0") == unpacked(page, "text-0")
-    record = json.loads(unpacked(full_text, "beside"))
+    assert unpack(beside, "text-0") == unpack(page, "text-0")
+    record = json.loads(unpack(full_text, "beside"))
     assert record["file"] == layout.REPORT_DATA
     for name, block_digest in record["digests"].items():
         block = re.search(rf'id="{name}">([^<]*)<', beside)[1]
@@ -277,7 +277,7 @@ def test_a_page_of_more_items_than_a_browser_holds_has_those_to_show_first_and_o
     monkeypatch.setattr("clash.report.html.packed_items.MOST_ITEMS", 28)
     data = RunData.load(folder)
     page = render_report(compute_findings(data), data, folder.path).html
-    index = json.loads(unpacked(page, "index"))
+    index = json.loads(unpack(page, "index"))
     places = [data.rows[line["id"]] for line in index]
     assert places == sorted(places)
     assert 28 - len(further(data, folder.path).differences.telling) <= len(places) <= 28
@@ -286,7 +286,7 @@ def test_a_page_of_more_items_than_a_browser_holds_has_those_to_show_first_and_o
     assert tuple(name for _, name in telling) == further(data, folder.path).differences.telling
     assert f"{30 - len(places)} of 30 items are not listed" in page
     assert "<span>All</span>" in page  # the number of all is not that of the list
-    assert len(unpacked(page, "calls-0").splitlines()) == 4 * min(25, len(places))
+    assert len(unpack(page, "calls-0").splitlines()) == 4 * min(25, len(places))
 
 
 def test_pictures_are_saved_as_svg_and_png(folder, tmp_path):

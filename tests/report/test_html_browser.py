@@ -51,7 +51,7 @@ def browser(driver):
     return driver
 
 
-def opened(browser, folder, hash_=""):
+def open_page(browser, folder, hash_=""):
     browser.get((folder.path / layout.REPORT_HTML).as_uri() + hash_)
     WebDriverWait(browser, 100).until(
         lambda b: b.execute_script("return document.body.dataset.ready === 'yes'")
@@ -78,7 +78,7 @@ def ids(browser):
 
 
 def test_it_opens_from_disk_without_a_complaint(browser, folder):
-    opened(browser, folder)
+    open_page(browser, folder)
     assert browser.get_log("browser") == []
     assert browser.find_element(By.ID, "count").text == "5 of 61 prompts"
     choose(browser, "all")
@@ -88,7 +88,7 @@ def test_it_opens_from_disk_without_a_complaint(browser, folder):
 
 
 def test_an_item_is_reached_and_read_by_keyboard_alone(browser, folder):
-    opened(browser, folder, "#show=all")
+    open_page(browser, folder, "#show=all")
     browser.find_element(By.TAG_NAME, "body").send_keys("j")
     keys(browser, "j", "j", "k", Keys.ENTER)
     wait_for(browser, lambda: bodies(browser))
@@ -113,7 +113,7 @@ def choose(browser, problem):
 
 
 def test_filters_are_in_the_address_and_come_back_from_it(browser, folder):
-    opened(browser, folder)
+    open_page(browser, folder)
     first = ids(browser)
     choose(browser, "wrong")
     wrong = ids(browser)
@@ -140,7 +140,7 @@ def test_filters_are_in_the_address_and_come_back_from_it(browser, folder):
     ],
 )
 def test_each_filter_leaves_what_it_says(browser, folder, address, left):
-    opened(browser, folder, address)
+    open_page(browser, folder, address)
     verdicts = {v.item_id: v for v in folder.verdicts()}
     count = int(browser.find_element(By.ID, "count").text.split()[0])
     if left is None:
@@ -152,12 +152,12 @@ def test_each_filter_leaves_what_it_says(browser, folder, address, left):
 
 
 def test_split_leaves_exactly_the_items_on_which_the_judges_differ(browser, folder):
-    opened(browser, folder, "#show=split")
+    open_page(browser, folder, "#show=split")
     assert ids(browser) == [v.item_id for v in folder.verdicts() if not v.unanimous][:50]
 
 
 def test_a_hostile_response_does_nothing(browser, folder, beacon):
-    opened(browser, folder, f"#item={ATTACKED}")
+    open_page(browser, folder, f"#item={ATTACKED}")
     wait_for(browser, lambda: bodies(browser))
     raw = browser.find_element(By.XPATH, "//summary[starts-with(., 'Raw calls')]")
     raw.click()
@@ -175,7 +175,7 @@ def test_a_hostile_response_does_nothing(browser, folder, beacon):
 
 
 def test_a_line_of_200_kb_stays_in_its_box(browser, folder):
-    opened(browser, folder, f"#item={ATTACKED}")
+    open_page(browser, folder, f"#item={ATTACKED}")
     wait_for(browser, lambda: bodies(browser))
     wide = "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
     scroll, client = browser.execute_script(wide)
@@ -185,7 +185,7 @@ def test_a_line_of_200_kb_stays_in_its_box(browser, folder):
 
 
 def test_the_script_could_not_make_markup_of_a_string_if_it_tried(browser, folder):
-    opened(browser, folder)
+    open_page(browser, folder)
     refused_script_result = browser.execute_script(
         """
         const tries = [
@@ -202,7 +202,7 @@ def test_the_script_could_not_make_markup_of_a_string_if_it_tried(browser, folde
 
 def test_what_got_past_the_escaping_would_still_be_stopped_by_the_policy(browser, folder, beacon):
     beacon.seen.clear()
-    opened(browser, folder)
+    open_page(browser, folder)
     browser.execute_script(
         f"""
         const add = (tag, values) => {{
@@ -229,7 +229,7 @@ def test_what_got_past_the_escaping_would_still_be_stopped_by_the_policy(browser
 
 
 def test_pictures_and_controls_have_names_for_a_screen_reader(browser, folder):
-    opened(browser, folder)
+    open_page(browser, folder)
     for chart in browser.find_elements(By.CSS_SELECTOR, "ol.chart, .wide"):
         assert chart.accessible_name or not chart.is_displayed()
     for field in browser.find_elements(By.CSS_SELECTOR, "#filters input, #filters select"):
@@ -244,7 +244,7 @@ def test_no_width_makes_the_page_scroll_sideways(browser, folder, width):
     size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 800}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        opened(browser, folder, f"#item={ATTACKED}")
+        open_page(browser, folder, f"#item={ATTACKED}")
         wait_for(browser, lambda: bodies(browser))
         browser.execute_script(
             "for (const d of document.querySelectorAll('details')) d.open = true"
@@ -263,7 +263,7 @@ def test_what_matters_is_above_the_fold_of_a_laptop(browser, folder):
     size = {"width": 1280, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
-        opened(browser, folder)
+        open_page(browser, folder)
         figures = browser.execute_script(
             "return document.querySelector('.figures').getBoundingClientRect().bottom"
         )
@@ -273,7 +273,7 @@ def test_what_matters_is_above_the_fold_of_a_laptop(browser, folder):
 
 
 def test_a_term_explains_itself_by_keyboard_and_escape_closes_it(browser, folder):
-    opened(browser, folder)
+    open_page(browser, folder)
     term = browser.find_element(By.CSS_SELECTOR, ".answer .term")
     browser.execute_script("arguments[0].focus()", term)
     tip = browser.find_element(By.CLASS_NAME, "tip")
@@ -286,7 +286,7 @@ def test_a_term_explains_itself_by_keyboard_and_escape_closes_it(browser, folder
 
 
 def test_the_page_has_one_of_each_landmark_and_every_id_once(browser, folder):
-    opened(browser, folder)
+    open_page(browser, folder)
     count = "return document.querySelectorAll(arguments[0]).length"
     for landmark in ("main", "body > header", "body > footer", "h1", "nav[aria-label]"):
         assert browser.execute_script(count, landmark) == 1
@@ -308,7 +308,7 @@ def test_the_page_has_one_of_each_landmark_and_every_id_once(browser, folder):
 def test_text_has_the_contrast_of_wcag_aa_in_light_and_dark(browser, folder, theme):
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
-    opened(browser, folder, "#item=q3")
+    open_page(browser, folder, "#item=q3")
     wait_for(browser, lambda: bodies(browser))
     poor = browser.execute_script(
         """
@@ -333,7 +333,7 @@ def test_text_has_the_contrast_of_wcag_aa_in_light_and_dark(browser, folder, the
 
 
 def test_it_prints_what_is_open_without_the_controls(browser, folder):
-    opened(browser, folder, "#item=q3")
+    open_page(browser, folder, "#item=q3")
     wait_for(browser, lambda: bodies(browser))
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     is_displayed = {name: browser.find_element(By.CSS_SELECTOR, name).is_displayed()
@@ -361,7 +361,7 @@ def answer(browser):
 
 
 def test_items_and_raw_calls_of_a_large_report_are_read_from_the_page_beside_it(browser, large):
-    opened(browser, large)
+    open_page(browser, large)
     assert (
         browser.find_elements(By.TAG_NAME, "iframe") == []
     )  # nothing is loaded before it is asked
@@ -376,7 +376,7 @@ def test_items_and_raw_calls_of_a_large_report_are_read_from_the_page_beside_it(
 
 def test_a_hostile_response_from_the_page_beside_it_does_nothing(browser, large, beacon):
     beacon.seen.clear()
-    opened(browser, large, f"#item={ATTACKED}")
+    open_page(browser, large, f"#item={ATTACKED}")
     wait_for(browser, lambda: bodies(browser))
     time.sleep(0.3)
     assert browser.execute_script("return window.pwned") is None
@@ -393,7 +393,7 @@ def test_another_page_in_its_place_is_refused_and_cannot_touch_the_report(browse
         onmessage = (e) => parent.postMessage({{name: e.data.name, text: "eJyLrlbKU7JSUNJRyk4EUsm1sQA"}}, "*");
         </script>"""
     )
-    opened(browser, large)
+    open_page(browser, large)
     browser.find_element(By.CSS_SELECTOR, ".item summary").click()
     assert "is not the one that this page was written with" in answer(browser)
     assert browser.find_element(By.ID, "count").text == "5 of 61 prompts"
@@ -402,7 +402,7 @@ def test_another_page_in_its_place_is_refused_and_cannot_touch_the_report(browse
 
 def test_a_report_without_the_page_beside_it_says_what_is_missing(browser, large):
     (large.path / layout.REPORT_DATA).unlink()
-    opened(browser, large)
+    open_page(browser, large)
     assert browser.find_element(By.ID, "count").text == "5 of 61 prompts"
     browser.find_element(By.CSS_SELECTOR, ".item summary").click()
     assert "must lie beside this page" in answer(browser)

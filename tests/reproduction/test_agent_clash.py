@@ -19,7 +19,7 @@ GPT, CLAUDE, GEMINI = "openai/gpt-5.2-pro", "anthropic/claude-opus-4.5", "google
 def evaluation(eval_id, winner, loser, slot, firsts, *, time, human="x", candidates=()):
     """``firsts`` and ``candidates``: the label that a judge, a candidate, puts first."""
     rows = [
-        {"judge_model": judge, "ranking": [first, other(first)], "is_supreme": True}
+        {"judge_model": judge, "ranking": [first, opposite_label(first)], "is_supreme": True}
         for judge, first in firsts.items()
     ]
     rows += [
@@ -38,7 +38,7 @@ def evaluation(eval_id, winner, loser, slot, firsts, *, time, human="x", candida
     }
 
 
-def other(label):
+def opposite_label(label):
     return "A1" if label == "A0" else "A0"
 
 
@@ -176,7 +176,7 @@ def runs():
     return {run.name: run for run in convert(PUBLISHED).runs}
 
 
-def decided(run):
+def majorities(run):
     """Majority of the voting judges by item: a candidate, or null for an even split or nothing."""
     tally = {item.item_id: Counter() for item in run.items}
     for (item_id, _), vote in votes(run).items():
@@ -205,7 +205,7 @@ def share(run, judge):
 
 
 def matches(run):
-    verdict = decided(run)
+    verdict = majorities(run)
     return sum(verdict[item.item_id] == item.label for item in run.items)
 
 
@@ -260,14 +260,14 @@ def test_the_runs_match_people_as_often_as_published(runs):
     assert matches(runs["arena-2"]) == 75
     # 34 as published: one more, where two judges disagree and slot A0 was taken.
     assert matches(runs["arena-3"]) == 33
-    assert decided(runs["arena-3"])["arena-100"] is None
+    assert majorities(runs["arena-3"])["arena-100"] is None
     [note] = [n for n in runs["arena-3"].notes if n.startswith("arena-100")]
     assert note.endswith("had the label A0")
 
 
 def test_the_panel_gives_every_published_winner_but_that_one(runs):
     for run in runs.values():
-        verdict = decided(run)
+        verdict = majorities(run)
         other_item_ids = {p.item_id for p in run.verdicts if p.winner != verdict[p.item_id]}
         assert other_item_ids == ({"arena-100"} if run.name == "arena-3" else set())
 
@@ -296,7 +296,7 @@ def test_unanimity_on_one_record_an_item_and_on_every_record(runs):
 
 def test_the_first_two_runs_give_the_published_table_of_stability(runs):
     label = {item.item_id: item.label for item in runs["arena-1"].items}
-    verdict, two = decided(runs["arena-1"]), decided(runs["arena-2"])
+    verdict, two = majorities(runs["arena-1"]), majorities(runs["arena-2"])
     table = Counter((verdict[i] == label[i], two[i] == label[i]) for i in label)
     assert table == {(True, True): 71, (True, False): 5, (False, True): 4, (False, False): 20}
 
@@ -368,7 +368,7 @@ def test_the_pairs_hold_27_models_where_the_paper_says_25(runs):
 
 
 def test_six_of_ten_prompts_have_one_winner_in_all_three_cycles(runs):
-    three = [decided(runs[f"e2e-{number}"]) for number in (1, 2, 3)]
+    three = [majorities(runs[f"e2e-{number}"]) for number in (1, 2, 3)]
     stable = sum(len({value[prompt] for value in three}) == 1 for prompt in three[0])
     assert stable == 6
 

@@ -148,7 +148,7 @@ def test_majority_over_runs_is_no_better_than_one(arena):
     assert np.sum(majority_over_runs(runs) == 1) == 76
 
 
-def matched(records):
+def match_rows(records):
     """Whether each judge of the panel met the label, (n, 3), NaN missing; records in file order."""
     table = np.full((len(records), 3), np.nan)
     for row, record in zip(table, records, strict=True):
@@ -180,7 +180,7 @@ def records_of(name, *, once=True):
     ],
 )
 def test_table_11_panel_and_judges_on_the_first_record_of_each_item(name, n, panel, judges):
-    match = matched(records_of(name))
+    match = match_rows(records_of(name))
     assert match.shape == (n, 3)
     verdict = majority(match).verdict
     assert 100 * accuracy(verdict, np.ones(n)) == pytest.approx(panel, abs=0.05)
@@ -192,7 +192,7 @@ def test_table_12_counts_retries_twice():
     """As published, N = 239 records; on one record per item 157 unanimous and 35 split."""
     figures = []
     for once in (False, True):
-        tables = [matched(records_of(name, once=once)) for name in ("mtbench", "arena_r1")]
+        tables = [match_rows(records_of(name, once=once)) for name in ("mtbench", "arena_r1")]
         match = np.concatenate(tables)
         complete_rows = match[~np.isnan(match).any(axis=1)]
         majority_votes = majority(complete_rows)

@@ -297,7 +297,7 @@ def test_a_name_is_something_that_can_be_seen(folder, name):
 
 
 @contextlib.contextmanager
-def served(folder):
+def serve(folder):
     with session(folder) as review_session, ReviewServer(review_session, live("run")) as server:
         yield server
 
@@ -326,7 +326,7 @@ def post(server, path="/api/decide", *, body=None, **label_change):
 
 
 def test_the_page_itself_may_decide(folder):
-    with served(folder) as server:
+    with serve(folder) as server:
         assert post(server)[0] == 200
         assert post(server, Origin=None)[0] == 200
         assert len(folder.labels()) == 1
@@ -350,14 +350,14 @@ def test_the_page_itself_may_decide(folder):
     ],
 )
 def test_a_stranger_is_refused_and_writes_nothing(folder, label_change):
-    with served(folder) as server:
+    with serve(folder) as server:
         assert post(server, **label_change)[0] == 403
     assert folder.labels() == []
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{", b"\xff", b"[" * 50_000, b'{"annotator": 1}'])
 def test_nonsense_is_answered_in_one_line(folder, body):
-    with served(folder) as server:
+    with serve(folder) as server:
         status, answer = post(server, body=body)
         assert status == 400
         assert answer["error"]
@@ -368,7 +368,7 @@ def test_nonsense_is_answered_in_one_line(folder, body):
 
 @pytest.mark.parametrize("method", ["PUT", "OPTIONS", "DELETE", "HEAD", "TRACE", "PATCH", "X" * 50])
 def test_another_method_is_refused_under_the_same_headers(folder, method):
-    with served(folder) as server:
+    with serve(folder) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port)
         connection.request(method, "/", headers={"Host": f"127.0.0.1:{server.port}"})
         answer = connection.getresponse()
@@ -384,7 +384,7 @@ def test_another_method_is_refused_under_the_same_headers(folder, method):
 @pytest.mark.parametrize("request_line", [b"nonsense", b"GET / HTTP/9.9", b"GET /" + b"x" * 70_000])
 def test_what_is_no_request_is_refused_under_the_same_headers(folder, request_line):
     with (
-        served(folder) as server,
+        serve(folder) as server,
         socket.create_connection(("127.0.0.1", server.port)) as connection,
     ):
         connection.sendall(request_line + b"\r\n\r\n")
@@ -399,7 +399,7 @@ def test_what_is_no_request_is_refused_under_the_same_headers(folder, request_li
 
 def test_connections_that_stall_keep_nobody_out_and_are_bounded(folder):
     before = threading.active_count()
-    with served(folder) as server, contextlib.ExitStack() as open_sockets:
+    with serve(folder) as server, contextlib.ExitStack() as open_sockets:
         for _ in range(150):
             connection = open_sockets.enter_context(
                 socket.create_connection(("127.0.0.1", server.port))
@@ -413,7 +413,7 @@ def test_connections_that_stall_keep_nobody_out_and_are_bounded(folder):
 
 
 def test_a_reader_who_leaves_prints_nothing(folder, capsys):
-    with served(folder) as server:
+    with serve(folder) as server:
         for _ in range(5):
             connection = socket.create_connection(("127.0.0.1", server.port))
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -429,7 +429,7 @@ def test_a_reader_who_leaves_prints_nothing(folder, capsys):
 @pytest.mark.parametrize("header", ["Content-Length: " + "9" * 5000, "Content-Length: -1",
                                     "Content-Length: 100001", "Transfer-Encoding: chunked"])  # fmt: skip
 def test_a_body_of_unknown_or_great_length_is_not_read(folder, header):
-    with served(folder) as server:
+    with serve(folder) as server:
         address = ("127.0.0.1", server.port)
         with socket.create_connection(address) as connection:
             host = f"Host: 127.0.0.1:{server.port}"
@@ -440,7 +440,7 @@ def test_a_body_of_unknown_or_great_length_is_not_read(folder, header):
 
 
 def test_the_page_holds_nothing_of_the_run_and_may_not_be_framed(folder):
-    with served(folder) as server:
+    with serve(folder) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=100)
         connection.request("GET", "/")
         answer = connection.getresponse()

@@ -21,7 +21,7 @@ from clash.stats.selection.sample_design import SampleDesign
 RNG = np.random.default_rng
 
 
-def drawn(outcomes, clusters=None, **options):
+def draws_of(outcomes, clusters=None, **options):
     """Draws of two candidates without cost or latency."""
     n = len(outcomes)
     sample = [PairSample(0, 1, np.arange(n), np.asarray(outcomes, float))]
@@ -32,15 +32,15 @@ def drawn(outcomes, clusters=None, **options):
 
 @pytest.mark.parametrize(("wins", "n"), [(3, 3), (7, 9), (0, 1)])
 def test_the_win_rate_of_two_has_the_distribution_of_jeffreys_prior(wins, n):
-    shares = drawn([1.0] * wins + [0.0] * (n - wins)).shares[:, 0, 1]
+    shares = draws_of([1.0] * wins + [0.0] * (n - wins)).shares[:, 0, 1]
     levels = np.array([0.025, 0.25, 0.5, 0.75, 0.975])
     quantiles = betaincinv(wins + 0.5, n - wins + 0.5, levels)
     assert (shares[:, None] <= quantiles).mean(axis=0) == pytest.approx(levels, abs=0.02)
 
 
 def test_copies_of_a_prompt_tell_no_more_than_the_prompt():
-    once = drawn([1, 1, 0, 1]).quality[:, 0]
-    five_times = drawn([1] * 10 + [0] * 5 + [1] * 5, np.repeat(np.arange(4), 5)).quality[:, 0]
+    once = draws_of([1, 1, 0, 1]).quality[:, 0]
+    five_times = draws_of([1] * 10 + [0] * 5 + [1] * 5, np.repeat(np.arange(4), 5)).quality[:, 0]
     assert five_times.std() == pytest.approx(once.std(), rel=0.1)
 
 
@@ -147,7 +147,7 @@ def test_a_candidate_whose_price_nobody_knows_is_on_no_front():
 
 
 def test_one_scale_alone_has_no_front():
-    assert drawn([1, 0, 1]).front() is None
+    assert draws_of([1, 0, 1]).front() is None
 
 
 def test_regret_is_the_mean_loss_beside_the_best_of_the_eligible():

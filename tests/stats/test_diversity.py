@@ -114,7 +114,7 @@ def test_split_by_hand() -> None:
     assert math.isnan(no_split.equivalence)
 
 
-def _made(n: int, shift: dict[str, float], slope: float, seed: int = 0, floor: float = 0.0):
+def _responses(n: int, shift: dict[str, float], slope: float, seed: int = 0, floor: float = 0.0):
     """Responses that share a share of their words; judges decide where they differ enough."""
     rng = np.random.default_rng(seed)
     words = [f"w{k}" for k in range(2000)]
@@ -132,7 +132,7 @@ def _made(n: int, shift: dict[str, float], slope: float, seed: int = 0, floor: f
 
 
 def test_ties_of_alike_responses_are_equivalence() -> None:
-    votes, texts = _made(250, {"a": 0.0, "b": 0.0}, slope=14)
+    votes, texts = _responses(250, {"a": 0.0, "b": 0.0}, slope=14)
     test = equivalence(votes, texts, seed=1)
     assert test.reading == "equivalence"
     assert test.r2.low > 0.4
@@ -146,20 +146,20 @@ def test_ties_of_alike_responses_are_equivalence() -> None:
 
 
 def test_ties_whatever_the_responses_are_failure() -> None:
-    votes, texts = _made(250, {"a": -1.0, "b": -1.0}, slope=0)
+    votes, texts = _responses(250, {"a": -1.0, "b": -1.0}, slope=0)
     test = equivalence(votes, texts, seed=1)
     assert test.published == "failure"
     assert test.shares.unguided.estimate > 0.7
 
 
 def test_a_shy_judge_beside_a_ready_one_is_conservative() -> None:
-    votes, texts = _made(250, {"ready": 3.0, "shy": -3.0}, slope=3)
+    votes, texts = _responses(250, {"ready": 3.0, "shy": -3.0}, slope=3)
     test = equivalence(votes, texts, seed=1)
     assert test.shares.conservatism.low > 0.6
 
 
 def test_a_coin_that_never_ties_sets_no_standard() -> None:
-    votes, texts = _made(200, {"coin": 20.0, "a": 0.0}, slope=14)
+    votes, texts = _responses(200, {"coin": 20.0, "a": 0.0}, slope=14)
     with_coin = equivalence(votes, texts, seed=1)
     without = equivalence(votes, texts, standard=["a"], seed=1)
     assert with_coin.shares.conservatism.estimate > 0.9
@@ -168,8 +168,8 @@ def test_a_coin_that_never_ties_sets_no_standard() -> None:
 
 
 def test_no_ties_have_no_split_and_few_items_no_regression() -> None:
-    votes, texts = _made(40, {"a": 30.0}, slope=0)
+    votes, texts = _responses(40, {"a": 30.0}, slope=0)
     assert equivalence(votes, texts).shares is None
-    few, some_responses = _made(5, {"a": 0.0}, slope=1)
+    few, some_responses = _responses(5, {"a": 0.0}, slope=1)
     with pytest.raises(StatisticsError, match="20 items"):
         equivalence(few, some_responses)

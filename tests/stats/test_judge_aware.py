@@ -9,7 +9,7 @@ from clash.stats.voting.bradley_terry import bradley_terry, count_comparisons
 from clash.stats.voting.judge_aware import STYLE_SCALE, judge_aware, judged_pairs
 
 
-def simulated(rng, theta, reliability, *, n=200, nu=0.6, style=(0.5, 0.3)):
+def simulate(rng, theta, reliability, *, n=200, nu=0.6, style=(0.5, 0.3)):
     """Items of two candidates before every judge; style is a length and a random position."""
     k, j = len(theta), len(reliability)
     first = rng.integers(0, k, n)
@@ -45,7 +45,7 @@ def without_style(pairs):
 
 
 def test_one_judge_without_style_is_the_plain_fit():
-    pairs = without_style(simulated(np.random.default_rng(0), [1.0, 0, -0.5, -0.5], [1.0]))
+    pairs = without_style(simulate(np.random.default_rng(0), [1.0, 0, -0.5, -0.5], [1.0]))
     fit = judge_aware(pairs)
     plain = bradley_terry(count_comparisons(pairs.first, pairs.second, pairs.points, 4))
     assert fit.converged
@@ -58,7 +58,7 @@ def test_strengths_and_style_agree_with_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
     rng = np.random.default_rng(1)
-    pairs = simulated(rng, [0.8, 0.2, -1.0], [1.0], n=800, nu=0.0)
+    pairs = simulate(rng, [0.8, 0.2, -1.0], [1.0], n=800, nu=0.0)
     fit = judge_aware(pairs, reliability=False, prior=1e-6)
     contrast = np.eye(3)[pairs.first] - np.eye(3)[pairs.second]
     # The ridge of scikit-learn is 1 for all columns: style is scaled to have the same prior.
@@ -77,7 +77,7 @@ def test_strengths_and_style_agree_with_scikit_learn():
 
 def test_errors_are_those_of_the_inverse_information_where_the_model_holds():
     """And every item its own cluster: the sandwich estimates the same, here within a tenth."""
-    pairs = simulated(np.random.default_rng(2), [0.5, 0, -0.5], [1.0], n=4000, nu=0.0)
+    pairs = simulate(np.random.default_rng(2), [0.5, 0, -0.5], [1.0], n=4000, nu=0.0)
     fit = judge_aware(pairs)
     eta = (fit.theta[pairs.first] - fit.theta[pairs.second]) + pairs.style @ fit.style
     p = 1 / (1 + np.exp(-eta))
@@ -87,7 +87,7 @@ def test_errors_are_those_of_the_inverse_information_where_the_model_holds():
 
 
 def test_sparse_tables_give_the_same_fit(monkeypatch):
-    pairs = simulated(np.random.default_rng(8), [0.8, 0, -0.8], [1.5, 0.5])
+    pairs = simulate(np.random.default_rng(8), [0.8, 0, -0.8], [1.5, 0.5])
     dense = judge_aware(pairs)
     monkeypatch.setattr("clash.stats.voting.judge_aware._CELLS", 0)
     sparse = judge_aware(pairs)
@@ -96,7 +96,7 @@ def test_sparse_tables_give_the_same_fit(monkeypatch):
 
 
 def test_the_gradient_vanishes_and_reliabilities_have_mean_one():
-    fit = judge_aware(simulated(np.random.default_rng(3), [1.0, 0, -1.0], [1.8, 1.1, 0.1]))
+    fit = judge_aware(simulate(np.random.default_rng(3), [1.0, 0, -1.0], [1.8, 1.1, 0.1]))
     assert fit.converged
     assert fit.gradient < 1e-5
     assert fit.reliability.mean() == pytest.approx(1)
@@ -105,7 +105,7 @@ def test_the_gradient_vanishes_and_reliabilities_have_mean_one():
 
 def test_a_coin_and_an_inverted_judge_are_found():
     fit = judge_aware(
-        simulated(np.random.default_rng(4), [1.5, 0, -1.5], [1.6, 1.6, 1.6, 0.2, -1.0], n=300)
+        simulate(np.random.default_rng(4), [1.5, 0, -1.5], [1.6, 1.6, 1.6, 0.2, -1.0], n=300)
     )
     order = fit.reliability
     assert min(order[:3]) > 1.2
@@ -122,7 +122,7 @@ def test_strengths_style_and_reliabilities_hold_their_truth():
     hits = {"strength": [], "style": [], "reliability": []}
     for _ in range(runs):
         theta = rng.normal(size=4) * 0.7
-        fit = judge_aware(simulated(rng, theta, reliability, n=80))
+        fit = judge_aware(simulate(rng, theta, reliability, n=80))
         for name, intervals, truth in (
             ("strength", fit.strengths(), theta - theta.mean()),
             ("style", fit.style_effects(), (0.5, 0.3)),
@@ -135,7 +135,7 @@ def test_strengths_style_and_reliabilities_hold_their_truth():
 
 
 def test_copies_of_an_item_tell_nothing_new():
-    pairs = simulated(np.random.default_rng(6), [0.5, 0, -0.5], [1.0], n=60)
+    pairs = simulate(np.random.default_rng(6), [0.5, 0, -0.5], [1.0], n=60)
     twice = judged_pairs(
         *(np.tile(part, 20) for part in (pairs.first, pairs.second, pairs.points, pairs.judge)),
         np.tile(pairs.cluster, 20),
@@ -190,7 +190,7 @@ def test_what_is_no_comparison_is_refused(first, points, style):
 
 @pytest.mark.parametrize("cells", [0, 1 << 21], ids=["sparse", "dense"])
 def test_a_fit_in_blocks_is_the_fit_of_all_comparisons(monkeypatch, cells):
-    pairs = simulated(np.random.default_rng(5), [0.7, 0.1, -0.8], [1.3, 1.0, 0.7], n=60)
+    pairs = simulate(np.random.default_rng(5), [0.7, 0.1, -0.8], [1.3, 1.0, 0.7], n=60)
     full_fit = judge_aware(pairs)
     monkeypatch.setattr(module, "_BLOCK", 7)
     monkeypatch.setattr(module, "_CELLS", cells)

@@ -17,7 +17,7 @@ def test_a_person_is_as_right_as_the_agreement_of_two_says(options, r):
     assert person_accuracy(1 / options - 0.05, options) == pytest.approx(1 / options)
 
 
-def said(rng, truth, p, options):
+def noisy_labels(rng, truth, p, options):
     is_right = rng.random(truth.shape) < p
     return np.where(is_right, truth, (truth + rng.integers(1, options, truth.shape)) % options)
 
@@ -30,8 +30,8 @@ def test_the_two_parts_are_found_and_covered(options):
     n_covered = np.zeros(4)
     for _ in range(runs):
         truth = rng.integers(0, options, n)
-        people = said(rng, np.repeat(truth[:, None], 3, axis=1), r, options)
-        panel = said(rng, truth, a, options)
+        people = noisy_labels(rng, np.repeat(truth[:, None], 3, axis=1), r, options)
+        panel = noisy_labels(rng, truth, a, options)
         pairs = np.mean([people[:, i] == people[:, j] for i, j in ((0, 1), (0, 2), (1, 2))], axis=0)
         noise = label_noise(
             pairs, (people == panel[:, None]).mean(axis=1), np.ones(n), options, np.arange(n)

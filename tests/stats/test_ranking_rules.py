@@ -32,7 +32,7 @@ def count_choices(ranks):
     return ChoiceCounts(choices.choice_sets, counts)
 
 
-def whole(n=40, k=4, seed=0):
+def complete_rankings(n=40, k=4, seed=0):
     """Complete rankings with ties."""
     return np.random.default_rng(seed).integers(0, k, (n, k)).astype(float)
 
@@ -47,7 +47,7 @@ def partial(n=60, k=5, seed=0):
 
 
 def test_borda_is_the_borda_count_of_complete_rankings():
-    ranks, weights = whole(), np.random.default_rng(1).random(40)
+    ranks, weights = complete_rankings(), np.random.default_rng(1).random(40)
     score_table = scores("borda", ranking_array(ranks, weights))
     assert score_table == pytest.approx(borda(ranks, weights).scores / weights.sum() / 3)
 
@@ -84,7 +84,9 @@ def test_majority_of_many_candidates_shares_an_item_among_those_with_most_first_
 
 @pytest.mark.parametrize("davidson", [True, False])
 def test_strengths_solve_the_equation_of_the_fit(davidson):
-    ranks = partial() if davidson else np.argsort(np.argsort(whole(seed=5), axis=1), axis=1)
+    ranks = (
+        partial() if davidson else np.argsort(np.argsort(complete_rankings(seed=5), axis=1), axis=1)
+    )
     rankings = ranking_array(ranks)
     outcomes = pairwise_outcomes(rankings)
     outcome = np.where(outcomes.tied, 0.5, 1.0)

@@ -16,7 +16,7 @@ from store.calls import call
 CHECK = "each call follows the one before it"
 
 
-def numbered(number, **more):
+def call_number(number, **more):
     return call(f"judge-{number}", **{"text": f"answer {number}", **more})
 
 
@@ -25,7 +25,7 @@ def folder(tmp_path):
     with RunWriter.create(tmp_path, "run", Manifest(run="run", kind="eval")) as writer:
         writer.append(Item(item_id="q", prompt="?"))
         for number in range(5):
-            writer.append(numbered(number))
+            writer.append(call_number(number))
         writer.seal(writer.manifest())
     return RunFolder(tmp_path / "run")
 
@@ -85,10 +85,10 @@ def test_the_chain_goes_on_after_a_crash_that_tore_the_last_line(folder):
         file.write(b'{"v":1,"call_id":"ju')
     with folder.write() as writer:
         assert writer.repairs == {layout.CALLS: 20}
-        writer.append(numbered(5, text="lone \ud800 surrogate"))
+        writer.append(call_number(5, text="lone \ud800 surrogate"))
     path.write_bytes(path.read_bytes()[:-1])  # only the line feed was lost
     with folder.write() as writer:
-        writer.append(numbered(6))
+        writer.append(call_number(6))
         writer.seal(writer.manifest())
     assert outcome(folder).state == "ok"
     assert len(lines(folder)) == 7
@@ -98,11 +98,11 @@ def test_calls_of_a_clash_without_a_chain_are_named_and_held_by_what_follows(tmp
     with RunWriter.create(tmp_path, "run", Manifest(run="run", kind="eval")) as writer:
         writer.append(Item(item_id="q", prompt="?"))
         with Journal(writer.path / layout.CALLS) as journal:
-            journal.append(numbered(0))
-            journal.append(numbered(1))
+            journal.append(call_number(0))
+            journal.append(call_number(1))
     folder = RunFolder(tmp_path / "run")
     with folder.write() as writer:
-        writer.append(numbered(2))
+        writer.append(call_number(2))
         writer.seal(writer.manifest())
     assert outcome(folder).problem is None
     assert outcome(folder).unchecked == ("the first 2 of 3 calls carry no hash of the call before")

@@ -19,7 +19,7 @@ from clash.store.manifest import FileSeal, Manifest
 from store.calls import call
 
 
-def made(tmp_path, name="run", **more) -> RunWriter:
+def new_folder(tmp_path, name="run", **more) -> RunWriter:
     return RunWriter.create(tmp_path, name, Manifest(run=name, kind="eval", **more))
 
 
@@ -50,7 +50,7 @@ def gaps(folder):
 
 
 def test_a_second_writer_is_refused_until_the_first_has_closed(tmp_path):
-    with made(tmp_path):
+    with new_folder(tmp_path):
         with pytest.raises(RunFolderError, match="another process is writing"):
             RunFolder(tmp_path / "run").write()
         assert RunFolder(tmp_path / "run").items() == []  # reading is free
@@ -60,7 +60,7 @@ def test_a_second_writer_is_refused_until_the_first_has_closed(tmp_path):
 
 
 def test_the_lock_of_a_process_that_died_is_free(tmp_path):
-    made(tmp_path).close()
+    new_folder(tmp_path).close()
     code = (
         "import sys, os; from clash.store.folder import RunFolder; from pathlib import Path;"
         "w = RunFolder(Path(sys.argv[1])).write(); os._exit(9)"
@@ -75,7 +75,7 @@ def test_a_lock_on_a_file_that_was_removed_is_taken_anew(tmp_path, monkeypatch):
     """Between opening and locking, the last holder may close, and the next one lock a new file."""
     from clash.store import folder as module
 
-    made(tmp_path).close()
+    new_folder(tmp_path).close()
     path = tmp_path / "run" / layout.LOCK
     real, calls = module._acquire, []
 
@@ -95,7 +95,7 @@ def test_a_lock_on_a_file_that_was_removed_is_taken_anew(tmp_path, monkeypatch):
 
 def test_files_may_be_synced_while_others_are_opened(tmp_path):
     """The sync runs in a thread; a resumed run opens its journals one by one."""
-    made(tmp_path).close()
+    new_folder(tmp_path).close()
     stop = threading.Event()
     errors = []
 
@@ -123,7 +123,7 @@ def test_files_may_be_synced_while_others_are_opened(tmp_path):
 
 
 def test_of_several_records_for_one_thing_the_last_counts(tmp_path):
-    with made(tmp_path) as writer:
+    with new_folder(tmp_path) as writer:
         writer.append(judgment(error="server: no"))
         writer.append(judgment(ranking=[["A0"]], parse="clean"))
         writer.append(Response(item_id="q", candidate="a", source="generated", error="timeout"))
@@ -137,8 +137,8 @@ def test_of_several_records_for_one_thing_the_last_counts(tmp_path):
 
 
 def test_a_run_is_found_by_path_by_id_and_as_the_latest(tmp_path):
-    made(tmp_path, "one", started="2026-01-02").close()
-    made(tmp_path, "two", started="2026-01-01").close()
+    new_folder(tmp_path, "one", started="2026-01-02").close()
+    new_folder(tmp_path, "two", started="2026-01-01").close()
     for name in (tmp_path / "one", tmp_path / "one" / "manifest.json", "one", "latest"):
         assert RunFolder.open(name, out=tmp_path).path.name == "one"
     with pytest.raises(RunFolderError, match="did you mean two"):
@@ -154,7 +154,7 @@ def test_ids_sort_by_time_and_two_of_a_second_differ():
 
 
 def test_a_run_of_a_newer_schema_is_not_guessed_at(tmp_path):
-    made(tmp_path).close()
+    new_folder(tmp_path).close()
     path = tmp_path / "run" / "manifest.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"v": 1', '"v": 2'), encoding="utf-8")
     with pytest.raises(RunFolderError, match="schema 2; this version of clash reads up to 1"):
@@ -162,7 +162,7 @@ def test_a_run_of_a_newer_schema_is_not_guessed_at(tmp_path):
 
 
 def test_opening_for_writing_mends_what_a_crash_left(tmp_path):
-    made(tmp_path).close()
+    new_folder(tmp_path).close()
     items = tmp_path / "run" / "items.jsonl"
     items.write_bytes(b'{"v":1,"item_id":"q","prompt":"?"}\n{"v":1,"it')
     with RunFolder(tmp_path / "run").write() as writer:
@@ -174,7 +174,7 @@ def test_opening_for_writing_mends_what_a_crash_left(tmp_path):
 
 
 def test_a_sealed_run_has_nothing_to_be_said_against_and_an_open_one_has(tmp_path):
-    with made(tmp_path) as writer:
+    with new_folder(tmp_path) as writer:
         writer.append(Item(item_id="q", prompt="?"))
         writer.replace(layout.VERDICTS, [])
         assert "has not ended" in gaps(writer)["manifest is sealed"]
@@ -185,7 +185,7 @@ def test_a_sealed_run_has_nothing_to_be_said_against_and_an_open_one_has(tmp_pat
 
 
 def test_a_file_that_came_later_is_no_part_of_the_run(tmp_path):
-    with made(tmp_path) as writer:
+    with new_folder(tmp_path) as writer:
         writer.seal(writer.manifest())
     (tmp_path / "run" / layout.REPORT_JSON).write_text("{}", encoding="utf-8")
     problem_list = problems(RunFolder(tmp_path / "run"))
@@ -196,7 +196,7 @@ def test_a_file_that_came_later_is_no_part_of_the_run(tmp_path):
 
 
 def test_labels_may_come_at_any_time_and_are_named_until_they_are_sealed(tmp_path):
-    with made(tmp_path) as writer:
+    with new_folder(tmp_path) as writer:
         writer.seal(writer.manifest())
         writer.append(Label(item_id="q", annotator="me", winner="a"))
         assert problems(writer) == {
@@ -217,7 +217,7 @@ def test_labels_may_come_at_any_time_and_are_named_until_they_are_sealed(tmp_pat
 
 @pytest.mark.parametrize("kind", ["file", "folder", "link", "pipe"])
 def test_what_clash_did_not_write_fails_and_no_link_is_followed(tmp_path, kind):
-    with made(tmp_path) as writer:
+    with new_folder(tmp_path) as writer:
         writer.seal(writer.manifest())
     entry = tmp_path / "run" / "notes.txt"
     make = {
@@ -236,7 +236,7 @@ def test_the_seal_of_an_older_clash_holds_though_it_knew_fewer_fields(tmp_path):
     """Fields are added with time; a manifest that lacks some is still the one that was sealed."""
     from clash.store.manifest import digest, manifest_text
 
-    with made(tmp_path) as writer:
+    with new_folder(tmp_path) as writer:
         writer.seal(writer.manifest())
     file = tmp_path / "run" / layout.MANIFEST
     old = json.loads(file.read_bytes())
@@ -249,7 +249,7 @@ def test_the_seal_of_an_older_clash_holds_though_it_knew_fewer_fields(tmp_path):
 
 
 def test_a_call_that_was_answered_twice_is_found(tmp_path):
-    with made(tmp_path) as writer:
+    with new_folder(tmp_path) as writer:
         for attempt, outcome in ((1, "error"), (2, "ok"), (3, "ok")):
             writer.append(call(attempt=attempt, outcome=outcome))
         writer.append(Item(item_id="q", prompt="?"))
@@ -263,7 +263,7 @@ def test_a_derived_file_is_the_old_one_or_the_new_one_never_a_half(tmp_path, mon
     def full(*_, **__):
         raise OSError(28, "no space left")
 
-    with made(tmp_path) as writer:
+    with new_folder(tmp_path) as writer:
         writer.replace_text(layout.REPORT_MD, "old")
         monkeypatch.setattr("os.replace", full)
         with pytest.raises(RunFolderError, match=r"report\.md: cannot be written \(no space left"):
@@ -291,7 +291,7 @@ def batch(state, *calls, **more):
 
 
 def test_a_batch_is_its_last_line_with_the_rows_of_its_first(tmp_path):
-    with made(tmp_path) as writer:
+    with new_folder(tmp_path) as writer:
         writer.append(batch("submitting", "c", "d", refused=["schema"]))
         writer.append(batch("submitted", provider_id="batch_1"))
         (found,) = writer.batches()
@@ -300,7 +300,7 @@ def test_a_batch_is_its_last_line_with_the_rows_of_its_first(tmp_path):
 
 
 def test_a_row_of_a_batch_that_has_ended_must_have_its_call(tmp_path):
-    with made(tmp_path) as writer:
+    with new_folder(tmp_path) as writer:
         writer.append(batch("submitting", "c"))
         writer.append(Item(item_id="q", prompt="?"))
         writer.seal(writer.manifest())

@@ -37,7 +37,7 @@ def repository(tmp_path) -> Path:
     return folder
 
 
-def laid(folder: Path, head: str, **refs: str) -> Path:
+def write_repository(folder: Path, head: str, **refs: str) -> Path:
     """A repository as far as it is read."""
     (folder / ".git").mkdir(parents=True)
     (folder / ".git" / "HEAD").write_text(head, encoding="utf-8")
@@ -110,13 +110,13 @@ def test_no_program_is_run_because_of_what_the_folder_holds(
 )
 def test_what_names_no_commit_is_none(tmp_path, head, refs):
     (tmp_path / "secret").write_text(HASH, encoding="utf-8")
-    assert git_state(laid(tmp_path / "a" / "b", head, **refs)) is None
+    assert git_state(write_repository(tmp_path / "a" / "b", head, **refs)) is None
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 @pytest.mark.parametrize("name", ["HEAD", "packed-refs", "commondir"])
 def test_a_pipe_is_not_waited_for(tmp_path, name):
-    folder = laid(tmp_path / "r", "ref: refs/heads/x\n")
+    folder = write_repository(tmp_path / "r", "ref: refs/heads/x\n")
     (folder / ".git" / name).unlink(missing_ok=True)
     os.mkfifo(folder / ".git" / name)
     assert git_state(folder) is None

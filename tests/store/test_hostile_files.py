@@ -45,7 +45,7 @@ COMMANDS = (("verify",), ("report",), ("resume",), ("export", "--votes"))
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory) -> Path:
+def finished_run(tmp_path_factory) -> Path:
     base = tmp_path_factory.mktemp("finished")
     (base / "prompts.yaml").write_text(PROMPTS, encoding="utf-8")
     words = ("eval", base / "prompts.yaml", "--panel", "baseline", "--out", base, "--run-id", "r")
@@ -54,8 +54,8 @@ def finished(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def run(finished, tmp_path) -> Path:
-    return shutil.copytree(finished, tmp_path / "runs" / "r")
+def run(finished_run, tmp_path) -> Path:
+    return shutil.copytree(finished_run, tmp_path / "runs" / "r")
 
 
 @pytest.fixture

@@ -23,33 +23,33 @@ CRITERIA = {"item_id": "q1", "source": "fixed", "criteria": [{"name": "true", "w
 ITEM = {"item_id": "q1", "messages": [{"role": "user", "content": "é"}], "more": [1, {"a": None}]}
 
 
-def changed(fields, **update):
+def line_with(fields, **update):
     return json.dumps({**fields, **update}).encode() + b"\n"
 
 
 @pytest.mark.parametrize(
     ("model", "line"),
     [
-        (Judgment, changed(JUDGMENT)),
-        (Judgment, changed(JUDGMENT, weight="1.5")),
-        (Judgment, changed(JUDGMENT, presentation=1.0)),
-        (Judgment, changed(JUDGMENT, weight=float("nan"))),
-        (Judgment, changed(JUDGMENT, weight=True)),
-        (Judgment, changed(JUDGMENT, role="judge")),
-        (Judgment, changed(JUDGMENT, scores={"A0": {"true": "five"}})),
-        (Judgment, changed({k: v for k, v in JUDGMENT.items() if k != "parse"})),
+        (Judgment, line_with(JUDGMENT)),
+        (Judgment, line_with(JUDGMENT, weight="1.5")),
+        (Judgment, line_with(JUDGMENT, presentation=1.0)),
+        (Judgment, line_with(JUDGMENT, weight=float("nan"))),
+        (Judgment, line_with(JUDGMENT, weight=True)),
+        (Judgment, line_with(JUDGMENT, role="judge")),
+        (Judgment, line_with(JUDGMENT, scores={"A0": {"true": "five"}})),
+        (Judgment, line_with({k: v for k, v in JUDGMENT.items() if k != "parse"})),
         (Judgment, b'{"item_id": "q1"'),
         (Judgment, b"[]\n"),
-        (Judgment, changed(JUDGMENT)[:-2] + b', "judge": "last"}\n'),
-        (Judgment, changed(JUDGMENT)[:-2] + b', "unknown": "\xff"}\n'),
-        (Judgment, changed(JUDGMENT)[:-2] + b', "error": "\\ud800"}\n'),
-        (Judgment, changed(JUDGMENT)[:-2] + b', "x": ' + b"[" * 5000 + b"]" * 5000 + b"}\n"),
-        (Criteria, changed(CRITERIA)),
-        (Criteria, changed(CRITERIA, criteria=[{"name": "true", "weight": 0}])),
-        (Criteria, changed(CRITERIA, criteria=[{"name": "true", "weight": 1, "more": 1}])),
-        (Item, changed(ITEM)),
-        (Item, changed(ITEM, messages=[{"role": "judge", "content": ""}])),
-        (Response, changed({"item_id": "q1", "candidate": "a", "source": "injected"})),
+        (Judgment, line_with(JUDGMENT)[:-2] + b', "judge": "last"}\n'),
+        (Judgment, line_with(JUDGMENT)[:-2] + b', "unknown": "\xff"}\n'),
+        (Judgment, line_with(JUDGMENT)[:-2] + b', "error": "\\ud800"}\n'),
+        (Judgment, line_with(JUDGMENT)[:-2] + b', "x": ' + b"[" * 5000 + b"]" * 5000 + b"}\n"),
+        (Criteria, line_with(CRITERIA)),
+        (Criteria, line_with(CRITERIA, criteria=[{"name": "true", "weight": 0}])),
+        (Criteria, line_with(CRITERIA, criteria=[{"name": "true", "weight": 1, "more": 1}])),
+        (Item, line_with(ITEM)),
+        (Item, line_with(ITEM, messages=[{"role": "judge", "content": ""}])),
+        (Response, line_with({"item_id": "q1", "candidate": "a", "source": "injected"})),
     ],
 )
 def test_a_line_is_read_or_refused_as_the_model_does(tmp_path, model, line):
@@ -69,7 +69,7 @@ def write(path, lines):
 
 
 def test_records_are_those_of_the_file_however_they_are_asked_for(tmp_path):
-    lines = [changed(JUDGMENT, item_id=f"q{n}") for n in range(100)]
+    lines = [line_with(JUDGMENT, item_id=f"q{n}") for n in range(100)]
     path = write(tmp_path / layout.JUDGMENTS, lines)
     stored_records, every = StoredRecords.of(path, Judgment), list(journal.read(path, Judgment))
     assert list(stored_records) == every
@@ -84,16 +84,16 @@ def test_records_are_those_of_the_file_however_they_are_asked_for(tmp_path):
 
 
 def test_of_two_records_about_the_same_the_last_counts_in_the_place_of_the_first(tmp_path):
-    lines = [changed(JUDGMENT, weight=n, presentation=n % 2) for n in range(5)]
+    lines = [line_with(JUDGMENT, weight=n, presentation=n % 2) for n in range(5)]
     path = write(tmp_path / layout.JUDGMENTS, lines)
     stored_records = StoredRecords.of(path, Judgment, lambda judgment: judgment.presentation)
     assert [judgment.weight for judgment in stored_records] == [4, 3]
 
 
 def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path):
-    path = write(tmp_path / layout.JUDGMENTS, [changed(JUDGMENT)] * 3)
+    path = write(tmp_path / layout.JUDGMENTS, [line_with(JUDGMENT)] * 3)
     stored_records = StoredRecords.of(path, Judgment)
-    write(path, [b"x" * len(changed(JUDGMENT))] * 3)
+    write(path, [b"x" * len(line_with(JUDGMENT))] * 3)
     with pytest.raises(RunFolderError, match="was changed while it was read"):
         list(stored_records)
     path.unlink()
@@ -112,7 +112,7 @@ def test_of_a_call_the_last_attempt_counts_without_its_raw_answer(tmp_path):
         "time": "",
     }
     lines = [
-        changed(call, call_id=name, attempt=attempt)
+        line_with(call, call_id=name, attempt=attempt)
         for name, attempt in (("a", 1), ("b", 1), ("a", 2))
     ]
     calls = StoredCalls(write(tmp_path / layout.CALLS, lines))

@@ -27,7 +27,7 @@ def judgment(item, judge, ranking, *, presentation=0, role="voting", scores=None
     )
 
 
-def shown(item, *candidates, presentation=0, judge=None):
+def page(item, *candidates, presentation=0, judge=None):
     labels = {f"A{i}": name for i, name in enumerate(candidates)}
     return Blinding(item_id=item, presentation=presentation, judge=judge, labels=labels)
 
@@ -61,8 +61,8 @@ def test_two_candidates_are_sides_in_the_order_of_their_names(run):
     folder = run(
         pair("q1", label="zeta", tags=["maths", "hard"]),
         pair("q2", label="tie"),
-        shown("q1", "zeta", "alpha"),
-        shown("q2", "alpha", "zeta"),
+        page("q1", "zeta", "alpha"),
+        page("q2", "alpha", "zeta"),
         judgment("q1", "j1", A0),
         judgment("q1", "j2", None),
         judgment("q2", "j1", A0),
@@ -82,8 +82,8 @@ def test_two_candidates_are_sides_in_the_order_of_their_names(run):
 def test_both_orders_are_two_rows_of_one_group_in_one_frame(run):
     folder = run(
         pair(),
-        shown("q1", "alpha", "zeta"),
-        shown("q1", "zeta", "alpha", presentation=1),
+        page("q1", "alpha", "zeta"),
+        page("q1", "zeta", "alpha", presentation=1),
         judgment("q1", "j1", A0),
         judgment("q1", "j1", A0, presentation=1),
     )
@@ -98,8 +98,8 @@ def test_both_orders_are_two_rows_of_one_group_in_one_frame(run):
 def test_shuffles_of_each_judge_stay_in_one_row_and_the_order_is_kept(run):
     folder = run(
         pair(),
-        shown("q1", "alpha", "zeta", judge="j1"),
-        shown("q1", "zeta", "alpha", judge="j2"),
+        page("q1", "alpha", "zeta", judge="j1"),
+        page("q1", "zeta", "alpha", judge="j2"),
         judgment("q1", "j1", A0),
         judgment("q1", "j2", A1),
     )
@@ -111,7 +111,7 @@ def test_shuffles_of_each_judge_stay_in_one_row_and_the_order_is_kept(run):
 def test_three_candidates_are_three_pairs_of_one_group(run):
     folder = run(
         pair(label="b"),
-        shown("q1", "c", "a", "b"),
+        page("q1", "c", "a", "b"),
         judgment("q1", "j1", [["A2"], ["A0", "A1"]]),
     )
     votes = run_votes(folder)
@@ -124,7 +124,7 @@ def test_three_candidates_are_three_pairs_of_one_group(run):
 
 def test_repeats_of_a_prompt_share_its_group(run):
     items = [pair("q1~1", group="q1"), pair("q1~2", group="q1"), pair("q2")]
-    pages = [shown(item.item_id, "a", "b") for item in items]
+    pages = [page(item.item_id, "a", "b") for item in items]
     judgments = [judgment(item.item_id, "j1", A0) for item in items]
     assert run_votes(run(*items, *pages, *judgments)).groups.tolist() == [0, 0, 1]
 
@@ -137,14 +137,14 @@ def test_people_decide_and_else_the_items_label_stands(run, winners, label):
     decisions = [
         Label(item_id="q1", annotator=f"p{i}", winner=winner) for i, winner in enumerate(winners)
     ]
-    folder = run(pair(label="a"), shown("q1", "a", "b"), judgment("q1", "j1", A0), *decisions)
+    folder = run(pair(label="a"), page("q1", "a", "b"), judgment("q1", "j1", A0), *decisions)
     assert run_votes(folder).labels.tolist() == [label]
 
 
 def test_a_ranking_by_a_person_labels_every_pair(run):
     folder = run(
         pair(),
-        shown("q1", "a", "b", "c"),
+        page("q1", "a", "b", "c"),
         judgment("q1", "j1", [["A0"], ["A1"], ["A2"]]),
         Label(item_id="q1", annotator="p", ranking=[["c"], ["a", "b"]]),
     )
@@ -154,7 +154,7 @@ def test_a_ranking_by_a_person_labels_every_pair(run):
 def test_observers_are_left_out_unless_asked_for(run):
     folder = run(
         pair(),
-        shown("q1", "a", "b"),
+        page("q1", "a", "b"),
         judgment("q1", "j1", A0),
         judgment("q1", "self", A1, role="observer"),
     )
@@ -170,8 +170,8 @@ def test_filters_are_those_of_a_votes_file(run):
     folder = run(
         pair("q1", label="a"),
         pair("q2"),
-        shown("q1", "a", "b"),
-        shown("q2", "b", "a"),
+        page("q1", "a", "b"),
+        page("q2", "b", "a"),
         *(judgment(item, judge, A0) for item in ("q1", "q2") for judge in ("j1", "j2")),
     )
     assert run_votes(folder, judges="*2").judges == ("j2",)
@@ -182,8 +182,8 @@ def test_filters_are_those_of_a_votes_file(run):
 def test_an_export_read_again_is_the_run(run, tmp_path):
     folder = run(
         pair("q1", label="c"),
-        shown("q1", "b", "c", "a"),
-        shown("q1", "a", "c", "b", presentation=1),
+        page("q1", "b", "c", "a"),
+        page("q1", "a", "c", "b", presentation=1),
         judgment("q1", "j1", [["A0"], ["A1"], ["A2"]]),
         judgment("q1", "j1", [["A0"], ["A1"], ["A2"]], presentation=1),
         judgment("q1", "j2", None),
@@ -201,7 +201,7 @@ def test_scores_are_weighted_means_of_each_response(run):
     scores = {"A0": {"true": 4, "short": 2}, "A1": {"true": 1}}
     folder = run(
         pair(),
-        shown("q1", "b", "a"),
+        page("q1", "b", "a"),
         Criteria(item_id="q1", source="fixed", criteria=rubric),
         judgment("q1", "j1", A0, scores=scores),
         judgment("q1", "j2", None),
@@ -218,7 +218,7 @@ def test_scores_are_weighted_means_of_each_response(run):
 def test_votes_and_verdicts_take_the_same_mean_where_no_scored_criterion_is_in_the_rubric(run):
     folder = run(
         pair(),
-        shown("q1", "b", "a"),
+        page("q1", "b", "a"),
         Criteria(item_id="q1", source="fixed", criteria=[Criterion(name="true", weight=1)]),
         judgment("q1", "j1", TIE, scores={"A0": {"kind": 4, "short": 2}, "A1": {}}),
     )
@@ -233,7 +233,7 @@ def test_votes_and_verdicts_take_the_same_mean_where_no_scored_criterion_is_in_t
 
 
 def test_scores_of_one_each_are_scores_still(run):
-    folder = run(pair(), shown("q1", "a", "b"), judgment("q1", "j1", A0, scores={"A0": {"x": 1}}))
+    folder = run(pair(), page("q1", "a", "b"), judgment("q1", "j1", A0, scores={"A0": {"x": 1}}))
     assert run_votes(folder, scores=True).kind == "numeric"
 
 

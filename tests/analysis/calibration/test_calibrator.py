@@ -44,7 +44,7 @@ def rows(n=240, skill=(0.9, 0.7, 0.6, 0.35), seed=0, with_labels=True):
             yield VoteRow(f"q{item}", judge, vote, truth if with_labels else None)
 
 
-def made(votes, seed=0, settings=QUICK):
+def fitted_calibrator(votes, seed=0, settings=QUICK):
     frame = ScoreFrame.of(votes)
     panel = frame.panel(votes)
     settings = replace(settings, sizes=sizes_for(panel.n_judges))
@@ -52,7 +52,7 @@ def made(votes, seed=0, settings=QUICK):
 
 
 def test_a_calibrator_survives_its_file(tmp_path):
-    result = made(encode(rows()))
+    result = fitted_calibrator(encode(rows()))
     path = tmp_path / "calibrator.json"
     path.write_text(json.dumps(result.as_json()))
     again = read_calibrator(path)
@@ -62,7 +62,7 @@ def test_a_calibrator_survives_its_file(tmp_path):
 
 
 def test_a_prediction_does_not_depend_on_what_else_is_asked():
-    result = made(encode(rows()))
+    result = fitted_calibrator(encode(rows()))
     votes = np.random.default_rng(1).integers(0, 2, (15, len(result.asked))) * 1.0
     together = apply(result, votes).p
     apart = np.vstack([apply(result, row[None]).p for row in votes])
@@ -70,7 +70,7 @@ def test_a_prediction_does_not_depend_on_what_else_is_asked():
 
 
 def test_on_its_own_domain_it_is_calibrated_and_better_than_majority():
-    result = made(encode(rows()))
+    result = fitted_calibrator(encode(rows()))
     new = encode(rows(2000, seed=9))
     calibration = calibrate_votes(result, new, None, "")
     assert calibration.rows.fallback is False
@@ -79,7 +79,7 @@ def test_on_its_own_domain_it_is_calibrated_and_better_than_majority():
 
 
 def test_another_panel_or_prompt_is_refused():
-    result = made(encode(rows()))
+    result = fitted_calibrator(encode(rows()))
     with pytest.raises(InputError, match="not in this panel"):
         check_panel(result, ["someone"])
     config_copy = result.model_copy(
@@ -94,7 +94,7 @@ def test_another_panel_or_prompt_is_refused():
 
 
 def test_a_changed_file_is_refused():
-    value = made(encode(rows())).as_json()
+    value = fitted_calibrator(encode(rows())).as_json()
     with pytest.raises(InputError, match="hash differs"):
         parse_calibrator({**value, "judges": [*value["judges"], "eve"]})
     with pytest.raises(InputError, match="unknown key"):
@@ -104,7 +104,7 @@ def test_a_changed_file_is_refused():
 
 
 def test_under_a_shift_it_warns_and_falls_back_to_majority():
-    result = made(encode(rows(skill=(0.9, 0.2, 0.25, 0.3))))
+    result = fitted_calibrator(encode(rows(skill=(0.9, 0.2, 0.25, 0.3))))
     new = encode(rows(400, skill=(0.9, 0.85, 0.85, 0.8), seed=3))
     calibration = calibrate_votes(result, new, RiskLimit(0.1), "")
     assert calibration.rows.shift.is_shift
@@ -132,7 +132,7 @@ def test_what_a_shifted_domain_falls_back_to_is_the_majority_that_calibrate_comp
             vote = truth if rng.random() < 0.8 else int(rng.integers(len(values)))
             label_pairs.append(VoteRow(f"q{item}", judge, values[vote], values[truth]))
     settings = replace(QUICK, families=("logistic",), sizes=(4,))
-    result = made(encode(label_pairs), settings=settings)
+    result = fitted_calibrator(encode(label_pairs), settings=settings)
     new = encode([VoteRow(f"n{i}", judge, unanimous) for i in range(60) for judge in JUDGES])
     assert result.target == target
     votes = np.full((60, len(result.asked)), float(new.matrix[0, 0]))
@@ -170,7 +170,7 @@ def test_trained_on_adversarial_pairs_it_falls_back_on_natural_ones():
     train = read_votes(
         DATA / "llmbar-casestudy.votes.jsonl.gz", judges="ChatGPT/M*,GPT-4/M*,LLaMA2/M*,PaLM2/M*"
     )
-    result = made(train)
+    result = fitted_calibrator(train)
     new = read_votes(DATA / "llmbar-processed.votes.jsonl.gz", judges=pattern)
     calibration = calibrate_votes(result, new, None, "")
     assert calibration.rows.shift.is_shift
@@ -233,7 +233,9 @@ def test_what_is_deployed_keeps_the_risk_over_200_repetitions(risk):
 
 
 def test_a_calibrator_of_one_family_as_earlier_versions_wrote_it_still_works():
-    result = made(encode(rows()), settings=replace(QUICK, combine="one", guard=-np.inf))
+    result = fitted_calibrator(
+        encode(rows()), settings=replace(QUICK, combine="one", guard=-np.inf)
+    )
     value = result.as_json()
     assert len(value["maps"]) == 1
     older = parse_calibrator({key: part for key, part in value.items() if key != "maps"})
@@ -242,7 +244,7 @@ def test_a_calibrator_of_one_family_as_earlier_versions_wrote_it_still_works():
 
 
 def test_a_map_of_a_judge_that_is_not_asked_is_refused():
-    value = made(encode(rows())).as_json()
+    value = fitted_calibrator(encode(rows())).as_json()
     value["maps"][0]["judges"] = [99]
     with pytest.raises(InputError, match="unknown"):
         parse_calibrator(value)

@@ -140,7 +140,7 @@ def test_ties_are_no_votes() -> None:
     assert [test.p for test in tests.tests] == [test.p for test in other_tests.tests]
 
 
-def estimated(patterns: Patterns) -> np.ndarray:
+def estimate_of(patterns: Patterns) -> np.ndarray:
     is_known = patterns.labels != MISSING
     p = dawid_skene(patterns).pattern_posterior
     return np.where(is_known, patterns.labels, p)
@@ -162,7 +162,7 @@ def hypothesis_p(
         patterns = panels.patterns(panel.sample(n, rng), with_labels=with_labels, times=times)
         clusters = None if times == 1 else np.repeat(np.arange(n), times)
         test = score_test(
-            HYPOTHESES[hypothesis](), patterns, estimated(patterns), rng, clusters=clusters
+            HYPOTHESES[hypothesis](), patterns, estimate_of(patterns), rng, clusters=clusters
         )
         p_values.append(test.p)
     return p_values
@@ -209,7 +209,7 @@ def test_more_parameters_than_votes_can_tell_are_refused() -> None:
     sample = panels.independent(4).sample(300, np.random.default_rng(8))
     patterns = panels.patterns(sample, with_labels=False)
     with pytest.raises(NotIdentifiedError, match="21 parameters against 15"):
-        score_test(classes_alike(4), patterns, estimated(patterns), np.random.default_rng(0))
+        score_test(classes_alike(4), patterns, estimate_of(patterns), np.random.default_rng(0))
 
 
 def test_too_few_clusters_are_refused() -> None:

@@ -20,7 +20,7 @@ def sigmoid(x):
     return 1 / (1 + np.exp(-x))
 
 
-def simulated(n, k, rank, seed, *, skill=0.85, loading=1.2):
+def simulate(n, k, rank, seed, *, skill=0.85, loading=1.2):
     """Votes, truth and loadings: judge j loads on factor j mod rank alone."""
     rng = np.random.default_rng(seed)
     truth, z = rng.integers(0, 2, n), rng.normal(size=(n, rank))
@@ -97,7 +97,7 @@ def test_turning_the_factors_changes_nothing():
 
 @pytest.mark.parametrize("rank", [1, 2])
 def test_fits_of_few_factors_are_those_of_the_grid(rank):
-    votes, truth, _ = simulated(1500, 10, rank, 5, skill=1.2, loading=0.8)
+    votes, truth, _ = simulate(1500, 10, rank, 5, skill=1.2, loading=0.8)
     patterns = collapse(votes)
     exact, fit = factor(patterns, rank=rank), factor_laplace(patterns, rank=rank)
     assert fit.converged
@@ -107,7 +107,7 @@ def test_fits_of_few_factors_are_those_of_the_grid(rank):
 
 
 def test_three_factors_are_recovered_from_any_start():
-    votes, truth, loadings = simulated(3000, 12, 3, 6)
+    votes, truth, loadings = simulate(3000, 12, 3, 6)
     fit = factor_laplace(collapse(votes))
     assert fit.converged
     ends = [start.objective for start in fit.starts]
@@ -137,7 +137,7 @@ def test_a_factor_stronger_than_the_truth_does_not_take_its_place():
 
 
 def test_renaming_judges_and_sides_renames_the_fit():
-    votes, _, _ = simulated(800, 8, 3, 7)
+    votes, _, _ = simulate(800, 8, 3, 7)
     order = np.random.default_rng(0).permutation(8)
     fit = factor_laplace(collapse(votes), tol=1e-7)
     other_fit = factor_laplace(collapse(votes[:, order]), tol=1e-7)
@@ -157,7 +157,7 @@ def test_the_mode_is_found_where_a_whole_step_would_pass_it():
 
 
 def test_swapping_the_classes_swaps_their_likelihoods():
-    votes, _, _ = simulated(60, 6, 3, 10)
+    votes, _, _ = simulate(60, 6, 3, 10)
     patterns = collapse(votes)
     model = LaplaceModel.of(patterns, 3, FactorPriors())
     theta = model.start(patterns)
@@ -168,7 +168,7 @@ def test_swapping_the_classes_swaps_their_likelihoods():
 
 
 def test_what_cannot_be_fitted_is_refused():
-    votes, _, _ = simulated(100, 5, 1, 8)
+    votes, _, _ = simulate(100, 5, 1, 8)
     with pytest.raises(NotIdentifiedError, match="factor-3 needs 6 judges"):
         factor_laplace(collapse(votes))
     with pytest.raises(StatisticsError, match="at least 1"):

@@ -24,7 +24,7 @@ def panel_of(n, skill, seed=0, target="binary"):
     return PanelVotes.of(votes * 1.0, y * 1.0, np.arange(n), target)
 
 
-def learnt(panel):
+def learn_from(panel):
     cells = panel.cells(range(panel.n_judges))
     return cells, panel.rows(np.arange(panel.n_rows)).evidence(panel.n_patterns).on(cells)
 
@@ -76,12 +76,12 @@ def test_few_labels_leave_majority_and_many_move_it():
     log_losses = {"anchored-logistic": [], "logistic": []}
     for seed in range(20):
         panel = panel_of(30, (0.7,) * 5, seed)
-        cells, evidence = learnt(panel)
+        cells, evidence = learn_from(panel)
         side = np.nanmean(cells.values, axis=1) > 0.5
         for name, value in log_losses.items():
             value.append(((fit_family(FAMILIES[name], cells, evidence)[:, 0] > 0.5) == side).mean())
     assert np.mean(log_losses["anchored-logistic"]) > np.mean(log_losses["logistic"]) + 0.02
-    cells, evidence = learnt(panel_of(4000, (0.95, 0.55, 0.55, 0.55, 0.55)))
+    cells, evidence = learn_from(panel_of(4000, (0.95, 0.55, 0.55, 0.55, 0.55)))
     p = anchored_logistic(cells, evidence)[:, 0]
     assert np.array_equal(p > 0.5, cells.values[:, 0] > 0.5)
 
@@ -92,14 +92,14 @@ def test_three_classes_and_scores_have_their_own_anchor():
     noise = rng.choice([0.0, 0.5, 1.0], (400, 4))
     votes = np.where(rng.random((400, 4)) < 0.7, y[:, None], noise)
     for target in ("three", "scalar"):
-        cells, evidence = learnt(PanelVotes.of(votes, y, np.arange(400), target))
+        cells, evidence = learn_from(PanelVotes.of(votes, y, np.arange(400), target))
         p = anchored_logistic(cells, evidence)
         side = p[:, 0] if target == "scalar" else p[:, 2] + p[:, 1] / 2
         assert np.corrcoef(side, np.nanmean(cells.values, axis=1))[0, 1] > 0.9
 
 
 def test_the_average_is_the_mean_of_its_members():
-    cells, evidence = learnt(panel_of(200, (0.8, 0.7, 0.6, 0.6)))
+    cells, evidence = learn_from(panel_of(200, (0.8, 0.7, 0.6, 0.6)))
     parts = [fit_family(FAMILIES[name], cells, evidence) for name in FAMILIES["averaged"].members]
     assert fit_family(FAMILIES["averaged"], cells, evidence) == pytest.approx(
         np.mean(parts, axis=0)

@@ -31,7 +31,7 @@ def parity(n, seed=0):
     return PanelVotes.of(votes.astype(float), votes.sum(axis=1) % 2, np.arange(n), "binary")
 
 
-def learnt(panel, judges=None):
+def learn_from(panel, judges=None):
     cells = panel.cells(range(panel.n_judges) if judges is None else judges)
     rows = panel.rows(np.flatnonzero(panel.has_label))
     return cells, rows.evidence(panel.n_patterns).on(cells)
@@ -41,7 +41,7 @@ def test_logistic_has_the_optimum_of_scikit_learn():
     from sklearn.linear_model import LogisticRegression
 
     panel = additive(300)
-    cells, evidence = learnt(panel)
+    cells, evidence = learn_from(panel)
     odds = binomial(cells.design, evidence.n, evidence.s[:, 0])
     x = np.vstack([cells.design, cells.design])
     y = np.r_[np.ones(len(cells.design)), np.zeros(len(cells.design))]
@@ -66,7 +66,7 @@ def test_multinomial_has_the_optimum_of_scikit_learn():
 def test_ridge_is_scikit_learns():
     from sklearn.linear_model import Ridge
 
-    cells, evidence = learnt(additive(200))
+    cells, evidence = learn_from(additive(200))
     reference_fit_result = Ridge(alpha=1.0).fit(
         cells.design, evidence.mean[:, 0], sample_weight=evidence.n
     )
@@ -78,7 +78,7 @@ def test_ridge_is_scikit_learns():
 def test_isotonic_without_smoothing_is_scikit_learns_up_to_half_a_row_a_block():
     from sklearn.isotonic import IsotonicRegression
 
-    cells, evidence = learnt(additive(5000))
+    cells, evidence = learn_from(additive(5000))
     score = ridge_score(cells, evidence)
     reference_fit_result = IsotonicRegression().fit(
         score[:, 0], evidence.mean[:, 0], sample_weight=evidence.n
@@ -89,7 +89,7 @@ def test_isotonic_without_smoothing_is_scikit_learns_up_to_half_a_row_a_block():
 
 
 def test_a_score_that_points_the_wrong_way_is_turned():
-    cells, evidence = learnt(additive(2000))
+    cells, evidence = learn_from(additive(2000))
     score = ridge_score(cells, evidence)
     assert isotonic(-score, evidence) == pytest.approx(isotonic(score, evidence), abs=1e-9)
 
@@ -97,7 +97,7 @@ def test_a_score_that_points_the_wrong_way_is_turned():
 def test_joint_table_is_equation_12_and_falls_back():
     votes = np.array([[1, 1], [1, 1], [1, 0], [0, 0.0], [0, 1]])
     panel = PanelVotes.of(votes, [1, 0, 1, 0, np.nan], np.arange(5), "binary")
-    cells, evidence = learnt(panel)
+    cells, evidence = learn_from(panel)
     base = (2 + 0.5) / (4 + 1)
     p = joint_table(cells, evidence, alpha=0.5)[panel.pattern[[0, 2, 4]], 0]
     assert p == pytest.approx([(1 + 0.5 * base) / 2.5, (1 + 0.5 * base) / 1.5, base])
@@ -106,7 +106,7 @@ def test_joint_table_is_equation_12_and_falls_back():
 
 
 def test_backoff_tends_to_the_table_and_to_the_base_rate():
-    cells, evidence = learnt(parity(400))
+    cells, evidence = learn_from(parity(400))
     table = joint_table(cells, evidence, alpha=1e-9)
     assert hierarchical_backoff(cells, evidence, pull=1e-9) == pytest.approx(table, abs=1e-6)
     flat = hierarchical_backoff(cells, evidence, pull=1e9)
@@ -115,7 +115,7 @@ def test_backoff_tends_to_the_table_and_to_the_base_rate():
 
 @pytest.mark.parametrize("name", ["joint-table", "hierarchical-backoff", "residual-shrinkage"])
 def test_tables_see_a_parity_that_stackers_cannot(name):
-    cells, evidence = learnt(parity(2000))
+    cells, evidence = learn_from(parity(2000))
     truth = np.nan_to_num(cells.values).sum(axis=1) % 2
     assert fit_family(FAMILIES[name], cells, evidence)[:, 0] == pytest.approx(truth, abs=0.1)
     stacked_scores = fit_family(FAMILIES["logistic"], cells, evidence)[:, 0]
@@ -127,7 +127,7 @@ def test_majority_keeps_every_verdict_whatever_the_labels_say():
     wrong = PanelVotes.of(
         panel.values[panel.pattern], RNG(1).integers(0, 2, 300), np.arange(300), "binary"
     )
-    cells, evidence = learnt(wrong)
+    cells, evidence = learn_from(wrong)
     p, share = majority(cells, evidence)[:, 0], cells.values.mean(axis=1)
     assert np.array_equal(np.sign(p - 0.5), np.sign(share - 0.5))
 
@@ -141,7 +141,7 @@ def test_every_family_predicts_or_refuses(name, target):
     votes = np.where(rng.random((240, 5)) < 0.6, y[:, None], noise)
     votes[rng.random((240, 5)) < 0.05] = np.nan
     panel = PanelVotes.of(votes, y, np.arange(240), target)
-    cells, evidence = learnt(panel)
+    cells, evidence = learn_from(panel)
     of_sides = {"ising-temperature": ("three",), "expert-pool": ("three", "scalar")}
     if target in of_sides.get(name, ()):
         with pytest.raises(StatisticsError, match=r"two (classes|sides)"):
@@ -161,7 +161,7 @@ def test_one_label_value_gives_a_prediction_near_it_not_a_crash():
     panel = PanelVotes.of(
         RNG(0).integers(0, 2, (40, 4)) * 1.0, np.ones(40), np.arange(40), "binary"
     )
-    cells, evidence = learnt(panel)
+    cells, evidence = learn_from(panel)
     for name in ("majority", "mean-isotonic", "one-coin-isotonic", "logistic", "joint-table"):
         p = fit_family(FAMILIES[name], cells, evidence)
         assert np.isfinite(p).all()
@@ -169,7 +169,7 @@ def test_one_label_value_gives_a_prediction_near_it_not_a_crash():
 
 
 def test_nothing_labelled_is_refused():
-    cells, evidence = learnt(additive(50))
+    cells, evidence = learn_from(additive(50))
     empty = Evidence(evidence.n * 0, evidence.s * 0, evidence.votes)
     with pytest.raises(StatisticsError, match="no labelled row"):
         fit_family(FAMILIES["logistic"], cells, empty)

@@ -14,7 +14,7 @@ from clash.stats.selection.shift import compare_votes
 RNG = np.random.default_rng
 
 
-def drawn(rng, n):
+def draw(rng, n):
     """Confidences that are overconfident, and whether the verdict is wrong."""
     sure = rng.uniform(0.5, 1, n)
     return sure, rng.random(n) > 0.5 + 0.8 * (sure - 0.5)
@@ -25,8 +25,8 @@ def test_the_share_of_wrong_answers_is_kept_over_400_batches(risk, n):
     rng = RNG(1)
     shares = []
     for _ in range(400):
-        sure, wrong = drawn(rng, n)
-        new, new_wrong = drawn(rng, 150)
+        sure, wrong = draw(rng, n)
+        new, new_wrong = draw(rng, 150)
         answers_by_row = ConformalControl(sure[wrong], n, risk).answers(new)
         shares.append(new_wrong[answers_by_row].mean() if answers_by_row.any() else 0.0)
     mean, se = np.mean(shares), np.std(shares) / 20
@@ -35,8 +35,8 @@ def test_the_share_of_wrong_answers_is_kept_over_400_batches(risk, n):
 
 def test_answers_are_given_where_the_risk_allows_them():
     rng = RNG(2)
-    sure, wrong = drawn(rng, 500)
-    new, _ = drawn(rng, 500)
+    sure, wrong = draw(rng, 500)
+    new, _ = draw(rng, 500)
     is_answered = [
         ConformalControl(sure[wrong], 500, risk).answers(new).mean() for risk in (0.1, 0.2, 0.4)
     ]
@@ -91,7 +91,7 @@ def test_ppi_without_further_rows_is_the_mean_of_the_labels():
     assert estimate.power == 0
 
 
-def shifted(first, second, seed=0, n=400):
+def shift_between(first, second, seed=0, n=400):
     rng = RNG(seed)
     skills = [np.broadcast_to(skill, n) for skill in (first, second)]
     y = rng.random(2 * n) < 0.5
@@ -105,8 +105,8 @@ def shifted(first, second, seed=0, n=400):
 
 
 def test_a_shift_is_seen_and_none_is_not_imagined():
-    assert shifted(0.6, 0.9).is_shift
-    assert sum(shifted(0.7, 0.7, seed).is_shift for seed in range(100)) <= 2
+    assert shift_between(0.6, 0.9).is_shift
+    assert sum(shift_between(0.7, 0.7, seed).is_shift for seed in range(100)) <= 2
 
 
 REFERENCE = np.linspace(0.5, 1, 200)

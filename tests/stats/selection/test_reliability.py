@@ -11,7 +11,7 @@ from clash.stats.selection.metrics import calibration_error, reliability
 RNG = np.random.default_rng
 
 
-def drawn(rng, n, shift=0.0, copies=1):
+def draw(rng, n, shift=0.0, copies=1):
     p = np.repeat(rng.uniform(0.1, 0.8, n), copies)[:, None]
     u = np.repeat(rng.random(n), copies)[:, None]
     return p, (u < p + shift).astype(float), np.repeat(np.arange(n), copies)
@@ -19,7 +19,7 @@ def drawn(rng, n, shift=0.0, copies=1):
 
 def test_few_rows_make_an_error_of_a_perfect_map_and_chance_says_how_much():
     rng = RNG(0)
-    reliability_fits = [reliability(*drawn(rng, 60), rng, draws=40) for _ in range(60)]
+    reliability_fits = [reliability(*draw(rng, 60), rng, draws=40) for _ in range(60)]
     plain = np.mean([entry.ece for entry in reliability_fits])
     assert plain > 0.1
     assert np.mean([entry.chance for entry in reliability_fits]) == pytest.approx(plain, rel=0.1)
@@ -28,7 +28,7 @@ def test_few_rows_make_an_error_of_a_perfect_map_and_chance_says_how_much():
 
 def blocks_of(rng, n, shift=0.0, copies=1, maps=10):
     """Test blocks of several maps, a fifth of the sources each."""
-    p, y, source = drawn(rng, n, shift, copies)
+    p, y, source = draw(rng, n, shift, copies)
     source_masks = [np.isin(source, rng.permutation(n)[: n // 5]) for _ in range(maps)]
     return [MeasuredBlock(p[rows], y[rows], source[rows]) for rows in source_masks]
 
@@ -46,7 +46,7 @@ def test_the_gap_of_one_map_has_no_bias_and_an_interval_that_covers(n, shift, co
 
 def test_gaps_of_maps_that_cancel_do_not_hide_each_other():
     rng = RNG(4)
-    p, y, source = drawn(rng, 1000)
+    p, y, source = draw(rng, 1000)
     maps = [np.clip(p + shift, 0, 1) for shift in (0.1, -0.1)]
     gap = calibration_gap([MeasuredBlock(q, y, source) for q in maps], rng)
     assert gap.estimate == pytest.approx(0.1, abs=0.03)
@@ -63,8 +63,8 @@ def test_a_map_without_an_error_may_still_have_as_many_as_that_few_labels_hide(n
 
 def test_copies_of_a_source_are_one_draw_and_not_more_evidence():
     rng = RNG(1)
-    once = reliability(*drawn(rng, 50), rng)
-    copied_reliability_fit = reliability(*drawn(RNG(2), 50, copies=8), rng)
+    once = reliability(*draw(rng, 50), rng)
+    copied_reliability_fit = reliability(*draw(RNG(2), 50, copies=8), rng)
     assert copied_reliability_fit.chance > 0.8 * once.chance
 
 

@@ -14,7 +14,9 @@ from clash.stats.selection.scalar import logistic, mean_vote, one_coin_score, ri
 from clash.stats.selection.unsupervised import dawid_skene_score, ising_score, temper_odds
 
 
-def _skilled(n: int = 400, skills: tuple[float, ...] = (0.85, 0.7, 0.6, 0.55), seed: int = 0):
+def _votes_of_skill(
+    n: int = 400, skills: tuple[float, ...] = (0.85, 0.7, 0.6, 0.55), seed: int = 0
+):
     rng = np.random.default_rng(seed)
     label = rng.integers(0, 2, n)
     right = rng.random((n, len(skills))) < np.array(skills)
@@ -49,7 +51,7 @@ def test_mean_vote_of_three_classes_is_the_share_of_each():
 
 def test_one_coin_is_the_log_odds_of_each_judges_accuracy_row_by_row():
     """Two pseudo-votes, one right and one wrong; a tie is half right, and says nothing."""
-    votes, label = _skilled(60)
+    votes, label = _votes_of_skill(60)
     votes[::7, 0] = 0.5
     votes[::5, 1] = np.nan
     panel, cells, evidence = _learn(votes, label)
@@ -88,7 +90,7 @@ def test_pairwise_stackers_are_scikit_learns_on_its_polynomial_features():
     from sklearn.linear_model import LogisticRegression, Ridge
     from sklearn.preprocessing import PolynomialFeatures
 
-    votes, label = _skilled(200)
+    votes, label = _votes_of_skill(200)
     panel, cells, evidence = _learn(votes, label)
     polynomial = PolynomialFeatures(2, interaction_only=True, include_bias=False)
     x = polynomial.fit_transform(2 * votes - 1)
@@ -103,7 +105,7 @@ def test_pairwise_stackers_are_scikit_learns_on_its_polynomial_features():
 
 def test_dawid_skene_is_em_on_the_rows_and_sees_no_label():
     """MAP-EM by hand: two votes' belief in right at 70%, one in each class, from vote shares."""
-    votes, label = _skilled(300)
+    votes, label = _votes_of_skill(300)
     panel, cells, evidence = _learn(votes, label)
     p = votes.mean(axis=1)
     for _ in range(300):
@@ -126,7 +128,7 @@ def test_dawid_skene_is_em_on_the_rows_and_sees_no_label():
 def test_a_temperature_is_logistic_regression_on_one_score():
     from sklearn.linear_model import LogisticRegression
 
-    votes, label = _skilled(250)
+    votes, label = _votes_of_skill(250)
     panel, cells, evidence = _learn(votes, label)
     score = ising_score(cells, evidence)
     spread = np.sqrt((_by_row(panel, cells, score)[:, 0] ** 2).mean())
@@ -142,7 +144,7 @@ def test_a_temperature_is_logistic_regression_on_one_score():
 @pytest.mark.parametrize("name", ["dawid-skene-isotonic", "ising-temperature"])
 def test_a_model_of_votes_alone_that_is_upside_down_is_turned_by_the_labels(name):
     """Judges wrong four times in five: the model takes them for right, the labels tell."""
-    votes, label = _skilled(600, (0.2, 0.25, 0.2, 0.3))
+    votes, label = _votes_of_skill(600, (0.2, 0.25, 0.2, 0.3))
     panel, cells, evidence = _learn(votes, label)
     p = _by_row(panel, cells, fit_family(FAMILIES[name], cells, evidence))[:, 0]
     assert ((p > 0.5) == (label == 1)).mean() > 0.8

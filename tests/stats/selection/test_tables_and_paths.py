@@ -211,7 +211,7 @@ def test_the_frontier_puts_forward_the_subset_of_least_risk_and_expected_pressur
     votes, label = _rows(80, 4, seed=3)
     budget = 30
 
-    def expected(judges: list[int]) -> float:
+    def expected_risk_of(judges: list[int]) -> float:
         total = 0.0
         for count in Counter(map(tuple, votes[:, judges].tolist())).values():
             p = count / len(votes)
@@ -224,8 +224,8 @@ def test_the_frontier_puts_forward_the_subset_of_least_risk_and_expected_pressur
 
     table = _build("calibration-frontier", votes, label, budget)
     for size in (1, 2, 3, 4):
-        best = min(combinations(range(4), size), key=lambda judges: expected(list(judges)))
-        assert expected(list(table[size])) == pytest.approx(expected(list(best)))
+        best = min(combinations(range(4), size), key=lambda judges: expected_risk_of(list(judges)))
+        assert expected_risk_of(list(table[size])) == pytest.approx(expected_risk_of(list(best)))
 
 
 def test_a_random_path_is_any_order_of_all_judges_and_every_rule_has_every_size():
