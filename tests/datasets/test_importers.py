@@ -336,12 +336,12 @@ def test_promptfoo_graders_become_judges_and_checks_an_observer(tmp_path):
         cell(0, "a", "x", latencyMs="x"),
         cell(0, "a", "x", cost=-1),
         cell(0, "a", "x", gradingResult={"componentResults": 5}),
-        cell(0, "a", "x", graded("llm-rubric", 1) | {"score": "x"}),
+        cell(0, "a", "x", grade("llm-rubric", 1) | {"score": "x"}),
     ],
     ids=str,
 )
 def test_a_record_of_other_types_is_refused(tmp_path, spoilt):
-    path = promptfoo(tmp_path, spoilt, cell(0, "b", "y", graded("llm-rubric", 1)))
+    path = promptfoo(tmp_path, spoilt, cell(0, "b", "y", grade("llm-rubric", 1)))
     with pytest.raises(
         InputError, match=r"out\.json: holds a record that promptfoo does not write"
     ):

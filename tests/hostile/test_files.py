@@ -280,12 +280,12 @@ def test_any_records_are_a_value_or_a_refusal(tmp_path_factory, records):
     value_or_refusal(load.load, json_path)
 
 
-def test_a_negative_seed_is_refused_before_anything_is_made(here, capsys):
+def test_a_negative_seed_is_refused_before_anything_is_made(work_folder, capsys):
     """numpy refused it at the end of a run, when everything had been paid."""
-    refused(capsys, "aggregate", "votes.jsonl", "--seed", "-1")
-    (here / "clash.yaml").write_text("seed: -1\n", encoding="utf-8")
-    refused(capsys, "eval", "prompts.yaml", "--panel", "baseline")
-    assert not (here / "runs").exists()
+    check_refusal(capsys, "aggregate", "votes.jsonl", "--seed", "-1")
+    (work_folder / "clash.yaml").write_text("seed: -1\n", encoding="utf-8")
+    check_refusal(capsys, "eval", "prompts.yaml", "--panel", "baseline")
+    assert not (work_folder / "runs").exists()
 
 
 @pytest.mark.parametrize("weight", [".inf", ".nan", "-.inf"])
@@ -301,7 +301,7 @@ def test_a_weight_without_end_is_refused_before_anything_is_made(here, capsys, w
 
 
 @pytest.fixture
-def diary(here, tmp_path_factory):
+def diary(work_folder, tmp_path_factory):
     """A text of the victim's, outside of the folder of the stranger."""
     file = tmp_path_factory.mktemp("victim") / "diary"
     file.write_text("Dear diary\n", encoding="utf-8")
@@ -311,12 +311,14 @@ def diary(here, tmp_path_factory):
 @pytest.mark.parametrize(
     "value", ["{diary}", "../{away}", "link", "link.txt", "link.md", "{folder}"]
 )
-def test_a_configuration_that_nobody_named_reads_no_text_elsewhere(here, capsys, diary, value):
+def test_a_configuration_that_nobody_named_reads_no_text_elsewhere(
+    work_folder, capsys, diary, value
+):
     for name in ("link", "link.txt", "link.md"):
-        (here / name).symlink_to(diary)
+        (work_folder / name).symlink_to(diary)
     away = os.path.relpath(diary, here.parent)
     value = value.format(diary=diary, away=away, folder=diary.parent)
-    (here / "clash.yaml").write_text(f"prompts: {value}\n", encoding="utf-8")
+    (work_folder / "clash.yaml").write_text(f"prompts: {value}\n", encoding="utf-8")
     words = ["eval", "--panel", "baseline", "--models", "baseline/coverage,baseline/structure"]
     assert run([*words, "--dry-run"]) == 2
     assert f"clash.yaml: prompts: {value} leads out of the folder" in capsys.readouterr().err
@@ -325,9 +327,11 @@ def test_a_configuration_that_nobody_named_reads_no_text_elsewhere(here, capsys,
 
 
 @pytest.mark.parametrize("name", ["prompts", "templates"])
-def test_no_link_leads_out_of_a_folder_of_texts(here, capsys, diary, name):
-    (here / name).mkdir()
-    (here / name / "judge.system.md").symlink_to(diary)
-    (here / name / "user.next.md").symlink_to("user.next.md")
-    (here / "clash.yaml").write_text(f"prompts: prompts.yaml\n{name}: {name}\n", encoding="utf-8")
-    refused(capsys, "eval", "--panel", "baseline", "--dry-run")
+def test_no_link_leads_out_of_a_folder_of_texts(work_folder, capsys, diary, name):
+    (work_folder / name).mkdir()
+    (work_folder / name / "judge.system.md").symlink_to(diary)
+    (work_folder / name / "user.next.md").symlink_to("user.next.md")
+    (work_folder / "clash.yaml").write_text(
+        f"prompts: prompts.yaml\n{name}: {name}\n", encoding="utf-8"
+    )
+    check_refusal(capsys, "eval", "--panel", "baseline", "--dry-run")
