@@ -316,7 +316,7 @@ def test_a_configuration_that_nobody_named_reads_no_text_elsewhere(
 ):
     for name in ("link", "link.txt", "link.md"):
         (work_folder / name).symlink_to(diary)
-    away = os.path.relpath(diary, here.parent)
+    away = os.path.relpath(diary, work_folder.parent)
     value = value.format(diary=diary, away=away, folder=diary.parent)
     (work_folder / "clash.yaml").write_text(f"prompts: {value}\n", encoding="utf-8")
     words = ["eval", "--panel", "baseline", "--models", "baseline/coverage,baseline/structure"]

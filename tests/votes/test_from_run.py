@@ -252,7 +252,7 @@ def test_a_judge_leans_to_whom_more_of_its_pages_put_higher():
     judgments = [judgment(*page, presentation=n) for n, page in enumerate(pages)]
     judgments.append(judgment("q", "j2", [["A1"], ["A0"]]))
     for second_page, lead in ((("a", "b"), 1.0), (("b", "a"), 0.0)):
-        blinds = BlindingIndex.of([shown("q", "a", "b"), shown("q", *second_page, presentation=1)])
+        blinds = BlindingIndex.of([page("q", "a", "b"), page("q", *second_page, presentation=1)])
         rankings = unblind_rankings(judgments, blinds, 2)["q"]
         leads = [rankings.lead(judge, 0, 1) for judge in ("j1", "j2", "nobody")]
         np.testing.assert_equal(leads, [lead, -1.0, NAN])
