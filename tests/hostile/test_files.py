@@ -289,12 +289,12 @@ def test_a_negative_seed_is_refused_before_anything_is_made(work_folder, capsys)
 
 
 @pytest.mark.parametrize("weight", [".inf", ".nan", "-.inf"])
-def test_a_weight_without_end_is_refused_before_anything_is_made(here, capsys, weight):
+def test_a_weight_without_end_is_refused_before_anything_is_made(work_folder, capsys, weight):
     """JSON has no infinity: the judgments of such a run could be written, and not be read."""
     judges = f"judges: [{{id: a, model: baseline/coverage, weight: {weight}}}]"
-    (here / "panel.yaml").write_text(f"name: p\n{judges}\n", encoding="utf-8")
-    refused(capsys, "eval", "prompts.yaml", "--panel", "panel.yaml")
-    assert not (here / "runs").exists()
+    (work_folder / "panel.yaml").write_text(f"name: p\n{judges}\n", encoding="utf-8")
+    check_refusal(capsys, "eval", "prompts.yaml", "--panel", "panel.yaml")
+    assert not (work_folder / "runs").exists()
 
 
 # -- files that a stranger's folder points to -----------------------------------------------------
