@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import expit
 
 import corrected
@@ -37,7 +38,10 @@ from clash.stats.intervals import (
 from clash.stats.meta_analysis import random_effects, share_effects
 from clash.stats.selection.calibration_gap import MeasuredBlock, calibration_gap
 from clash.stats.selection.conformal import BinomialControl
+from clash.stats.selection.corrected_share import corrected_share
+from clash.stats.selection.corrected_strengths import corrected_strengths
 from clash.stats.selection.ppi import powered_mean
+from clash.stats.selection.sample_design import SampleDesign
 from clash.stats.voting.judge_aware import judge_aware, judged_pairs
 from clash.stats.voting.rankings import ranking_array
 from clash.votes.named_rankings import NamedRankings
@@ -418,6 +422,72 @@ def corrected_decision(rng, n, panel, equal):
     known_labels, chances = corrected.labelled(labels, *order_and_chances)
     corrected_fit = corrected.estimate(known_labels, votes, None if equal else chances)
     return trial(corrected_fit.interval, panel[0])
+
+
+@cases(
+    "win rate of one of three, corrected",
+    *(
+        (
+            f"{n} labels of 300, people's first wins {best:.0%}, {who} of three, {name}",
+            n,
+            best,
+            place,
+            skills,
+        )
+        for n in (20, 50)
+        for best in (0.96, 0.75)
+        for place, who in enumerate(("first", "second"))
+        for name, skills in (
+            ("judges right on 80%", (0.8,) * 3),
+            ("one judge right on 85%, seven on 55%", (0.85, *(0.55,) * 7)),
+        )
+    ),
+)
+def corrected_strength(rng, n, best, place, skills):
+    """People rank by strength and Gumbel noise; judges see each pair as people do, or not."""
+    theta = np.array([1.0, 0.0, -1.0]) * brentq(
+        lambda s: (expit(s) + expit(2 * s)) / 2 - best, 0.0, 10.0
+    )
+    first, second = np.array([0, 0, 1]), np.array([1, 2, 2])
+    worth = theta + rng.gumbel(size=(corrected.ITEMS, 3))
+    people = (worth[:, first] > worth[:, second]).astype(float)
+    is_right = rng.random((*people.shape, len(skills))) < np.array(skills)
+    votes = np.where(is_right, people[:, :, None], 1 - people[:, :, None])
+    labels = np.where(np.arange(len(people))[:, None] < n, people, np.nan)
+    pairs = np.column_stack([first, second])
+    fit = corrected_strengths(labels, votes.mean(axis=2), pairs, 3, votes=votes)
+    chances = expit(theta[place] - np.delete(theta, place))
+    return trial(fit.win_rates[place], float(chances.mean()))
+
+
+@cases(
+    "preferred, clash choose, corrected",
+    *(
+        (f"50 labels of 300, 90%, judges right on 90, 50 and 20%, {draw}", draw)
+        for draw in ("equal chances", "more where unsure", "half from unanimous items")
+    ),
+)
+def preferred_with_labels(rng, draw):
+    labels, votes = corrected.simulated(rng, 0.9, (0.9, 0.5, 0.2), 0.0, 0.0)
+    panel, n = votes.mean(axis=1), len(labels)
+    if draw == "half from unanimous items":
+        stratum = (np.ptp(votes, axis=1) == 0).astype(int)
+        order = rng.permutation(n)
+        rows = np.concatenate([order[stratum[order] == s][:25] for s in (0, 1)])
+        known, design = np.full(n, np.nan), SampleDesign(strata=stratum)
+        known[rows] = labels[rows]
+    else:
+        is_equal = draw == "equal chances"
+        drawn = corrected.reorder(corrected.draw(rng, panel, equal=is_equal), 50)
+        known, chances = corrected.labelled(labels, *drawn)
+        design = SampleDesign(chances=None if is_equal else chances)
+    share = corrected_share(known, panel, design, votes=votes)
+    weights = design.weights(~np.isnan(known))
+    sample = PairSample.of_labels((0, 1), np.arange(n), share, np.arange(n), weights)
+    blank = np.full((n, 2), np.nan)
+    draws = draw_candidates([sample], blank, blank, np.arange(n), rng, draws=1000)
+    low, high = np.quantile(draws.shares[:, 0, 1], [(1 - NOMINAL) / 2, (1 + NOMINAL) / 2])
+    return Trial(bool(low <= 0.9 <= high), float(high - low))
 
 
 @cases(

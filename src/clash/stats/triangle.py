@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -123,8 +123,8 @@ def agreement_triangle(
             profile = _profile(system)
             ends = np.clip(scale * profile[:, 0], -1, 1)
             edges[judge], low[judge], high[judge] = ends
-            if n_judges == 3:
-                reach += [majority_accuracy(scale * refit) for refit in profile[1:]]
+            if n_judges == 3 and not reach:
+                reach = _accuracy_ends(system, profile, scale)
     p_value = _independence(x, rough, voice, group)
     accuracy = None if rng is None else _panel_accuracy(x, group, apart, rng, reach)
     return Triangle(edges, low, high, p_value, accuracy, n_clusters)
@@ -161,6 +161,7 @@ class _System:
         precision: shape (M, M), the inverse of the covariances' own covariance.
         start: shape (U,), rough edges of the voices.
         n_clusters: clusters behind the least of the covariances.
+        signs: shape (U,), -1 for a voice that was turned the right way round.
     """
 
     pairs: Codes
@@ -168,6 +169,7 @@ class _System:
     precision: Floats
     start: Floats
     n_clusters: int
+    signs: Floats
 
     def distance(self, edges: Floats) -> float:
         """The squared distance of the covariances from the products of edges."""
@@ -187,7 +189,9 @@ def _system(x: Floats, judge: int, rough: Floats, voice: Codes, group: Codes) ->
     units = np.column_stack(
         [_unit(x, np.array([judge]), None), *(_unit(x, bundle, rough) for bundle in bundles)]
     )
-    return _measure(units, group)
+    system = _measure(units, group)
+    signs = np.array([1.0, *(np.sign(rough[bundle[0]]) for bundle in bundles)])
+    return None if system is None else replace(system, signs=signs)
 
 
 def _bundles(members: list[Codes], rough: Floats, most: int) -> list[Codes]:
@@ -240,7 +244,12 @@ def _measure(units: Floats, group: Codes) -> _System | None:
     rough = np.nan_to_num(_rank_one(matrix[None], weight[None])[0])
     rough *= -1 if rough[1:].sum() < 0 else 1
     return _System(
-        np.array(pairs), np.array(values), np.linalg.pinv(variance), np.clip(rough, -1, 1), least
+        np.array(pairs),
+        np.array(values),
+        np.linalg.pinv(variance),
+        np.clip(rough, -1, 1),
+        least,
+        np.ones(units.shape[1]),
     )
 
 
@@ -291,11 +300,7 @@ def _profile(system: _System) -> Floats:
     farther off.
     """
     best, least = _fit(system, system.start, None)
-    bound = least + t_quantile(LEVEL, max(1, system.n_clusters - 1)) ** 2
-    if len(system.start) == 3 and _fit(system, best, 0.0)[1] <= least + _TWO_AT_ONCE:
-        # Two covariances of a coin-flipper are zero, and with only one left the ratio of the other
-        # edges is free: it fits both of them, so that both are tested.
-        bound = least + _TWO_AT_ONCE
+    bound = _bound(system, best, least)
 
     def end(side: float) -> Floats:
         inside, outside, edges = float(best[0]), side, best
@@ -312,6 +317,47 @@ def _profile(system: _System) -> Floats:
         return edges
 
     return np.array([best, end(-1.0), end(1.0)])
+
+
+def _bound(system: _System, best: Floats, least: float) -> float:
+    """The squared distance up to which edges are not significantly farther off than the nearest."""
+    if len(system.start) == 3 and _fit(system, best, 0.0)[1] <= least + _TWO_AT_ONCE:
+        # Two covariances of a coin-flipper are zero, and with only one left the ratio of the other
+        # edges is free: it fits both of them, so that both are tested.
+        return least + _TWO_AT_ONCE
+    return least + t_quantile(LEVEL, max(1, system.n_clusters - 1)) ** 2
+
+
+def _accuracy_ends(system: _System, profile: Floats, scale: float) -> list[float]:
+    """The least and the greatest accuracy of three judges' majority that the covariances allow.
+
+    A profile interval: over the edges, all three at once, that are not significantly farther off.
+    The judges' own intervals move one edge and refit the others, which leaves the products of edges
+    nearly where they are; the accuracy depends on these.
+    """
+    from scipy.optimize import minimize
+
+    best = profile[0]
+    bound = _bound(system, best, system.distance(best))
+    constraint = {"type": "ineq", "fun": lambda edges: bound - system.distance(edges)}
+
+    def accuracy(edges: Floats) -> float:
+        return majority_accuracy(scale * system.signs * edges)
+
+    ends = [accuracy(edges) for edges in profile[1:]]
+    # From edges that are all equal too: near a bound of 1 the nearest end is not the farthest.
+    equal = np.full(3, math.sqrt(max(float(system.values.mean()), 0.0)))
+    for side, start in product((1.0, -1.0), (best, equal)):
+        end = minimize(
+            lambda edges, side=side: side * accuracy(edges),
+            start,
+            method="SLSQP",
+            bounds=[(-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
+            constraints=[constraint],
+        ).x
+        if system.distance(end) <= bound + 1e-6:
+            ends.append(accuracy(end))
+    return [min(ends), max(ends)]
 
 
 def _independence(x: Floats, rough: Floats, voice: Codes, group: Codes) -> float:
@@ -397,8 +443,9 @@ def _panel_accuracy(
 ) -> Interval | None:
     """The accuracy of the majority, its interval by a bootstrap over clusters.
 
-    Widened to ``reach``, the accuracies at the ends of the judges' own intervals: of three judges
-    with a coin-flipper among them only a product of edges is known, which no bootstrap shows.
+    Widened to ``reach``, the accuracies that the covariances of three judges allow: with a
+    coin-flipper among them only a product of edges is known, and where a covariance is too large by
+    chance an edge ends at its bound of 1, of which no bootstrap shows how unsure it is.
     """
 
     def statistic(weights: Floats) -> Floats:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import wilson_clustered
+from clash.stats.choice import StrengthSample
+from clash.stats.intervals import wilson, wilson_clustered
 from clash.stats.selection.corrected_share import corrected_share
 from clash.stats.selection.corrected_strengths import corrected_strengths
 from clash.stats.selection.sample_design import SampleDesign
@@ -314,4 +317,43 @@ def test_strengths_of_candidates_that_nearly_always_win_or_lose_cover():
         labels = np.where(np.arange(300)[:, None] < 20, people, np.nan)
         fit = corrected_strengths(labels, votes.mean(axis=2), PAIRS, 3, votes=votes)
         is_covered.append(fit.win_rates[0].low <= best <= fit.win_rates[0].high)
-    assert np.mean(is_covered) > 0.75
+    assert np.mean(is_covered) > 0.9
+
+
+@pytest.mark.parametrize("k", [3, 4, 8])
+def test_labels_that_are_all_alike_leave_strengths_unsure(k):
+    """Twenty people with one order: nothing varies, which is no proof that nothing can."""
+    pairs = list(combinations(range(k), 2))
+    labels = np.where(np.arange(200)[:, None] < 20, np.ones(len(pairs)), np.nan)
+    fit = corrected_strengths(labels, np.full(labels.shape, 0.5), pairs, k)
+    # The first won each of 20 (k - 1) games: at least as unsure as of so many independent ones.
+    assert fit.win_rates[0].low <= wilson(20 * (k - 1), 20 * (k - 1)).low + 0.02
+    for line in fit.win_rates:
+        assert 0 <= line.low < line.estimate < line.high <= 1
+        assert line.n_effective < 20 * 200
+    assert all(line.high - line.low > 0.5 for line in fit.strengths)
+    draws = StrengthSample(np.zeros(k), fit.influence).shares(
+        np.random.default_rng(1).exponential(size=(500, 200))
+    )
+    assert draws[:, 0, 1].std() > 0.005
+
+
+def test_of_two_candidates_the_rate_is_that_of_wilson():
+    labels = np.array([[1.0]] * 38 + [[0.0]] * 2)
+    fit = corrected_strengths(labels, np.full((40, 1), 0.5), [(0, 1)], 2)
+    by_hand = wilson(38.25, 40.5)
+    assert fit.win_rates[0].low == pytest.approx(by_hand.low, abs=0.02)
+    assert fit.win_rates[0].high == pytest.approx(by_hand.high, abs=0.01)
+
+
+def test_a_panel_that_asks_for_more_wins_than_games_leaves_the_labels_alone():
+    """By its votes the first loses all labelled rows, and wins all others."""
+    is_labelled = np.arange(400) < 20
+    labels = np.where(
+        is_labelled[:, None], np.random.default_rng(3).random((400, 3)) < 0.97, np.nan
+    )
+    panel = np.where(is_labelled[:, None], 0.0, 1.0) * np.ones(3)
+    fit = corrected_strengths(labels, panel, PAIRS, 3, votes=np.stack([panel] * 2, axis=2))
+    alone = corrected_strengths(labels, np.full((400, 3), 0.5), PAIRS, 3)
+    assert fit.converged
+    assert fit.win_rates == alone.win_rates

@@ -15,22 +15,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.errors import StatisticsError
-from clash.stats.intervals import LEVEL, Interval, normal_quantile, t_quantile, wilson
+from clash.stats.choice import PRIOR_GAMES
+from clash.stats.intervals import LEVEL, Interval, normal_quantile, t_quantile
 from clash.stats.logistic import sigmoid
-from clash.stats.selection.corrected_share import rarity
+from clash.stats.selection.corrected_share import SKEWED, rarity
 from clash.stats.selection.sample_design import RANDOM_ROWS, SampleDesign
 from clash.stats.selection.vote_regression import PRIOR_POWER, PRIOR_ROWS, cross_fit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
-    from clash.stats.typing import Codes, Floats
+    from clash.stats.typing import Codes, Floats, Index
 
-RIDGE = 0.5
-"""Pseudo-comparisons that draw each strength to 0: strengths stay finite where one always wins."""
+FARTHEST = 30.0
+"""Log-odds beyond which no strength is looked for: the panel's correction asks for more wins than
+there were games."""
 _STEPS, _TOLERANCE = 100, 1e-10
+_TINY = 1e-30
+_ALIKE = 1e-9
+"""Share of the model's variance below which labels are all alike but for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +89,19 @@ class _Data:
         """(N, K), what each row's label adds to the score."""
         return self.gaps(strengths) * self.weights[:, None]
 
+    def games(self) -> Floats:
+        """(K, K), labelled comparisons of every two candidates, weighted."""
+        count = self.weights @ (~np.isnan(self.labels)).astype(float)
+        sides = np.abs(self.design)
+        return np.asarray((sides * count[:, None]).T @ sides, np.float64)
+
     def information(self, strengths: Floats) -> Floats:
         """(K, K), of the labelled pairs and the ridge."""
         p = sigmoid(self.design @ strengths)
         label_weight = self.weights @ (~np.isnan(self.labels)).astype(float)
         weighted = self.design * (label_weight * p * (1 - p))[:, None]
-        return np.asarray(self.design.T @ weighted + RIDGE * np.eye(len(strengths)), np.float64)
+        pull = np.diag(PRIOR_GAMES * _slope(strengths))
+        return np.asarray(self.design.T @ weighted + pull, np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,20 +161,28 @@ def corrected_strengths(
     panel_wins = (f - 0.5) @ sides
     slope = _power(data, strengths, panel_wins - panel_wins.mean(axis=0))
     alone = _influence(data, strengths)
-    influence, power = alone, 0.0
-    floor = _floor(data, strengths, alone)
+    influence, power, at = alone, 0.0, strengths
     for model in _models(data, strengths, slope, panel_wins, _wins(votes, sides)):
         solution, is_shifted = _solve(data, model.rectifier(weights))
+        if not is_shifted:
+            continue
         errors = _influence(data, solution, model)
-        if is_shifted and (errors**2).sum() < (influence**2).sum():
-            strengths, is_solved, influence, power = solution, True, errors, slope
-    influence = influence * floor * _doubt(data, strengths, alone, influence)
+        if (errors**2).sum() < (influence**2).sum():
+            at, is_solved, influence, power = solution, True, errors, slope
+    sources = np.unique(data.source[weights > 0])
+    doubt = _doubt(strengths, len(sources))
+    before, after = (_Spread.of(data, *pair) for pair in ((strengths, alone), (at, influence)))
+    by_strength, by_rate = (
+        _effects(first, second, model, doubt)
+        for first, second, model in zip(before.observed, after.observed, before.model, strict=True)
+    )
     t_factor = t_quantile(LEVEL, data.freedom) / normal_quantile(LEVEL)
+    covariance = _model_covariance(data, at)
     return CorrectedStrengths(
-        *_intervals(strengths, influence.T @ influence, int(has_label.sum()), data.freedom),
+        *_intervals(data, at, after.model, by_strength, by_rate),
         power,
         is_solved,
-        influence * t_factor,
+        _scale(influence, covariance, by_strength, sources) * t_factor,
     )
 
 
@@ -200,11 +220,14 @@ def _solve(data: _Data, rectifier: Floats) -> tuple[Floats, bool]:
     """The strengths at which score and rectifier cancel, by damped Newton steps."""
     strengths = np.zeros(len(rectifier))
     for _ in range(_STEPS):
-        score = data.scores(strengths).sum(axis=0) + rectifier - RIDGE * strengths
+        pull = PRIOR_GAMES * (0.5 - sigmoid(strengths))
+        score = data.scores(strengths).sum(axis=0) + rectifier + pull
         step = np.linalg.solve(data.information(strengths), score)
         strengths = strengths + step * min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
         if np.abs(step).max() < _TOLERANCE:
             return strengths - strengths.mean(), True
+        if np.abs(strengths).max() > FARTHEST:
+            break
     return strengths - strengths.mean(), False
 
 
@@ -237,60 +260,163 @@ def _influence(data: _Data, strengths: Floats, model: _Model | None = None) -> F
     return np.asarray(totals @ inverse.T, np.float64)
 
 
-def _floor(data: _Data, strengths: Floats, influence: Floats) -> Floats:
-    """(K,), factors that raise standard errors from the labels to those of the model.
+def _effects(alone: Floats, chosen: Floats, least: Floats, doubt: Floats) -> Floats:
+    """(K,) factors on variances that a model has for independent comparisons.
 
-    Few labels show few outcomes, and their spread is then too small: no candidate's variance may be
-    below that of as many independent comparisons.
+    Few labels show few outcomes, whose spread is then too small: the variance by the labels alone
+    is at least the model's. What the panel saves of it is believed but for ``doubt``.
+
+    Args:
+        alone: (K,), variances by the labels alone.
+        chosen: (K,), with what is used of the panel.
+        least: (K,), of the model.
+        doubt: (K,), 0 to 1.
     """
+    has_spread = alone > _ALIKE * least
+    saved = np.divide(chosen, alone, out=np.ones(len(alone)), where=has_spread)
+    saved = np.minimum(saved, 1.0)
+    return np.asarray(np.maximum(alone / least, 1.0) * (saved + doubt * (1 - saved)), np.float64)
+
+
+def _scale(influence: Floats, covariance: Floats, effects: Floats, rows: Index) -> Floats:
+    """(G, K), the influence scaled to the model's variances times their effects.
+
+    Labels that are all alike have none: the model's covariance is then spread over the labelled
+    sources ``rows``, each of which gets one of its K directions.
+    """
+    variances = effects * np.diag(covariance)
+    own = (influence**2).sum(axis=0)
+    if (own <= _ALIKE * variances).any():
+        values, vectors = np.linalg.eigh(covariance)
+        roots = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+        influence = np.zeros_like(influence)
+        influence[rows] = roots[np.arange(len(rows)) % len(roots)]
+        own = (influence**2).sum(axis=0)
+    return np.asarray(influence * np.sqrt(variances / np.maximum(own, _TINY)), np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """Variances of the strengths and of the win rates, (2, K) each.
+
+    Attributes:
+        observed: by what each source adds.
+        model: of as many independent comparisons.
+    """
+
+    observed: Floats
+    model: Floats
+
+    @classmethod
+    def of(cls, data: _Data, strengths: Floats, influence: Floats) -> _Spread:
+        gradient, covariance = _gradient(strengths), _model_covariance(data, strengths)
+        observed = [(part**2).sum(axis=0) for part in (influence, influence @ gradient.T)]
+        model = [np.diag(covariance), np.einsum("ij,jk,ik->i", gradient, covariance, gradient)]
+        return cls(np.array(observed), np.maximum(model, _TINY))
+
+
+def _model_covariance(data: _Data, strengths: Floats) -> Floats:
+    """(K, K), of strengths less their mean, for independent comparisons."""
+    inverse = np.linalg.inv(data.information(strengths))
+    inverse = inverse - inverse.mean(axis=0)
+    return np.asarray(inverse - inverse.mean(axis=1, keepdims=True), np.float64)
+
+
+def _gradient(strengths: Floats) -> Floats:
+    """(K, K), of each win rate by each strength."""
     k = len(strengths)
-    centre = np.eye(k) - 1 / k
-    least = np.diag(centre @ np.linalg.inv(data.information(strengths)) @ centre)
-    variances = np.maximum((influence**2).sum(axis=0), 1e-12)
-    return np.asarray(np.sqrt(np.maximum(1.0, least / variances)), np.float64)
+    gradient = -_slope(strengths[:, None] - strengths[None, :]) / (k - 1)
+    np.fill_diagonal(gradient, 0.0)
+    np.fill_diagonal(gradient, -gradient.sum(axis=1))
+    return np.asarray(gradient, np.float64)
 
 
-def _doubt(data: _Data, strengths: Floats, alone: Floats, influence: Floats) -> Floats:
-    """(K,), factors that draw variances to those of the labels alone, by :func:`rarity`."""
-    n_sources = len(np.unique(data.source[data.weights > 0]))
-    shares = np.array([rarity(rate, n_sources) for rate in _rates(strengths).tolist()])
-    variances = np.maximum((influence**2).sum(axis=0), 1e-12)
-    excess = np.maximum((alone**2).sum(axis=0) / variances - 1, 0.0)
-    return np.asarray(np.sqrt(1 + shares * excess), np.float64)
+def _doubt(strengths: Floats, n_sources: int) -> Floats:
+    """(K,), the :func:`rarity` of what decides a candidate's place.
+
+    That of its mean chance against the others or, where it nearly always beats some and loses to
+    others, so that the mean is not rare, the mean rarity against each, weighted by the information.
+    """
+    chances = sigmoid(strengths[:, None] - strengths[None, :])
+    weight = chances * (1 - chances) * (1 - np.eye(len(strengths)))
+    skews = (1 - 2 * chances) ** 2 / np.maximum(n_sources * weight, 1e-12)
+    by_opponent = (weight * skews / (skews + SKEWED)).sum(axis=1) / weight.sum(axis=1)
+    means = (chances.sum(axis=1) - 0.5) / (len(strengths) - 1)
+    overall = [rarity(mean, n_sources) for mean in means.tolist()]
+    return np.maximum(overall, by_opponent)
 
 
-def _rates(strengths: Floats) -> Floats:
-    """(K,), the mean chance to beat each of the others."""
-    p = sigmoid(strengths[:, None] - strengths[None, :])
-    return np.asarray((p.sum(axis=1) - 0.5) / (len(strengths) - 1), np.float64)
+def _slope(strengths: Floats) -> Floats:
+    """What a chance grows with its log-odds."""
+    p = sigmoid(strengths)
+    return np.asarray(p * (1 - p), np.float64)
 
 
 def _intervals(
-    strengths: Floats, covariance: Floats, n: int, freedom: int
+    data: _Data, strengths: Floats, model: Floats, by_strength: Floats, by_rate: Floats
 ) -> tuple[tuple[Interval, ...], tuple[Interval, ...]]:
-    """Of the strengths, and of the win rates that they expect (delta method, as Wilson's)."""
-    k, t = len(strengths), t_quantile(LEVEL, freedom)
-    t_factor = t / normal_quantile(LEVEL)
-    p = sigmoid(strengths[:, None] - strengths[None, :])
-    slope = p * (1 - p)
-    gradient: NDArray[np.float64] = -slope / (k - 1)
-    np.fill_diagonal(gradient, 0.0)
-    np.fill_diagonal(gradient, -gradient.sum(axis=1))
-    errors = np.sqrt(np.maximum(np.diag(covariance), 0.0))
-    variances = np.einsum("ij,jk,ik->i", gradient, covariance, gradient)
-    by_strength = tuple(
-        Interval(float(s), float(s - t * e), float(s + t * e), LEVEL, n, n, "PPI, Bradley-Terry")
-        for s, e in zip(strengths, errors, strict=True)
-    )
-    return by_strength, tuple(
-        _rate(float(rate), float(variance) * t_factor**2, n)
-        for rate, variance in zip(_rates(strengths), variances, strict=True)
-    )
+    """Of the strengths, and of the win rates that they expect.
+
+    Both are Wilson's idea on the line where one strength moves: the shifts whose score, wins less
+    those expected, is not rejected with the variance *under the shift*. With two candidates that is
+    Wilson's interval. At the estimate itself the variance is too small where a candidate nearly
+    always wins. What the others' strengths, sources and the panel do to it is a factor.
+
+    Args:
+        data: the labels.
+        strengths: (K,), the estimates.
+        model: (2, K), variances of strengths and win rates for independent comparisons.
+        by_strength: (K,), factors on those of the strengths.
+        by_rate: (K,), on those of the win rates.
+    """
+    k, n, games = len(strengths), int((data.weights > 0).sum()), data.games()
+    rise = np.diag(_gradient(strengths))
+    errors = np.sqrt(model * [by_strength, by_rate])
+    t, method = t_quantile(LEVEL, data.freedom), "PPI, Bradley-Terry"
+    on_scale, rates = [], []
+    for c in range(k):
+        others = np.arange(k) != c
+        gaps = strengths[c] - strengths[others]
+        line = _ScoreLine(np.append(gaps, strengths[c]), np.append(games[c, others], PRIOR_GAMES))
+        error = errors[1, c] / rise[c]
+        low, high = line.ends(t * error * math.sqrt(line.information(0.0)))
+        strength, stretch = float(strengths[c]), errors[0, c] / error
+        bounds = strength + stretch * low, strength + stretch * high
+        on_scale.append(Interval(strength, *bounds, LEVEL, n, n, method))
+        rate, *bounds = (float(sigmoid(gaps + shift).mean()) for shift in (0.0, low, high))
+        effective = rate * (1 - rate) / float(errors[1, c]) ** 2
+        rates.append(Interval(rate, *bounds, LEVEL, n, effective, method))
+    return tuple(on_scale), tuple(rates)
 
 
-def _rate(rate: float, variance: float, n: int) -> Interval:
-    effect = variance * n / (rate * (1 - rate)) if variance > 0 else 1.0
-    interval = wilson(rate * n, n, LEVEL, design_effect=effect)
-    return Interval(
-        rate, interval.low, interval.high, LEVEL, n, interval.n_effective, "PPI, Bradley-Terry"
-    )
+@dataclass(frozen=True, slots=True)
+class _ScoreLine:
+    """The games of one candidate, whose strength is shifted while the others' stay.
+
+    Attributes:
+        gaps: (J,), its log-odds against each opponent, the phantom among them.
+        games: (J,), how many.
+    """
+
+    gaps: Floats
+    games: Floats
+
+    def information(self, shift: float) -> float:
+        """Of the strength, where it is higher by ``shift``."""
+        return float(self.games @ _slope(self.gaps + shift))
+
+    def ends(self, reach: float) -> tuple[float, float]:
+        """The lowest and the highest shift within ``reach`` standard errors of the score."""
+        from scipy.optimize import brentq
+
+        def excess(shift: float) -> float:
+            score = float(self.games @ (sigmoid(self.gaps) - sigmoid(self.gaps + shift)))
+            return abs(score) - reach * math.sqrt(self.information(shift))
+
+        low, high = (
+            brentq(excess, 0.0, side * FARTHEST, xtol=1e-6)
+            if excess(side * FARTHEST) > 0
+            else side * FARTHEST
+            for side in (-1.0, 1.0)
+        )
+        return float(low), float(high)
