@@ -343,7 +343,7 @@ def _doubt(strengths: Floats, n_sources: int) -> Floats:
     by_opponent = (weight * skews / (skews + SKEWED)).sum(axis=1) / weight.sum(axis=1)
     means = (chances.sum(axis=1) - 0.5) / (len(strengths) - 1)
     overall = [rarity(mean, n_sources) for mean in means.tolist()]
-    return np.maximum(overall, by_opponent)
+    return np.asarray(np.maximum(overall, by_opponent), np.float64)
 
 
 def _slope(strengths: Floats) -> Floats:
@@ -381,11 +381,11 @@ def _intervals(
         error = errors[1, c] / rise[c]
         low, high = line.ends(t * error * math.sqrt(line.information(0.0)))
         strength, stretch = float(strengths[c]), errors[0, c] / error
-        bounds = strength + stretch * low, strength + stretch * high
-        on_scale.append(Interval(strength, *bounds, LEVEL, n, n, method))
-        rate, *bounds = (float(sigmoid(gaps + shift).mean()) for shift in (0.0, low, high))
+        ends = strength + stretch * low, strength + stretch * high
+        on_scale.append(Interval(strength, *ends, LEVEL, n, n, method))
+        rate, least, most = (float(sigmoid(gaps + shift).mean()) for shift in (0.0, low, high))
         effective = rate * (1 - rate) / float(errors[1, c]) ** 2
-        rates.append(Interval(rate, *bounds, LEVEL, n, effective, method))
+        rates.append(Interval(rate, least, most, LEVEL, n, effective, method))
     return tuple(on_scale), tuple(rates)
 
 
