@@ -335,11 +335,11 @@ def _accuracy_ends(system: _System, profile: Floats, scale: float) -> list[float
     The judges' own intervals move one edge and refit the others, which leaves the products of edges
     nearly where they are; the accuracy depends on these.
     """
-    from scipy.optimize import minimize
+    from scipy.optimize import NonlinearConstraint, minimize
 
     best = profile[0]
     bound = _bound(system, best, system.distance(best))
-    constraint = {"type": "ineq", "fun": lambda edges: bound - system.distance(edges)}
+    is_near = NonlinearConstraint(system.distance, -np.inf, bound)
 
     def accuracy(edges: Floats) -> float:
         return majority_accuracy(scale * system.signs * edges)
@@ -347,13 +347,13 @@ def _accuracy_ends(system: _System, profile: Floats, scale: float) -> list[float
     ends = [accuracy(edges) for edges in profile[1:]]
     # From edges that are all equal too: near a bound of 1 the nearest end is not the farthest.
     equal = np.full(3, math.sqrt(max(float(system.values.mean()), 0.0)))
-    for side, start in product((1.0, -1.0), (best, equal)):
+    for objective, start in product((accuracy, lambda edges: -accuracy(edges)), (best, equal)):
         end = minimize(
-            lambda edges, side=side: side * accuracy(edges),
+            objective,
             start,
             method="SLSQP",
             bounds=[(-1.0, 1.0), (0.0, 1.0), (0.0, 1.0)],
-            constraints=[constraint],
+            constraints=[is_near],
         ).x
         if system.distance(end) <= bound + 1e-6:
             ends.append(accuracy(end))
