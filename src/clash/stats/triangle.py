@@ -339,7 +339,7 @@ def _accuracy_ends(system: _System, profile: Floats, scale: float) -> list[float
 
     best = profile[0]
     bound = _bound(system, best, system.distance(best))
-    is_near = NonlinearConstraint(system.distance, -np.inf, bound)
+    is_near = NonlinearConstraint(lambda edges: np.array([system.distance(edges)]), -np.inf, bound)
 
     def accuracy(edges: Floats) -> float:
         return majority_accuracy(scale * system.signs * edges)
