@@ -54,12 +54,12 @@ def independence_p(
 @pytest.mark.parametrize(
     "setting",
     [
-        {"n_judges": 4, "n": 400, "labelled": False},
-        {"n_judges": 6, "n": 300, "labelled": False},
-        {"n_judges": 6, "n": 300, "labelled": False, "missing": 0.2},
-        {"n_judges": 6, "n": 200, "labelled": True},
-        {"n_judges": 6, "n": 200, "labelled": True, "times": 2},
-        {"n_judges": 5, "n": 300, "labelled": False, "times": 2},
+        {"n_judges": 4, "n": 400, "with_labels": False},
+        {"n_judges": 6, "n": 300, "with_labels": False},
+        {"n_judges": 6, "n": 300, "with_labels": False, "missing": 0.2},
+        {"n_judges": 6, "n": 200, "with_labels": True},
+        {"n_judges": 6, "n": 200, "with_labels": True, "times": 2},
+        {"n_judges": 5, "n": 300, "with_labels": False, "times": 2},
     ],
     ids=str,
 )
