@@ -196,10 +196,10 @@ def by_own_confidence(data):
 def drawn(alignment, confidence, data):
     targets = select_targets(classify(alignment, alignment.complete_runs), confidence, 31)
     third = {item.item_id for item in data["arena-3"].items}
-    taken = [alignment.items[row] for row in targets.low_confidence]
-    below = len(taken) - targets.n_level_taken
+    low_items = [alignment.items[row] for row in targets.low_confidence]
+    below = len(low_items) - targets.n_level_taken
     return TargetedDraw(
-        sum(item in third for item in taken), below, targets.n_level_taken, targets.n_level
+        sum(item in third for item in low_items), below, targets.n_level_taken, targets.n_level
     )
 
 

@@ -47,8 +47,8 @@ def test_shared_items_get_mcnemar_and_paired_intervals(tmp_path):
 
 def interrupted(tmp_path, rows, name, n_judged):
     """A run of these items that was interrupted after so many of them."""
-    asked = [*rows[:n_judged], *({**row, "says": {}} for row in rows[n_judged:])]
-    data = run(tmp_path, asked, name=name)
+    run_rows = [*rows[:n_judged], *({**row, "says": {}} for row in rows[n_judged:])]
+    data = run(tmp_path, run_rows, name=name)
     return replace(data, manifest=data.manifest.model_copy(update={"status": "partial"}))
 
 

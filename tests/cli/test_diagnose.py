@@ -20,8 +20,8 @@ def votes(tmp_path: Path) -> Path:
             label = "AB"[i % 2]
             good = label if i % 10 else opposite[label]
             fair = label if i % 7 else opposite[label]
-            said = {"good": good, "fair": fair, "wrong": opposite[good], "shy": "tie"}
-            for judge, vote in said.items():
+            ballots = {"good": good, "fair": fair, "wrong": opposite[good], "shy": "tie"}
+            for judge, vote in ballots.items():
                 line = {"item": f"q{i}", "judge": judge, "vote": vote, "label": label}
                 file.write(json.dumps(line) + "\n")
     return path

@@ -424,7 +424,7 @@ def test_a_cap_that_cannot_suffice_is_said_before_and_priced(lab):
 def test_no_field_of_ones_own_makes_an_answer_dearer_than_was_reserved(lab, extra):
     lab.prompts(1)
     lab.panel({"model": "compatible/j", "price": PRICE, "options": {"extra": extra}})
-    done = lab.here("eval", "prompts.yaml", "--panel", "panel.yaml", "--yes", "--max-cost", "1")
-    assert done.code == 2, done.err
-    assert "options.extra" in done.err
+    refusal = lab.here("eval", "prompts.yaml", "--panel", "panel.yaml", "--yes", "--max-cost", "1")
+    assert refusal.code == 2, refusal.err
+    assert "options.extra" in refusal.err
     assert not lab.server.calls

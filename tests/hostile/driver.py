@@ -45,8 +45,8 @@ def main() -> None:
                 code = f"{type(error).__name__}: {error}"
         cpu_s = time.process_time() - began
         signal.setitimer(signal.ITIMER_PROF, 0)
-        said = {"words": words, "code": code, "events": list(events), "seconds": cpu_s}
-        sys.stdout.write(json.dumps({**said, "output": out.getvalue()}) + "\n")
+        record = {"words": words, "code": code, "events": list(events), "seconds": cpu_s}
+        sys.stdout.write(json.dumps({**record, "output": out.getvalue()}) + "\n")
         sys.stdout.flush()
 
 

@@ -50,14 +50,16 @@ def test_three_judges_of_70_make_a_panel_of_78() -> None:
 
 def test_three_judges_whose_covariances_are_too_large_by_chance_may_be_a_weaker_panel() -> None:
     """An edge at its bound of 1 leaves the others no room, and the accuracy is far from sure."""
-    found = agreement_triangle(_spins([0.7] * 3, 100, 155), rng=np.random.default_rng(0))
-    assert found.edges.max() == pytest.approx(1.0)
-    assert found.accuracy.low < 0.784 < found.accuracy.high
+    triangle = agreement_triangle(_spins([0.7] * 3, 100, 155), rng=np.random.default_rng(0))
+    assert triangle.edges.max() == pytest.approx(1.0)
+    assert triangle.accuracy.low < 0.784 < triangle.accuracy.high
 
 
 def test_an_inverted_judge_among_three_does_not_count_as_a_good_one() -> None:
-    found = agreement_triangle(_spins([0.85, 0.8, 0.2], 400, 3), rng=np.random.default_rng(0))
-    assert found.accuracy.low < majority_accuracy([0.7, 0.6, -0.6]) < found.accuracy.high < 0.82
+    triangle = agreement_triangle(_spins([0.85, 0.8, 0.2], 400, 3), rng=np.random.default_rng(0))
+    assert (
+        triangle.accuracy.low < majority_accuracy([0.7, 0.6, -0.6]) < triangle.accuracy.high < 0.82
+    )
 
 
 def test_intervals_hold_the_truth_and_shrink_with_what_there_is() -> None:

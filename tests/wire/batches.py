@@ -277,8 +277,8 @@ class Batches:
                 return self._anthropic_batch(batch)
             case "GET", [""]:
                 batches = [m for m in reversed(self.made) if m.vendor == "anthropic"]
-                shown = [self._anthropic_batch(m) for m in batches]
-                return {"data": shown, "has_more": False, "first_id": None, "last_id": None}
+                batch_rows = [self._anthropic_batch(m) for m in batches]
+                return {"data": batch_rows, "has_more": False, "first_id": None, "last_id": None}
             case "GET", [_] if batch is not None:
                 self._look(batch, line)
                 return self._anthropic_batch(batch)
