@@ -21,6 +21,7 @@ from clash.cli.common import (
 from clash.errors import ClashError
 from clash.escape import clip
 from clash.pipeline.finish import summary
+from clash.records import Judgment
 from clash.report.costs import usage_warning
 from clash.report.formats import money
 from clash.report.headline import NextStep
@@ -303,7 +304,7 @@ def _total_failure(result: RunResult) -> list[str]:
     counts = result.findings.coverage
     if counts.n_clean + counts.n_repaired or not counts.failures:
         return []
-    errors = Counter(j.error for j in result.folder.judgments() if j.error)
+    errors = Counter(j.error for j in result.folder.records(Judgment) if j.error)
     if not errors:
         return []
     (error, n), *_ = errors.most_common(1)

@@ -98,7 +98,7 @@ def recorded_plan(folder: RunFolder, manifest: Manifest) -> Plan:
 
 def _gaps_of_import(folder: RunFolder) -> Iterator[AuditGap]:
     """The gap of a run by another tool, which kept other records."""
-    bare = sum(judgment.call_id is None for judgment in folder.judgments())
+    bare = sum(judgment.call_id is None for judgment in folder.records(Judgment))
     yield AuditGap(
         f"the run names no panel that clash can run, and {bare} judgments have no raw answer"
     )

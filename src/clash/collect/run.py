@@ -32,7 +32,7 @@ from clash.collect.recorded import (
 from clash.collect.respond import respond
 from clash.collect.schedule import Pool, Stop, drain
 from clash.errors import RunFolderError
-from clash.records import Blinding, Criteria, Response
+from clash.records import Blinding, Criteria, Judgment, Response
 from clash.store import layout
 from clash.store.stored import ItemPart
 from clash.store.table import Marks
@@ -412,7 +412,7 @@ class _Stages:
         """Whether the judgment of an item, presentation and judge is there, and stands."""
         positions = self.plan.positions
         standing = Marks(len(positions))
-        for judgment in self.folder.judgments():
+        for judgment in self.folder.records(Judgment):
             if self.history.confirms(judgment) and judgment.item_id in positions:
                 key = judgment.presentation, judgment.seat
                 standing.put(key, positions[judgment.item_id])

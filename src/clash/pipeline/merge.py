@@ -13,11 +13,13 @@ from clash.errors import AuditFailed, RunFolderError
 from clash.pipeline import keys
 from clash.pipeline.finish import finish
 from clash.providers import redactor_for
+from clash.records import Criteria, Item, Judgment, Response
 from clash.store import layout
 from clash.store.audit import audit
 from clash.store.folder import RunWriter, new_run_id
 from clash.store.group import RunGroup
 from clash.store.manifest import missing_shards, name_shards
+from clash.store.stored import item_ids
 from clash.wording import plural
 
 if TYPE_CHECKING:
@@ -144,9 +146,9 @@ def _check_calls(folder: RunFolder) -> None:
     Raises:
         AuditFailed: names an item.
     """
-    item_ids = {item.item_id for item in folder.items()}
+    own_items = set(item_ids(folder.records(Item)))
     for call in folder.call_summaries():
-        if call.item_id not in item_ids:
+        if call.item_id not in own_items:
             raise AuditFailed(
                 f"{folder.path}: has a call about {call.item_id!r}, which is no item of this shard"
                 "\n  fix: restore the shard from a copy, or make it again"
@@ -156,13 +158,15 @@ def _check_calls(folder: RunFolder) -> None:
 def _open_work(folder: RunFolder) -> Iterator[object]:
     """Responses, criteria and judgments that nobody has been asked for yet."""
     plan = recorded_plan(folder, folder.manifest())
-    response_keys = {(response.item_id, response.candidate) for response in folder.responses()}
-    criteria_ids = {record.item_id for record in folder.criteria()}
+    response_keys = {
+        (response.item_id, response.candidate) for response in folder.records(Response)
+    }
+    criteria_ids = set(item_ids(folder.records(Criteria)))
     yield from (
         pair for pair in plan.missing() if (pair[0].item_id, pair[1].id) not in response_keys
     )
     yield from (item for item in plan.items if item.item_id not in criteria_ids)
-    finished_keys = {(j.item_id, j.presentation, j.seat) for j in folder.judgments()}
+    finished_keys = {(j.item_id, j.presentation, j.seat) for j in folder.records(Judgment)}
     duties = Duties(plan.excluded_candidates, lambda *key: key in finished_keys)
     for page in Pages(plan, folder):
         for judge in plan.judges:

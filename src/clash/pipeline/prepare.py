@@ -8,6 +8,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from clash.collect.load import Prompts, load, recorded_prompts
 from clash.collect.plan import (
     Plan,
@@ -31,6 +33,7 @@ from clash.pipeline import keys
 from clash.pipeline.price import check_cap
 from clash.providers import redactor_for
 from clash.providers.prices import OFFLINE, has_price
+from clash.records import Criteria, Item, Judgment, Record, Response
 from clash.store import layout
 from clash.store.folder import RunFolder, RunWriter, new_run_id
 from clash.store.git import git_state
@@ -43,13 +46,13 @@ from clash.store.manifest import (
     versions,
 )
 from clash.store.secrecy import without_secrets
+from clash.store.stored import item_ids, parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from clash.collect.forecast import Forecast
     from clash.pipeline.options import Observer, Origin, RunOptions
-    from clash.records import Criteria, Judgment, Response
     from clash.secrets.redaction import Redactor
 
 
@@ -190,7 +193,7 @@ def _earlier_criteria(config: Config) -> dict[str, Criteria]:
     if config.criteria.reuse is None:
         return {}
     folder = RunFolder.open(config.criteria.reuse, out=config.out)
-    return {record.item_id: record for record in folder.criteria()}
+    return {record.item_id: record for record in folder.records(Criteria)}
 
 
 def _still_reused(folder: RunFolder, config: Config) -> dict[str, Criteria]:
@@ -199,8 +202,10 @@ def _still_reused(folder: RunFolder, config: Config) -> dict[str, Criteria]:
     Raises:
         RunFolderError: the run that it names is none that lies beside it.
     """
-    item_ids = {record.item_id for record in folder.criteria()}
-    if config.criteria.reuse is None or all(i.item_id in item_ids for i in folder.items()):
+    if config.criteria.reuse is None:
+        return {}
+    ready_ids = set(item_ids(folder.records(Criteria)))
+    if ready_ids.issuperset(item_ids(folder.records(Item))):
         return {}
     earlier = folder.sibling(Path(config.criteria.reuse).name)
     earlier.manifest()
@@ -429,9 +434,10 @@ def check_inputs(folder: RunFolder) -> None:
         RunFolderError: names the file, how much of it is lost, and what can be done.
     """
     counts = folder.manifest().counts
-    n_responses = sum(response.source == "injected" for response in folder.responses())
+    responses = parts(folder.records(Response), _Source)
+    n_responses = sum(response.source == "injected" for response in responses)
     present = {
-        layout.ITEMS: (len(folder.items()), counts.get("items"), "items"),
+        layout.ITEMS: (len(folder.records(Item)), counts.get("items"), "items"),
         layout.RESPONSES: (n_responses, counts.get("injected"), "given responses"),
         layout.POOL: (len(folder.pool()), counts.get("pool"), "items"),
     }
@@ -454,7 +460,8 @@ def check_calls(folder: RunFolder) -> None:
     seal = manifest.files.get(layout.CALLS)
     if seal is not None and number < seal.lines:
         raise _loss_error(folder, layout.CALLS, f"holds {number} of {seal.lines} calls")
-    missing_calls = _named_calls(folder) - {call.call_id for call in folder.call_summaries()}
+    missing_calls = _named_calls(folder)
+    missing_calls.difference_update(call.call_id for call in folder.call_summaries())
     in_flight = manifest.config.get("limits", {}).get("concurrency", 0)
     if seal is None and len(missing_calls) > (in_flight if number else 0):
         raise _loss_error(
@@ -464,9 +471,21 @@ def check_calls(folder: RunFolder) -> None:
 
 def _named_calls(folder: RunFolder) -> set[str]:
     """The calls that responses, criteria and judgments come from."""
-    records: tuple[Response | Criteria | Judgment, ...]
-    records = (*folder.responses(), *folder.criteria(), *folder.judgments())
-    return {record.call_id for record in records if record.call_id is not None}
+    models: tuple[type[Record], ...] = (Response, Criteria, Judgment)
+    sources = (parts(folder.records(model), _CallId) for model in models)
+    return {record.call_id for record in chain(*sources) if record.call_id is not None}
+
+
+class _Source(msgspec.Struct, gc=False):
+    """Where a response comes from."""
+
+    source: str
+
+
+class _CallId(msgspec.Struct, gc=False):
+    """The call that a record was read from; null where it needed none."""
+
+    call_id: str | None = None
 
 
 def _loss_error(folder: RunFolder, name: str, count: str) -> RunFolderError:

@@ -211,7 +211,7 @@ def read_panelists(folder: RunFolder, manifest: Manifest) -> tuple[Panelist, ...
     """The judges that a run's manifest lists, without the fallbacks that nobody asked."""
     judges: list[Mapping[str, Any]] = manifest.panel["judges"]
     stand_ins = {j["id"] for j in judges if j.get("stands_in_for")}
-    judges_with_judgments = {j.judge for j in folder.judgments()} if stand_ins else set()
+    judges_with_judgments = {j.judge for j in folder.records(Judgment)} if stand_ins else set()
     return tuple(
         Panelist(j["id"], j["role"], j["weight"], j["family"], j["model"], j.get("stands_in_for"))
         for j in judges
