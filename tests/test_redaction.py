@@ -33,6 +33,7 @@ PASSWORDS = st.text(ALPHABET + "!$%&/()=?+*-_.:;\"'\\ ", min_size=8, max_size=20
         and sum(c.isalnum() for c in text) >= 8
         and re.search(r"[g-zG-Z]", text)
         and not re.fullmatch(r"[A-Z]?[a-z]+|[A-Z]+", text)
+        and not re.search(r"%[0-9a-fA-F]{2}", text)  # an escape counts as no letter
     )
 )
 AROUND = st.text(max_size=30)

@@ -80,11 +80,11 @@ class Call:
     tokens_out: int
     seconds: float
 
-    def cost(self, model: str, *, build_table: bool) -> float:
+    def cost(self, model: str, *, batch: bool) -> float:
         """Dollars by the price table that clash ships."""
         tokens = Tokens(input=self.tokens_in, output=self.tokens_out)
         reply = Reply(text="", outcome="ok", request={}, response={}, tokens=tokens)
-        cost = prices.cost(ModelRef(model=model), reply, build_table=build_table)
+        cost = prices.cost(ModelRef(model=model), reply, batch=batch)
         if cost is None:
             raise SystemExit(f"the price table has no {model}")
         return float(cost.usd)
@@ -127,12 +127,12 @@ def duration(minutes: float) -> str:
 def cost_table(call: Call) -> str:
     """Dollars of each panel, live and in batches."""
     sums = [
-        sum(call.cost(model, build_table=build_table) for model in models)
+        sum(call.cost(model, batch=batch) for model in models)
         for models in PANELS.values()
-        for build_table in (False, True)
+        for batch in (False, True)
     ]
     rows = [[f"{n:,}", *(dollars(n * usd) for usd in sums)] for n in ITEMS]
-    heads = [f"{name}{kind}" for name in PANELS for kind in ("", ", build_table")]
+    heads = [f"{name}{kind}" for name in PANELS for kind in ("", ", batch")]
     return table(["items", *heads], rows)
 
 

@@ -239,7 +239,9 @@ def test_a_changed_calibrator_is_used_or_refused(fitted_files, capsys, data):
 
 
 @pytest.mark.parametrize(
-    "pattern", [{"votes": [1.0]}, {"votes": [2.0, 0.0, 1.0]}, {"s": []}, {"s": [1e9]}], ids=str
+    "pattern",
+    [{"votes": [1.0]}, {"votes": [2.0, 0.0, 1.0]}, {"s": []}, {"s": [1e9]}, {"n": 2.0**70}],
+    ids=str,
 )
 def test_a_calibrator_whose_patterns_cannot_be_is_refused(fitted_files, capsys, pattern):
     value = json.loads((fitted_files / "calibrator.json").read_text("utf-8"))

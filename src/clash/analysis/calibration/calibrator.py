@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SCHEMA = "clash-calibrator/1"
 CONTROL_SHARE = 0.3
 """Labelled sources that the map is not fitted to, so that a risk can be promised by them."""
+_MOST_ROWS = 1e9
+"""Rows of a pattern in a file; more are a forgery."""
 
 
 class CalibratorPart(BaseModel):
@@ -55,9 +57,9 @@ class TrainingPattern(CalibratorPart):
     """
 
     votes: list[float | None]
-    n: float = Field(ge=0)
+    n: float = Field(ge=0, le=_MOST_ROWS)
     s: list[float]
-    seen: float = Field(ge=0)
+    seen: float = Field(ge=0, le=_MOST_ROWS)
 
 
 class HeldOutSources(CalibratorPart):

@@ -28,6 +28,7 @@ FEWEST_COMPLETE = 0.5
 POOL_MODELS = (one_coin, dawid_skene)
 MOST_ISING = 7
 """Judges that an Ising model of a prefix may couple."""
+_MOST_LABELS = 1_000_000
 
 
 def dawid_skene_score(cells: Cells, evidence: Evidence) -> Floats:
@@ -109,6 +110,8 @@ def pool_map(scores: Floats, evidence: Evidence) -> Floats:
 
 def _rows_of(evidence: Evidence) -> tuple[Index, Floats]:
     """Labelled rows from counts: the pattern of each, and its target; a share is one row's."""
+    if not evidence.n.sum() <= _MOST_LABELS:
+        raise StatisticsError(f"the pool of experts takes {_MOST_LABELS:,} labels at most")
     rows, y = [], []
     for pattern in np.flatnonzero(evidence.n > 0):
         n, s = float(evidence.n[pattern]), float(evidence.s[pattern, 0])
