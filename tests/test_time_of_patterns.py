@@ -373,9 +373,11 @@ def test_a_reader_takes_linear_time(reader, body):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("body", ["gpt ", "a0 > ", "❤\ufe0f"], ids=ascii)
-def test_reading_a_megabyte_takes_linear_time(body):
+def test_reading_megabytes_takes_linear_time(body):
+    """Both sizes are beyond the caches: what fits into them takes a third of the time a character."""
+
     def parse_complete(text: str) -> None:
         claims(text)
         defuse(normalise(text)[0], "0123456789ab", "A0", [])
 
-    assert grows(parse_complete, pump("", body, " gpt"), (250_000, 1_000_000)) is None
+    assert grows(parse_complete, pump("", body, " gpt"), (1_000_000, 4_000_000)) is None
