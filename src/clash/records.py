@@ -399,7 +399,28 @@ class Batch(Record):
     time: str
 
 
-class Judgment(Record):
+class JudgmentFacts:
+    """What follows from the fields of a judgment, whether all of them were read or a part."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        judge: str
+        stands_in_for: str | None
+        ranking: Groups | None
+        vote: str | int | None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it says something: a ranking, a label or a score."""
+        return self.ranking is not None or self.vote is not None
+
+    @property
+    def seat(self) -> str:
+        """The judge of the panel in whose place this judgment was made."""
+        return self.stands_in_for or self.judge
+
+
+class Judgment(JudgmentFacts, Record):
     """What one judge says of one presentation; ``ranking`` is null where the judge failed.
 
     Attributes:
@@ -424,16 +445,6 @@ class Judgment(Record):
     error: str | None = None
     stands_in_for: str | None = None
     vote: str | int | None = WhereSet
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether it says something: a ranking, a label or a score."""
-        return self.ranking is not None or self.vote is not None
-
-    @property
-    def seat(self) -> str:
-        """The judge of the panel in whose place this judgment was made."""
-        return self.stands_in_for or self.judge
 
 
 class Verdict(Record):

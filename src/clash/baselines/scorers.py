@@ -192,9 +192,9 @@ def _coverage_marks(
 
 
 def _missing_terms(prompt: Mapping[str, str], rubric: Mapping[str, str], stems: Set[str]) -> str:
-    wanted = [*prompt.items(), *rubric.items()]
-    words = [word[:20] for stem, word in wanted if stem not in stems]
-    return f"{len(words)} of {len(wanted)} terms missing: {', '.join(words[:3])}"
+    task_terms = [*prompt.items(), *rubric.items()]
+    words = [word[:20] for stem, word in task_terms if stem not in stems]
+    return f"{len(words)} of {len(task_terms)} terms missing: {', '.join(words[:3])}"
 
 
 def structure(task: BaselineTask) -> Marks:

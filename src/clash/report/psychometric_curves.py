@@ -95,9 +95,9 @@ def psychometric_plot(diagnosis: Diagnosis) -> Figure:
 def _plot_curves(judge: JudgeCurve) -> list[PlotCurve]:
     from clash.report.plots import PlotCurve
 
-    gaps = [share.gap for share in judge.seen]
-    better = [share.better for share in judge.seen]
-    tied = [share.tie for share in judge.seen]
+    gaps = [share.gap for share in judge.shares]
+    better = [share.better for share in judge.shares]
+    tied = [share.tie for share in judge.shares]
     curves = [
         PlotCurve("picked the better", gaps, *_bars(better), style="points", colour=0),
         # Beside the other points, not on them.

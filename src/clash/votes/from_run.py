@@ -28,7 +28,7 @@ import numpy as np
 from clash.config import JudgingConfig
 from clash.errors import InputError, RunFolderError
 from clash.labels import ranks_of, side, truths
-from clash.records import Blinding, Criteria, Groups, Item, Judgment, Response
+from clash.records import Blinding, Criteria, Groups, Item, Judgment, JudgmentFacts, Response
 from clash.stats.voting.borda import borda_points
 from clash.store import layout
 from clash.store.stored import ItemPart, parts, select
@@ -66,7 +66,7 @@ class Panelist:
         return self.stands_in_for or self.id
 
 
-class JudgmentOutcome(ItemPart, gc=False):
+class JudgmentOutcome(JudgmentFacts, ItemPart, gc=False):
     """What a judgment comes to: a :class:`~clash.records.Judgment` without its scores and reasons.
 
     For passes over all judgments, which take a third of the time with it.
@@ -81,16 +81,6 @@ class JudgmentOutcome(ItemPart, gc=False):
     error: str | None = None
     stands_in_for: str | None = None
     vote: str | int | None = None
-
-    @property
-    def is_usable(self) -> bool:
-        """As of a judgment."""
-        return self.ranking is not None or self.vote is not None
-
-    @property
-    def seat(self) -> str:
-        """As of a judgment."""
-        return self.stands_in_for or self.judge
 
 
 def outcomes(judgments: Iterable[Judgment]) -> Iterator[JudgmentOutcome]:

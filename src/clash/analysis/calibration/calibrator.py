@@ -53,13 +53,15 @@ class TrainingPattern(CalibratorPart):
         votes: by asked judge, on [0, 1]; null where there was none.
         n: labelled rows.
         s: sum of their targets, by class.
-        seen: rows, labelled or not.
+        n_rows: rows, labelled or not; ``seen`` in the file.
     """
+
+    model_config = ConfigDict(populate_by_name=True)
 
     votes: list[float | None]
     n: float = Field(ge=0, le=_MOST_ROWS)
     s: list[float]
-    seen: float = Field(ge=0, le=_MOST_ROWS)
+    n_rows: float = Field(alias="seen", ge=0, le=_MOST_ROWS)
 
 
 class HeldOutSources(CalibratorPart):
@@ -437,6 +439,6 @@ def _evidence(calibrator: Calibrator, cell_of: NDArray[np.intp], size: int) -> E
     s = np.zeros((size, len(calibrator.patterns[0].s)))
     for cell, pattern in zip(cell_of, calibrator.patterns, strict=True):
         n[cell] += pattern.n
-        n_votes[cell] += pattern.seen
+        n_votes[cell] += pattern.n_rows
         s[cell] += pattern.s
     return Evidence(n, s, n_votes)

@@ -102,7 +102,7 @@ def _patterns(cells: Cells, evidence: Evidence) -> list[TrainingPattern]:
             votes=[None if np.isnan(v) else float(v) for v in cells.values[cell]],
             n=float(evidence.n[cell]),
             s=[float(s) for s in evidence.s[cell]],
-            seen=float(evidence.votes[cell]),
+            n_rows=float(evidence.votes[cell]),
         )
         for cell in used
     ]

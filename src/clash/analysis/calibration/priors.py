@@ -65,7 +65,7 @@ def panel_of(calibrator: Calibrator) -> PanelVotes:
     votes, labels = [], []
     for pattern in calibrator.patterns:
         targets = _targets(pattern, calibrator.target)
-        n_unlabelled = max(round(pattern.seen - pattern.n), 0)
+        n_unlabelled = max(round(pattern.n_rows - pattern.n), 0)
         row = [np.nan if vote is None else vote for vote in pattern.votes]
         votes += [row] * (len(targets) + n_unlabelled)
         labels += [*targets, *[np.nan] * n_unlabelled]

@@ -49,14 +49,14 @@ class JudgeCurve:
     """A judge.
 
     Attributes:
-        seen: shares at each gap.
+        shares: shares at each gap.
         fit: null where its trials are too few; ``why`` says so.
     """
 
     judge: str
     trials: int
     hits: tuple[GapHits, ...]
-    seen: tuple[GapShares, ...]
+    shares: tuple[GapShares, ...]
     fit: Psychometric | None
     why: str | None = None
 

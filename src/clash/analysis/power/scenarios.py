@@ -207,7 +207,7 @@ def _cell(
     (ask, panels, replications), (index, icc, seed) = setting, task
     rng = None if seed is None else np.random.default_rng(seed)
     panel = None if index is None else panels[index]
-    ask = _as_seen(ask, panels, index)
+    ask = _of_panel(ask, panels, index)
     clustering = clustering_of(ask, panel, icc)
     comparison = _comparison(ask, panel, clustering)
     need = _precision(ask, clustering) if comparison is None else comparison.demand()
@@ -231,7 +231,7 @@ def _cell(
     )
 
 
-def _as_seen(ask: PowerQuestion, panels: Sequence[PanelDesign], index: int | None) -> PowerQuestion:
+def _of_panel(ask: PowerQuestion, panels: Sequence[PanelDesign], index: int | None) -> PowerQuestion:
     """The difference as this panel shows it: the one asked for is as the first panel does.
 
     Two conditions are compared on ballots without ties, which a tie does not touch.
