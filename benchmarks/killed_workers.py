@@ -1,9 +1,11 @@
-"""Many judgments on worker processes that are killed, against a server that enforces a rate.
+"""Many judgments on workers that are killed, against a server that enforces a rate.
 
 ``python benchmarks/killed_workers.py`` judges items with three judges through the OpenAI SDK (or with
-``--panel http`` through our own HTTP) twice: in one process, and with ``--workers``. In the second run workers are killed and stopped at random
-moments, ``--max-cost`` ends the run half-way, the broker is killed too, and ``clash resume`` goes on.
-Then it compares the two runs and prints what holds, and what each process took of the machine.
+``--panel http`` through our own HTTP) twice: in one process, and with ``--workers``. In the second run
+workers are killed and stopped at random moments, ``--max-cost`` ends the run half-way, the broker is
+killed too, and ``clash resume`` goes on. Then it compares the two runs and prints what holds, and what
+each process took of the machine. With ``--ray`` the workers are on a Ray cluster of this machine, a head
+that does no work and four nodes of one CPU, and whole nodes are killed and replaced.
 
 A million judgments take hours on two cores: ``--judgments 12000`` takes some minutes. What a check
 finds is the same at any size; nothing is left out at a smaller one.
@@ -21,7 +23,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,71 +31,132 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 import harness
-from harness import CLASH, start
+from harness import CLASH, ROOT, start
 from orchestration import JUDGES, heading, records, show, write_inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
     from harness import Running, Server
 
 BROKER_ENDED = -signal.SIGKILL
 BUDGET_SPENT = 3
+NODE = {"num_cpus": 1, "object_store_memory": 80_000_000}
+"""A Ray node."""
+N_NODES = 4
 
 
 @dataclass
-class Watch:
-    """Looks at the processes of a run, and kills or stops some of its workers at random moments.
+class Workers:
+    """Where the workers of a run are.
+
+    Attributes:
+        name: what the table calls them.
+        options: of the command line, after ``eval`` and ``resume``.
+        pids: the processes of the workers of a run, by the process of the run.
+        kill: ends one of them at random.
+    """
+
+    name: str
+    options: list[str]
+    pids: Callable[[int], Iterator[int]]
+    kill: Callable[[list[int], random.Random], None]
+
+
+@contextmanager
+def local_workers(count: int) -> Iterator[Workers]:
+    """Worker processes of this machine, of which one in six hangs for good instead.
+
+    That is noticed after half a minute.
+    """
+
+    def kill(pids: list[int], rng: random.Random) -> None:
+        with suppress(ProcessLookupError):
+            is_hung = rng.random() < 1 / 6
+            os.kill(rng.choice(pids), signal.SIGSTOP if is_hung else signal.SIGKILL)
+
+    yield Workers("workers", ["--workers", str(count)], child_workers, kill)
+
+
+@contextmanager
+def ray_workers(environ: dict[str, str]) -> Iterator[Workers]:
+    """Actors on the nodes of a Ray cluster of this machine; a killed node is replaced by another."""
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "PYTHONPATH": f"{ROOT / 'src'}", **environ}
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={**NODE, "num_cpus": 0})
+
+    def kill(_: list[int], rng: random.Random) -> None:
+        nodes = sorted(cluster.worker_nodes, key=lambda node: node.unique_id)
+        cluster.remove_node(rng.choice(nodes), allow_graceful=False)
+        cluster.add_node(wait=False, **NODE)
+
+    try:
+        for _ in range(N_NODES):
+            cluster.add_node(**NODE)
+        yield Workers(f"{N_NODES} Ray nodes", ["--ray", cluster.address], lambda _: actors(), kill)
+    finally:
+        cluster.shutdown()
+
+
+@dataclass
+class Kills:
+    """When which workers are killed.
+
+    Attributes:
+        workers: null where none is.
+        every_s: seconds between two kills, on average.
+    """
+
+    workers: Workers | None
+    rng: random.Random
+    every_s: float
+
+    def pause(self) -> float:
+        """Seconds until the next."""
+        return self.rng.uniform(0.5, 1.5) * self.every_s
+
+
+@dataclass
+class Observation:
+    """What the processes of a run took, and what was done to them.
 
     Attributes:
         peak_mb: the most resident memory, by process id, and what each process was.
-        killed: how many workers were killed, and ``stopped`` how many were stopped for good.
+        n_kills: how many workers, or nodes, were killed or stopped for good.
     """
 
-    running: Running
-    rng: random.Random
-    every_s: float | None
     peak_mb: dict[int, tuple[str, float]] = field(default_factory=dict)
-    killed: int = 0
-    stopped: int = 0
+    n_kills: int = 0
 
-    def __enter__(self) -> Watch:
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        pid = self.running.process.pid
-        next_at = self._next()
-        while not self._over.wait(0.2):
-            workers = list(workers_of(pid))
-            for process, kind in ((pid, "process of the run"), *((w, "worker") for w in workers)):
-                mb = resident_mb(process)
-                self.peak_mb[process] = kind, max(mb, self.peak_mb.get(process, ("", 0.0))[1])
-            if workers and time.monotonic() > next_at:
-                next_at = self._next()
-                with suppress(ProcessLookupError):
-                    self._hit(self.rng.choice(workers))
-
-    def _hit(self, worker: int) -> None:
-        # One in six hangs for good, which is noticed after half a minute.
-        hangs = self.rng.random() < 1 / 6
-        os.kill(worker, signal.SIGSTOP if hangs else signal.SIGKILL)
-        self.stopped += hangs
-        self.killed += not hangs
-
-    def _next(self) -> float:
-        if self.every_s is None:
-            return float("inf")
-        return time.monotonic() + self.rng.uniform(0.5, 1.5) * self.every_s
+    def look(self, pid: int, kind: str) -> None:
+        """Note the memory of a process."""
+        self.peak_mb[pid] = kind, max(resident_mb(pid), self.peak_mb.get(pid, ("", 0.0))[1])
 
 
-def workers_of(pid: int) -> Iterator[int]:
+def watch(running: Running, kills: Kills) -> Observation:
+    """Look at the processes of a run and kill some of its workers, until it has ended.
+
+    It runs in the main thread, the only one in which Ray can start a node.
+    """
+    observation, pid = Observation(), running.process.pid
+    next_at = time.monotonic() + kills.pause()
+    # WNOWAIT leaves the ended process to `Running.wait`, which reads what it used.
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        time.sleep(0.2)
+        workers = list(kills.workers.pids(pid)) if kills.workers else []
+        observation.look(pid, "process of the run")
+        for worker in workers:
+            observation.look(worker, "worker")
+        if kills.workers and workers and time.monotonic() > next_at:
+            kills.workers.kill(workers, kills.rng)
+            observation.n_kills += 1
+            next_at = time.monotonic() + kills.pause()
+    return observation
+
+
+def child_workers(pid: int) -> Iterator[int]:
     """The worker processes of a process, those that are stopped left out."""
     for tasks in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
@@ -103,6 +166,14 @@ def workers_of(pid: int) -> Iterator[int]:
                     state = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[0]
                     if is_worker and state not in "TZ":
                         yield child
+
+
+def actors() -> Iterator[int]:
+    """The processes of clash's actors on the Ray nodes of this machine."""
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if file.read_bytes().startswith(b"ray::ClashWorker"):
+                yield int(file.parent.name)
 
 
 def resident_mb(pid: int) -> float:
@@ -120,7 +191,7 @@ class Leg:
     code: int
     wall_s: float
     cpu_s: float
-    watch: Watch
+    observation: Observation
 
 
 def leg(
@@ -128,8 +199,7 @@ def leg(
     folder: Path,
     wire: Server,
     *,
-    rng: random.Random,
-    every_s: float | None = None,
+    kills: Kills,
     killed_after_s: float | None = None,
 ) -> Leg:
     """Run a command to its end, or until the broker is killed."""
@@ -137,12 +207,12 @@ def leg(
     timer = threading.Timer(killed_after_s or 0, running.kill)
     if killed_after_s is not None:
         timer.start()
-    with Watch(running, rng, every_s) as watch:
-        used = running.wait()
+    observation = watch(running, kills)
+    used = running.wait()
     timer.cancel()
     if used.code not in (0, BUDGET_SPENT, BROKER_ENDED):
         sys.exit(f"{' '.join(words)} ended with {used.code}\n{used.out}")
-    return Leg(used.code, used.wall_s, used.cpu_s, watch)
+    return Leg(used.code, used.wall_s, used.cpu_s, observation)
 
 
 def lower_prices(panel_file: Path) -> None:
@@ -236,6 +306,7 @@ def main() -> None:
     parser.add_argument("--judgments", type=int, default=1_000_000)
     parser.add_argument("--panel", choices=("openai", "http"), default="openai")
     parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--ray", action="store_true", help="on four Ray nodes, in place of workers")
     parser.add_argument("--concurrency", type=int, default=64)
     parser.add_argument("--latency", type=float, default=0.5, help="seconds of an answer")
     parser.add_argument("--rate", type=float, default=100, help="requests a second of an account")
@@ -243,69 +314,73 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     harness.LONGEST_S = 10**6
-    rng = random.Random(options.seed)
-    items = options.judgments // JUDGES
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        write_inputs(folder, items)
+        n_items = options.judgments // JUDGES
+        write_inputs(folder, n_items)
         if options.panel == "http":
             lower_prices(folder / "http.yaml")
-        common = ["--concurrency", str(options.concurrency)]
-        judgments = [
-            "eval",
-            f"items-{items}.jsonl",
-            "--panel",
-            f"{options.panel}.yaml",
-            "--yes",
-            *common,
-        ]
-        serve = ("--forgetful", "--per-second", str(options.rate))
-        legs: list[tuple[str, Leg]] = []
-        with harness.server(options.latency, *serve) as wire:
-            legs.append(
-                ("one process", leg([*judgments, "--run-id", "alone"], folder, wire, rng=rng))
-            )
-            journal_alone = wire.journal()
+        flight = ["--concurrency", str(options.concurrency)]
+        words = [f"items-{n_items}.jsonl", "--panel", f"{options.panel}.yaml", "--yes", *flight]
+        alone, journal_alone = judge_alone(["eval", *words], folder, options)
         cap = 0.4 * money_spent(folder / "runs" / "alone")
-        workers = ["--workers", str(options.workers), *common]
-        with harness.server(options.latency, *serve) as wire:
-            hits: dict[str, Any] = {"rng": rng, "every_s": options.kill_every}
-            first = [*judgments, "--run-id", "many", *workers[:2], "--max-cost", f"{cap:.6f}"]
-            legs.append(("workers, to the cap", leg(first, folder, wire, **hits)))
-            spent_at_cap = money_spent(folder / "runs" / "many")
-            on = ["resume", "many", *workers, "--max-cost", f"{100 * cap:.6f}"]
-            third = legs[0][1].wall_s * 0.2
-            leg_with_kills = leg(on, folder, wire, **hits, killed_after_s=third)
-            legs.append(("workers, broker killed", leg_with_kills))
-            legs.append(("workers, to the end", leg(on, folder, wire, **hits)))
-            journal = wire.journal()
-        print(f"\n{items * JUDGES:,} judgments, load {os.getloadavg()[0]:.1f}\n")
-        print_legs(legs)
+        legs, journal, spent_at_cap = judge_with_kills(words, folder, options, cap, alone.wall_s)
+        print(f"\n{n_items * JUDGES:,} judgments, load {os.getloadavg()[0]:.1f}\n")
+        print_legs([("one process", alone), *legs])
         print_checks(list(checks(folder, cap, spent_at_cap, journal)), journal_alone)
+
+
+def serve(options: argparse.Namespace) -> AbstractContextManager[Server]:
+    """A server that enforces the rate."""
+    return harness.server(options.latency, "--forgetful", "--per-second", str(options.rate))
+
+
+def judge_alone(
+    words: list[str], folder: Path, options: argparse.Namespace
+) -> tuple[Leg, dict[str, Any]]:
+    """The run of one process, and what its server counted."""
+    kills = Kills(None, random.Random(options.seed), options.kill_every)
+    with serve(options) as wire:
+        return leg([*words, "--run-id", "alone"], folder, wire, kills=kills), wire.journal()
+
+
+def judge_with_kills(
+    words: list[str], folder: Path, options: argparse.Namespace, cap: float, alone_s: float
+) -> tuple[list[tuple[str, Leg]], dict[str, Any], float]:
+    """The run that is killed again and again: to the cap, until the broker is killed, to the end.
+
+    Returns:
+        Its legs, what its server counted, and the money that was spent when it met the cap.
+    """
+    with (
+        serve(options) as wire,
+        ray_workers(dict(wire.environ))
+        if options.ray
+        else local_workers(options.workers) as workers,
+    ):
+        kills = Kills(workers, random.Random(options.seed), options.kill_every)
+        first = ["eval", *words, "--run-id", "many", *workers.options, "--max-cost", f"{cap:.6f}"]
+        legs = [(f"{workers.name}, to the cap", leg(first, folder, wire, kills=kills))]
+        spent_at_cap = money_spent(folder / "runs" / "many")
+        flight = ["--concurrency", str(options.concurrency), "--max-cost", f"{100 * cap:.6f}"]
+        on = ["resume", "many", *workers.options, *flight]
+        killed = leg(on, folder, wire, kills=kills, killed_after_s=0.2 * alone_s)
+        legs.append((f"{workers.name}, broker killed", killed))
+        legs.append((f"{workers.name}, to the end", leg(on, folder, wire, kills=kills)))
+        return legs, wire.journal(), spent_at_cap
 
 
 def print_legs(legs: list[tuple[str, Leg]]) -> None:
     """A row for each process that was started: time, CPU, kills and memory."""
-    heading(
-        (
-            "leg",
-            "exit code",
-            "s",
-            "CPU s",
-            "workers killed",
-            "stopped",
-            "MB, run",
-            "MB, each worker",
-        )
-    )
-    for name, entry in legs:
-        peaks = entry.watch.peak_mb.values()
+    heading(("leg", "exit code", "s", "CPU s", "killed", "MB, run", "MB, each worker"))
+    for name, part in legs:
+        peaks = part.observation.peak_mb.values()
         own_mb = max(mb for kind, mb in peaks if kind != "worker")
         workers = sorted(mb for kind, mb in peaks if kind == "worker" and mb)
         spread = f"{workers[0]:.0f} to {workers[-1]:.0f} ({len(workers)})" if workers else "–"
-        code = "killed" if entry.code == BROKER_ENDED else str(entry.code)
-        show((name, code, f"{entry.wall_s:.0f}", f"{entry.cpu_s:.0f}", f"{entry.watch.killed}",
-              f"{entry.watch.stopped}", f"{own_mb:.0f}", spread))  # fmt: skip
+        code = "killed" if part.code == BROKER_ENDED else str(part.code)
+        show((name, code, f"{part.wall_s:.0f}", f"{part.cpu_s:.0f}", f"{part.observation.n_kills}",
+              f"{own_mb:.0f}", spread))  # fmt: skip
 
 
 def print_checks(findings: list[tuple[str, str, bool]], alone: dict[str, Any]) -> None:
