@@ -116,7 +116,7 @@ def test_ray_is_refused_where_nothing_is_handed_out(name: str) -> None:
         experiment.run(0, 2)
     refusal = runner.invoke(app, [name, "--ray", "local"]).exception
     assert isinstance(refusal, ConfigError)
-    assert f"{name} runs in one process" in str(refusal)
+    assert f"{name} is exact" in str(refusal)
 
 
 def test_tasks_on_two_processes_are_those_of_one() -> None:

@@ -79,7 +79,7 @@ def simulate(
     names = _choose(name, list(experiments), votes)
     if (ray or jobs) and not any(experiments[key].spreads for key in names):
         raise ConfigError(
-            f"{names[0]} runs in one process, in seconds",
+            f"{names[0]} is exact and has nothing to share",
             field="--ray" if ray else "--jobs",
             hint="leave it out; shared among processes are "
             + ", ".join(key for key, e in experiments.items() if e.spreads),

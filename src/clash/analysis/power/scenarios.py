@@ -231,7 +231,9 @@ def _cell(
     )
 
 
-def _of_panel(ask: PowerQuestion, panels: Sequence[PanelDesign], index: int | None) -> PowerQuestion:
+def _of_panel(
+    ask: PowerQuestion, panels: Sequence[PanelDesign], index: int | None
+) -> PowerQuestion:
     """The difference as this panel shows it: the one asked for is as the first panel does.
 
     Two conditions are compared on ballots without ties, which a tie does not touch.

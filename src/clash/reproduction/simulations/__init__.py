@@ -35,7 +35,7 @@ class Experiment:
         source: where it was published.
         run: from a seed and replications; those on votes take the panels that a user brings too.
         replications: how many are enough for a first look.
-        spreads: its replications are tasks that a cluster can share; else one process does it all.
+        spreads: its replications are tasks that a cluster can share; false where it is exact.
     """
 
     shows: str
@@ -58,28 +58,24 @@ EXPERIMENTS = {
         "tables 3 and 4",
         independent,
         40,
-        spreads=False,
     ),
     "zero-field": Experiment(
         "panels whose judges alone are coins and together tell all",
         "theorem 1",
         zero_field,
         5,
-        spreads=False,
     ),
     "curie-weiss": Experiment(
         "panels that now and then agree on the wrong side",
         "theorem 2, figure 4",
         curie_weiss,
         20,
-        spreads=False,
     ),
     "latent-factor": Experiment(
         "judges that share a latent factor of the item",
         "theorem 3, figure 5",
         latent_factor,
         20,
-        spreads=False,
     ),
     "calibration-growth": Experiment(
         "joint tables against stackers as labels grow",

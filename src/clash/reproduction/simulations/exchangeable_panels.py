@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clash.analysis.tasks import run_tasks
 from clash.reproduction.simulations.experiment import (
     CurvePlot,
     PaperComparison,
@@ -95,8 +96,9 @@ def fitted_rows(
 def _row(
     quantity: str, method: Callable[[Patterns], LatentFit], samples: Sequence[SimulatedSample]
 ) -> PaperComparison:
-    risks = []
-    for sample in samples:
-        says_one = method(collapse(sample.votes)).item_posterior >= 0.5
-        risks.append((says_one != sample.labels).mean())
-    return PaperComparison.of(quantity, SampleMean.of(risks))
+    return PaperComparison.of(quantity, SampleMean.of(list(run_tasks(_risk, method, samples))))
+
+
+def _risk(method: Callable[[Patterns], LatentFit], sample: SimulatedSample) -> float:
+    says_one = method(collapse(sample.votes)).item_posterior >= 0.5
+    return float((says_one != sample.labels).mean())

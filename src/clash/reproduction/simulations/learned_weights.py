@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from clash.analysis.tasks import run_tasks
 from clash.reproduction.simulations.experiment import (
     WITHIN,
     PaperComparison,
     SampleMean,
     Simulation,
 )
-from clash.stats.latent.dawid_skene import FLAT, WEAK, BetaPriors, dawid_skene
+from clash.stats.latent.dawid_skene import FLAT, WEAK, dawid_skene
 from clash.stats.latent.patterns import MISSING, Patterns, collapse
 from clash.stats.simulate.panels import IndependentPanel, SimulatedSample
 
@@ -96,8 +97,8 @@ def independent(seed: int, replications: int) -> Simulation:
 def _rows(setup: PanelSetup, trials: int, rng: np.random.Generator) -> list[PaperComparison]:
     panel = setup.panel
     samples = [panel.sample(N_ITEMS, rng) for _ in range(trials)]
-    weak = SampleMean.of([_accuracy(sample, WEAK) for sample in samples])
-    true_prior = SampleMean.of([_accuracy(sample, FLAT, true_rates=panel) for sample in samples])
+    weak = SampleMean.of(list(run_tasks(_accuracy, None, samples)))
+    true_prior = SampleMean.of(list(run_tasks(_accuracy, panel, samples)))
     uniform = panel.majority_accuracy(tied=1.0)
     uniform_se = (uniform * (1 - uniform) / (N_ITEMS * TRIALS)) ** 0.5
     return [
@@ -125,11 +126,12 @@ def _weighted_row(quantity: str, accuracy: SampleMean, setup: PanelSetup) -> Pap
     )
 
 
-def _accuracy(
-    sample: SimulatedSample, priors: BetaPriors, *, true_rates: IndependentPanel | None = None
-) -> float:
-    patterns = collapse(sample.votes) if true_rates is None else _with_prior(sample, true_rates)
-    fit = dawid_skene(patterns, priors=priors, max_iter=MAX_ITER)
+def _accuracy(true_rates: IndependentPanel | None, sample: SimulatedSample) -> float:
+    """Of EM with priors at the true rates; without these, with one weak prior for all judges."""
+    if true_rates is None:
+        fit = dawid_skene(collapse(sample.votes), priors=WEAK, max_iter=MAX_ITER)
+    else:
+        fit = dawid_skene(_with_prior(sample, true_rates), priors=FLAT, max_iter=MAX_ITER)
     says_one = fit.item_posterior[: len(sample.labels)] >= 0.5
     return float((says_one == sample.labels).mean())
 
