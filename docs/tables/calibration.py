@@ -20,7 +20,8 @@ import numpy as np
 from calibration_page import write
 
 from clash.analysis.calibration.frame import ScoreFrame
-from clash.analysis.calibration.study import CalibrationStudy, SplitMean, study
+from clash.analysis.calibration.study import CalibrationStudy, study
+from clash.stats.resample import RepeatMean
 from clash.stats.selection import blocks
 from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.families import FAMILIES, MENU
@@ -65,7 +66,7 @@ MOST_COLD = 9
 """Judges of a panel in the cold-start table, which fits everything seven times."""
 
 
-def figures(values: dict[str, SplitMean]) -> dict[str, list[float]]:
+def figures(values: dict[str, RepeatMean]) -> dict[str, list[float]]:
     """Mean and standard error by metric."""
     return {name: [values[name].mean, values[name].se] for name in Metrics.names()}
 
@@ -94,7 +95,7 @@ def against(outcomes: Sequence[SplitOutcome]) -> dict[str, list[float]]:
         for is_whole in (True, False)
     }
     figures["gap"] = list(np.subtract(figures["table"], figures["scalar"]))
-    return {name: [SplitMean.of(x).mean, SplitMean.of(x).se] for name, x in figures.items()}
+    return {name: [RepeatMean.of(x).mean, RepeatMean.of(x).se] for name, x in figures.items()}
 
 
 def at(votes: Any, labels: int, splits: int, jobs: int) -> tuple[CalibrationStudy, dict[str, Any]]:
@@ -185,7 +186,7 @@ def _ways(panel: PanelVotes, labels: int, splits: int, earlier: Any) -> dict[str
             outcome = evaluate(panel, split, settings, np.random.default_rng([9, i]))
             losses_by_way[name].append(outcome.test.mse)
         losses_by_way["majority"].append(outcome.majority.mse)
-    return {name: [SplitMean.of(x).mean, SplitMean.of(x).se] for name, x in losses_by_way.items()}
+    return {name: [RepeatMean.of(x).mean, RepeatMean.of(x).se] for name, x in losses_by_way.items()}
 
 
 def _with(settings: SelectionSettings, **changes: Any) -> SelectionSettings:

@@ -23,9 +23,10 @@ from clash.votes.matrix import pair_item
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from clash.analysis.calibration.study import CalibrationStudy, SplitMean
+    from clash.analysis.calibration.study import CalibrationStudy
     from clash.analysis.rundata import RunData
     from clash.stats.intervals import Interval
+    from clash.stats.resample import RepeatMean
     from clash.stats.selection.panel import Cells, PanelVotes
     from clash.stats.typing import Floats
     from clash.votes import Votes
@@ -81,7 +82,7 @@ class CalibratedResult:
     items: int
     family: str
     judges: tuple[str, ...]
-    accuracy: SplitMean
+    accuracy: RepeatMean
     ece: float
     ece_low: float
     ece_high: float

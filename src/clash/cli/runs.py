@@ -75,8 +75,8 @@ def _add_runs(screen: Screen, lines: list[dict[str, Any]], out: Path) -> None:
             screen.add((f"{head}  ", ""), (details, "dim"))
         else:
             screen.sentence(head)
-            screen.paragraph(details, "dim", _INDENT)
-        screen.paragraph(answer, "", _INDENT)
+            screen.paragraph(details, _INDENT, "dim")
+        screen.paragraph(answer, _INDENT)
 
 
 def _minute(timestamp: str) -> str:

@@ -15,6 +15,8 @@ from clash.files.inputs import files_in
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_TURN_NAMES = ("turns", "user.system", "user.next")
+"""Templates that only a run with conversations of several turns needs, and records."""
 RANKING_NAMES = (
     "judge.system",
     "judge.user",
@@ -26,9 +28,7 @@ RANKING_NAMES = (
     "reask",
     "criteria.system",
     "criteria.user",
-    "turns",
-    "user.system",
-    "user.next",
+    *_TURN_NAMES,
     "names",
 )
 TEXT_NAMES = (
@@ -40,14 +40,11 @@ TEXT_NAMES = (
     "reask",
     "criteria.system",
     "criteria.user",
-    "turns",
-    "user.system",
-    "user.next",
+    *_TURN_NAMES,
 )
 """Of runs in which each text is judged by itself."""
 NAMES = tuple(dict.fromkeys((*RANKING_NAMES, *TEXT_NAMES)))
-_OF_TURNS = frozenset({"turns", "user.system", "user.next"})
-"""Templates that only a run with conversations of several turns needs, and records."""
+_OF_TURNS = frozenset(_TURN_NAMES)
 _OF_NAMES = frozenset({"names"})
 """Those that only a run needs whose judges are told who wrote the responses."""
 

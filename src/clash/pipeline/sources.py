@@ -148,6 +148,10 @@ class VoteSelection:
             return None
         return votes_file
 
+    @property
+    def _filters(self) -> dict[str, Any]:
+        return {"judges": self.judges, "subset": self.subset, "decisive": self.decisive}
+
     def votes(self) -> Votes:
         """The selected votes, with their labels if these are to be used.
 
@@ -158,12 +162,7 @@ class VoteSelection:
         from clash.votes import encode, read_votes
         from clash.votes.from_run import vote_rows
 
-        filters: dict[str, Any] = {
-            "judges": self.judges,
-            "subset": self.subset,
-            "presentation": self.presentation,
-            "decisive": self.decisive,
-        }
+        filters = {**self._filters, "presentation": self.presentation}
         if self.folder is None:
             votes = read_votes(self.file, **filters)
         else:
@@ -187,12 +186,7 @@ class VoteSelection:
         """
         from clash.votes.named_rankings import file_rankings, run_rankings
 
-        filters: dict[str, Any] = {
-            "judges": self.judges,
-            "subset": self.subset,
-            "decisive": self.decisive,
-            "copies": copies,
-        }
+        filters = {**self._filters, "copies": copies}
         if self.folder is None:
             return file_rankings(self.file, presentation=self.presentation, texts=texts, **filters)
         if self.presentation is not None:

@@ -252,8 +252,6 @@ def from_answer(
     status: int,
     headers: Mapping[str, str],
     body: Any,  # noqa: ANN401 - whatever the wire said
-    *,
-    now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> Failure:
     """Classify an answer with an error in it.
 
@@ -261,7 +259,6 @@ def from_answer(
         status: the HTTP status; under 200 the code in the body decides.
         headers: the HTTP headers, names in lower case.
         body: the body, parsed where it is JSON.
-        now: the clock that a Retry-After date is measured against.
     """
     report = read_report(body)
     effective = _effective_status(status, report)
@@ -269,7 +266,7 @@ def from_answer(
     if report.reasons:
         text = f"{report.message} ({', '.join(report.reasons)})"
         return Failure("blocked", "fail", text, status, maybe_billed=maybe_billed)
-    wait = hint(headers, now=now)
+    wait = hint(headers)
     wait = report.hint_s if wait is None else wait
     rule = next((rule for rule in _RULES if rule.fits(effective, report)), None)
     if rule is None:

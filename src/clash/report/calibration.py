@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.calibrated_votes import CalibratedVotes
     from clash.analysis.calibration.planning import LabelPlan
     from clash.analysis.calibration.risk import AnsweredShare, RiskByLabels, RiskStep
-    from clash.analysis.calibration.study import CalibrationStudy, SplitMean, SplitMeans
+    from clash.analysis.calibration.study import CalibrationStudy, SplitMeans
     from clash.stats.intervals import Interval
+    from clash.stats.resample import RepeatMean
     from clash.stats.selection.ppi import PoweredMean
     from clash.stats.selection.prior import Prior
 
@@ -358,7 +359,7 @@ def _families(study: CalibrationStudy) -> Table:
     return Table.of(title, rows, notes=notes)
 
 
-def _mean_and_error(figure: SplitMean) -> str:
+def _mean_and_error(figure: RepeatMean) -> str:
     if math.isnan(figure.mean):
         return DASH
     return (

@@ -90,7 +90,7 @@ class Screen:
         for line in wrap(with_whole_figures(sentence), self.width) if self.wraps else [sentence]:
             self.lines.append([(line.replace(NO_BREAK, " "), style)])
 
-    def paragraph(self, text: str, style: str = "", indent: str = "") -> None:
+    def paragraph(self, text: str, indent: str, style: str = "") -> None:
         """A sentence with every line indented."""
         words = for_terminal(text)
         for line in wrap(words, max(self.width - len(indent), 20)) if self.wraps else [words]:

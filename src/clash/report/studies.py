@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     )
     from clash.reproduction.studies.ising_study import IsingStudy
     from clash.reproduction.studies.sweep import SweepCell
-    from clash.reproduction.studies.trials import TrialMean
     from clash.stats.intervals import Interval
+    from clash.stats.resample import RepeatMean
 
 _MOST_DOTS = 400
 """Dots of a scatter plot; of more, every so many-th."""
 
 
-def _mean(figure: TrialMean, digits: int = 3, scale: float = 1.0) -> str:
+def _mean(figure: RepeatMean, digits: int = 3, scale: float = 1.0) -> str:
     """As the papers print it: mean ± standard error over trials."""
     if np.isnan(figure.mean):
         return DASH

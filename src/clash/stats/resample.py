@@ -35,6 +35,28 @@ _MOST_DELETIONS = 1000
 
 
 @dataclass(frozen=True, slots=True)
+class RepeatMean:
+    """A mean over repeated splits or trials, and its standard error; NaN with one of them.
+
+    Repeats draw from the same items, so the error says how the mean would differ with other draws
+    and nothing of other items.
+    """
+
+    mean: float
+    se: float
+
+    @classmethod
+    def of(cls, values: ArrayLike) -> RepeatMean:
+        """Repeats where the figure is undefined are left out; NaN where it is in all."""
+        x = np.asarray(values, dtype=float)
+        x = x[~np.isnan(x)]
+        if not len(x):
+            return cls(float("nan"), float("nan"))
+        se = float(x.std(ddof=1) / np.sqrt(len(x))) if len(x) > 1 else float("nan")
+        return cls(float(x.mean()), se)
+
+
+@dataclass(frozen=True, slots=True)
 class Bootstrap:
     """The bootstrap distribution of a statistic of one or several values.
 

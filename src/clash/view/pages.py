@@ -53,9 +53,10 @@ def comparison_page(view: ComparisonView, links: Sequence[str] = ()) -> Page:
     )
 
 
-def problem_page(title: str, message: str) -> Page:
+def problem_page(message: str) -> Page:
     """What went wrong, and the way back."""
-    return _page("problem.html.j2", (), title=title, lines=message.splitlines())
+    lines = message.splitlines()
+    return _page("problem.html.j2", (), title="This run cannot be shown", lines=lines)
 
 
 def _page(template: str, scripts: tuple[str, ...], **values: object) -> Page:

@@ -192,9 +192,9 @@ class ViewServer(LocalServer):
         try:
             page: Page = render()
         except ClashError as error:
-            return pages.problem_page("This run cannot be shown", str(error))
+            return pages.problem_page(str(error))
         except _CONTRADICTIONS as error:
-            return pages.problem_page("This run cannot be shown", str(_unfit(error)))
+            return pages.problem_page(str(_unfit(error)))
         return page
 
 

@@ -16,6 +16,7 @@ from clash.analysis.calibration.frame import FEWEST, ScoreFrame
 from clash.analysis.calibration.planning import win_rate
 from clash.analysis.tasks import is_spread, run_tasks
 from clash.stats.intervals import Interval, mean_clustered, normal_quantile
+from clash.stats.resample import RepeatMean
 from clash.stats.selection import blocks, expert_pool
 from clash.stats.selection.candidate_methods import SelectionSettings
 from clash.stats.selection.families import FAMILIES, POOL
@@ -49,25 +50,7 @@ SIZES = (1, 2, 3, 4, 5, 6, 7, 10, 15, 20, 30)
 _TWO_OF_THEM = 2
 
 
-@dataclass(frozen=True)
-class SplitMean:
-    """A mean over splits and its standard error; NaN with one split."""
-
-    mean: float
-    se: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> SplitMean:
-        """Splits where the figure is undefined are left out; NaN where it is in all."""
-        x = np.asarray(values, dtype=float)
-        x = x[~np.isnan(x)]
-        if not len(x):
-            return cls(float("nan"), float("nan"))
-        se = float(x.std(ddof=1) / np.sqrt(len(x))) if len(x) > 1 else float("nan")
-        return cls(float(x.mean()), se)
-
-
-SplitMeans = dict[str, SplitMean]
+SplitMeans = dict[str, RepeatMean]
 
 
 @dataclass(frozen=True)
@@ -142,7 +125,7 @@ class CalibrationStudy:
     gain: Interval
     families: tuple[FamilyResult, ...]
     diagnostics: SplitMeans
-    oracle: SplitMean
+    oracle: RepeatMean
     penalty: float
     n_candidates: int
     guarded: int
@@ -370,10 +353,10 @@ def _summary(
         gain=_gain(panel, outcomes),
         families=tuple(_family_lines(settings, outcomes)),
         diagnostics={
-            name: SplitMean.of([getattr(p, name) for p in pressures])
+            name: RepeatMean.of([getattr(p, name) for p in pressures])
             for name in ("h_k", "cell_pressure", "unseen", "v")
         },
-        oracle=SplitMean.of([float(np.nanmin(o.risks)) for o in outcomes]),
+        oracle=RepeatMean.of([float(np.nanmin(o.risks)) for o in outcomes]),
         penalty=selection_penalty(len(first.candidates), first.n_validation),
         n_candidates=len(first.candidates),
         guarded=sum(o.choice.refused_best for o in outcomes),
@@ -383,7 +366,7 @@ def _summary(
 
 
 def _figures(metrics: Sequence[Metrics]) -> SplitMeans:
-    return {name: SplitMean.of([getattr(m, name) for m in metrics]) for name in Metrics.names()}
+    return {name: RepeatMean.of([getattr(m, name) for m in metrics]) for name in Metrics.names()}
 
 
 def _pool_test_blocks(outcomes: Sequence[SplitOutcome]) -> Reliability:
@@ -414,7 +397,7 @@ def _gain(panel: PanelVotes, outcomes: Sequence[SplitOutcome]) -> Interval:
     mean = np.bincount(rows, gains, panel.n_rows) / np.maximum(times, 1)
     is_tested = times > 0
     over_sources = mean_clustered(mean[is_tested], panel.group[is_tested])
-    between = SplitMean.of([float(o.gains.mean()) for o in outcomes])
+    between = RepeatMean.of([float(o.gains.mean()) for o in outcomes])
     # Folds of a cross-validation share no row, so their spread is that over sources already.
     rows_repeat = len(rows) > int(is_tested.sum())
     spread = normal_quantile(over_sources.level) * between.se if rows_repeat else 0.0

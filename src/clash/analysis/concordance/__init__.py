@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from clash.analysis.concordance.biases import (
         EqualLength,
         FamilyBias,
-        LengthPreference,
-        PositionBias,
+        RaterBias,
         SelfRate,
     )
     from clash.analysis.concordance.breakdown import ConcordanceRow, Contrast
@@ -78,9 +77,9 @@ class Concordance:
     chronic: list[PairLine]
     families: list[FamilyBias]
     self_rates: list[SelfRate]
-    lengths: list[LengthPreference]
+    lengths: list[RaterBias]
     equal_length: list[EqualLength]
-    positions: list[PositionBias]
+    positions: list[RaterBias]
     split: ConcordanceBySplit
     subpanels: SubPanels | None
     costs: Costs

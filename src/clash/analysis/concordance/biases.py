@@ -64,8 +64,8 @@ class SelfRate:
 
 
 @dataclass(frozen=True)
-class LengthPreference:
-    """How often the longer response wins, by the panel and by people."""
+class RaterBias:
+    """How often a response wins that is longer, or shown first: by a judge, the panel or people."""
 
     json_keys: ClassVar[Mapping[str, str]] = {"rater": "who"}
 
@@ -80,16 +80,6 @@ class EqualLength:
     candidate: str
     fit: bias.LengthControl
     people: Interval
-
-
-@dataclass(frozen=True)
-class PositionBias:
-    """How often the response shown first wins; by people, the one listed first in the source."""
-
-    json_keys: ClassVar[Mapping[str, str]] = {"rater": "who"}
-
-    rater: str
-    rate: bias.BiasRate
 
 
 def families(
@@ -178,7 +168,7 @@ def _self(judge: str, rows: Sequence[tuple[LabelledCase, str, float]]) -> SelfRa
     )
 
 
-def lengths(cases: Sequence[LabelledCase], judges: Sequence[str]) -> list[LengthPreference]:
+def lengths(cases: Sequence[LabelledCase], judges: Sequence[str]) -> list[RaterBias]:
     """How often the longer of two wins: people, the panel, each judge; empty without texts."""
     pairs = [case for case in cases if len(case.candidates) == len(case.lengths) == 2]
     if not pairs:
@@ -188,9 +178,7 @@ def lengths(cases: Sequence[LabelledCase], judges: Sequence[str]) -> list[Length
     first = [case.lengths[case.candidates[0]] for case in pairs]
     second = [case.lengths[case.candidates[1]] for case in pairs]
     return [
-        LengthPreference(
-            rater, bias.longer_wins_rate(_first(pairs, say), first, second, codes(pairs))
-        )
+        RaterBias(rater, bias.longer_wins_rate(_first(pairs, say), first, second, codes(pairs)))
         for rater, say in says.items()
     ]
 
@@ -224,7 +212,7 @@ def _equal_length(name: str, pairs: Sequence[LabelledCase]) -> EqualLength:
     return EqualLength(name, fit, wilson_clustered(people, codes(cases)))
 
 
-def positions(run: RunData, cases: Sequence[LabelledCase]) -> list[PositionBias]:
+def positions(run: RunData, cases: Sequence[LabelledCase]) -> list[RaterBias]:
     """Who favours the first place: people (as listed), the panel's judges together, each judge."""
     pairs = [case for case in cases if len(case.candidates) == 2]
     lines = []
@@ -232,10 +220,10 @@ def positions(run: RunData, cases: Sequence[LabelledCase]) -> list[PositionBias]
         first_listed_rate = bias.first_slot_rate(
             _first(pairs, lambda case: case.label), codes(pairs)
         )
-        lines.append(PositionBias("people (first listed)", first_listed_rate))
+        lines.append(RaterBias("people (first listed)", first_listed_rate))
     voting = [panelist.id for panelist in run.rules.voting]
     lines += [
-        PositionBias(rater, rate)
+        RaterBias(rater, rate)
         for rater, judges in {"panel": voting, **{judge: [judge] for judge in voting}}.items()
         if (rate := _first_shown(run, judges)) is not None
     ]

@@ -101,7 +101,7 @@ def _evaluation(findings: Findings, run: RunData) -> PageAnswer:
         chart = interval_chart(beginning, axis, label="Win rate", large=True, mark_label=words)
         if remainder:
             folded_rows = interval_chart(remainder, axis, label="Win rate, continued", large=True)
-    return _answer(
+    return page_answer(
         headline,
         findings,
         chart,
@@ -116,7 +116,7 @@ def _evaluation(findings: Findings, run: RunData) -> PageAnswer:
     )
 
 
-def _answer(
+def page_answer(
     headline: Headline,
     findings: Findings,
     chart: Markup | None,
@@ -124,6 +124,7 @@ def _answer(
     figures: tuple[KeyFigure, ...],
     folded_rows: Markup | None = None,
 ) -> PageAnswer:
+    """The headline with its chart and figures, and what is wrong with the run."""
     return PageAnswer(
         headline.text,
         headline.evidence,
@@ -252,7 +253,7 @@ def _validate(findings: Findings, people: Concordance, run: RunData) -> PageAnsw
         ceiling,
     )
     caption = f"Share of {plural(rate.n, 'label')} that each would have given, 95% intervals."
-    return _answer(run_headline(findings), findings, chart, caption, figures)
+    return page_answer(run_headline(findings), findings, chart, caption, figures)
 
 
 def _rerun(findings: Findings, again: Retest, run: RunData) -> PageAnswer:
@@ -260,7 +261,7 @@ def _rerun(findings: Findings, again: Retest, run: RunData) -> PageAnswer:
     headline = retest_headline(again, findings.run)
     rows = [share_row("the panel", agreement, tone="accent")]
     rows += [share_row(line.judge, line.consistency) for line in again.judges]
-    chart = _chart_of(rows, "Same first place in both runs", None, "")
+    chart = chart_of(rows, "Same first place in both runs")
     kappas = [pair.verdicts.kappa.interval for pair in again.pairs]
     kappa = KeyFigure("Kappa", "–")
     if kappas:
@@ -272,7 +273,7 @@ def _rerun(findings: Findings, again: Retest, run: RunData) -> PageAnswer:
         *_usual(findings, run),
     )
     caption = "How often the same response comes first in both runs, 95% intervals."
-    return _answer(headline, findings, chart, caption, figures)
+    return page_answer(headline, findings, chart, caption, figures)
 
 
 def _redteam(findings: Findings, result: Redteam, run: RunData) -> PageAnswer:
@@ -283,7 +284,7 @@ def _redteam(findings: Findings, result: Redteam, run: RunData) -> PageAnswer:
         for line in result.judges
         if line.n_attacked
     ]
-    chart = _chart_of(rows, "Turned by an injection", 0.0, "0% = never")
+    chart = chart_of(rows, "Turned by an injection", 0.0, "0% = never")
     families = [line for line in result.families if line.n_turned]
     worst = max(families, key=lambda line: line.rate.estimate, default=None)
     figures = (
@@ -294,11 +295,11 @@ def _redteam(findings: Findings, result: Redteam, run: RunData) -> PageAnswer:
                   "" if worst is None else f"{worst.n_turned} of {worst.n_attacked} turned"),
     )  # fmt: skip
     caption = "Share of attacked control items on which the worse response came first."
-    return _answer(run_headline(findings), findings, chart, caption, figures)
+    return page_answer(run_headline(findings), findings, chart, caption, figures)
 
 
-def _chart_of(
-    rows: list[ChartRow], label: str, reference: float | None, words: str
+def chart_of(
+    rows: list[ChartRow], label: str, reference: float | None = None, words: str = ""
 ) -> Markup | None:
     """The first chart; null where it would be a single row."""
     if len(rows) < 2:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from clash.analysis.single_text.people import FEWEST_LABELS
 from clash.config import PROMPT
 from clash.escape import clip
-from clash.pages import interval_chart, share_axis
 from clash.report import single_text
 from clash.report.formats import estimate, money, percent, plural
 from clash.report.headline import run_headline
-from clash.report.html.answer import notices
-from clash.report.html.blocks import KeyFigure, PageAnswer
+from clash.report.html.answer import chart_of, page_answer
+from clash.report.html.blocks import KeyFigure
 from clash.report.html.words import share_row
 from clash.votes.text_labels import text_names, text_truth
+from clash.wording import with_capital
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from clash.analysis.rundata import RunData
     from clash.analysis.single_text import TextFindings
     from clash.records import Judgment, Verdict
+    from clash.report.html.blocks import PageAnswer
 
 _MOST_TEXTS = 300
 _MOST_CHARACTERS = 6000
@@ -46,18 +47,9 @@ def text_answer(findings: Findings, texts: TextFindings) -> PageAnswer:
     headline = run_headline(findings)
     caption, rows = single_text.chart_rows(findings, texts)
     chart_rows = [share_row(name, rate, note=note) for name, rate, note in rows]
-    chart = None
-    if len(chart_rows) > 1:
-        chart = interval_chart(chart_rows, share_axis(chart_rows), label=caption, large=True)
-    return PageAnswer(
-        headline.text,
-        headline.evidence,
-        headline.contradiction,
-        (*headline.notes, *notices(findings)),
-        chart,
-        f"{caption[0].upper()}{caption[1:]}." if chart else "",
-        tuple(_figures(findings, texts)),
-    )
+    chart = chart_of(chart_rows, caption, 0.5, "50% = level")
+    sentence = f"{with_capital(caption)}." if chart else ""
+    return page_answer(headline, findings, chart, sentence, tuple(_figures(findings, texts)))
 
 
 def _figures(findings: Findings, texts: TextFindings) -> Iterator[KeyFigure]:

@@ -10,8 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from clash.reproduction.studies.trials import TrialMean
     from clash.stats.intervals import Interval
+    from clash.stats.resample import RepeatMean
     from clash.stats.selection.panel import Target
     from clash.stats.selection.pressure_checks import WinnerForetold, WithinSlope
 
@@ -43,7 +43,7 @@ class MethodRisk:
 
     name: str
     risk: Interval
-    by_split: TrialMean
+    by_split: RepeatMean
     k: float
 
 
@@ -78,7 +78,7 @@ class FamilyContest:
     table: float
     scalar: float
     gap: Interval
-    by_split: TrialMean
+    by_split: RepeatMean
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class ChosenFamily:
     family: str
     share: float
     k: float
-    by_split: TrialMean
+    by_split: RepeatMean
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,8 @@ from clash.reproduction.studies.fcps_records import (
     Spread,
 )
 from clash.reproduction.studies.pressure import pressure_checks
-from clash.reproduction.studies.trials import TrialMean, over_items, whole_sources
+from clash.reproduction.studies.trials import over_items, whole_sources
+from clash.stats.resample import RepeatMean
 from clash.stats.selection.candidate_methods import (
     CandidateMethod,
     MethodFitter,
@@ -385,7 +386,7 @@ class _Grid:
         return MethodRisk(
             name,
             over_items([o.test for o in outcomes], losses, self.groups),
-            TrialMean.of([float(x.mean()) for x in losses]),
+            RepeatMean.of([float(x.mean()) for x in losses]),
             float(np.mean([self.menu.candidates[i].k for i in picks])),
         )
 
@@ -448,7 +449,7 @@ class _Grid:
             family,
             times / len(picks),
             float(np.mean([c.k for c in candidates])),
-            TrialMean.of([float(o.risks[i]) for o, i in zip(outcomes, picks, strict=True)]),
+            RepeatMean.of([float(o.risks[i]) for o, i in zip(outcomes, picks, strict=True)]),
         )
 
     def _ablation(self) -> list[MethodRisk]:
@@ -482,7 +483,7 @@ class _Grid:
             float(np.mean([x.mean() for x in table])),
             float(np.mean([x.mean() for x in scalar])),
             over_items([o.test for o in outcomes], gaps, self.groups, least=-1.0),
-            TrialMean.of([float(gap.mean()) for gap in gaps]),
+            RepeatMean.of([float(gap.mean()) for gap in gaps]),
         )
 
     def _prefixes(self) -> list[PathPoint]:

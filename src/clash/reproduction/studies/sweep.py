@@ -16,7 +16,7 @@ import numpy as np
 
 from clash.analysis.tasks import run_tasks
 from clash.errors import StatisticsError
-from clash.reproduction.studies.trials import TrialMean, over_items
+from clash.reproduction.studies.trials import over_items
 from clash.stats.latent.candidate_models import WEAKER
 from clash.stats.latent.dawid_skene import dawid_skene, one_coin
 from clash.stats.latent.factor import factor
@@ -24,6 +24,7 @@ from clash.stats.latent.ising import ising_class, ising_shared
 from clash.stats.latent.ising_pseudo import ising_pseudo
 from clash.stats.latent.patterns import collapse
 from clash.stats.latent.vote_counting import majority
+from clash.stats.resample import RepeatMean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -110,9 +111,9 @@ class SweepCell:
     n_fitted: int
     n_converged: int
     accuracy: Interval | None
-    by_trial: TrialMean
-    balanced_accuracy: TrialMean
-    log_loss: TrialMean
+    by_trial: RepeatMean
+    balanced_accuracy: RepeatMean
+    log_loss: RepeatMean
     against_weighted: Interval | None
     against_uniform: Interval | None
     refusal: str = ""
@@ -246,9 +247,9 @@ def _cell(
         over_items([o.rows for o in fits], [o.credit for o in fits], data.groups, share=True)
         if fits
         else None,
-        TrialMean.of([float(o.credit.mean()) for o in fits]),
-        TrialMean.of([o.balanced_accuracy for o in fits]),
-        TrialMean.of([o.log_loss for o in fits]),
+        RepeatMean.of([float(o.credit.mean()) for o in fits]),
+        RepeatMean.of([o.balanced_accuracy for o in fits]),
+        RepeatMean.of([o.log_loss for o in fits]),
         _against(outcomes, runs[i, WEIGHTED], data) if name != WEIGHTED else None,
         _against(outcomes, runs[i, UNIFORM], data) if name != UNIFORM else None,
         refusals.most_common(1)[0][0] if refusals else "",

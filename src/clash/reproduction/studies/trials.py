@@ -3,41 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clash.stats.intervals import mean_clustered, normal_quantile, wilson, wilson_clustered
+from clash.stats.resample import RepeatMean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.stats.intervals import Interval
     from clash.stats.typing import Bools, Floats, Index
-
-
-@dataclass(frozen=True)
-class TrialMean:
-    """A mean over trials as the papers print it; the error is NaN with one trial.
-
-    Trials draw from the same items, so the error says how the mean would differ with other draws
-    and nothing of other items.
-    """
-
-    mean: float
-    se: float
-
-    @classmethod
-    def of(cls, values: Sequence[float]) -> TrialMean:
-        """Trials where the figure is undefined are left out; NaN where it is in all."""
-        x = np.asarray(values, dtype=float)
-        x = x[~np.isnan(x)]
-        if not len(x):
-            return cls(math.nan, math.nan)
-        return cls(
-            float(x.mean()), float(x.std(ddof=1) / len(x) ** 0.5) if len(x) > 1 else math.nan
-        )
 
 
 def over_items(
@@ -73,7 +51,7 @@ def over_items(
         items = replace(mean_clustered(flat, codes), low=-reach, high=reach)
     else:
         items = mean_clustered(flat, codes)
-    trials = TrialMean.of([float(v.mean()) for v in values]).se
+    trials = RepeatMean.of([float(v.mean()) for v in values]).se
     spread = 0.0 if math.isnan(trials) else normal_quantile(items.level) * trials
     low = items.estimate - math.hypot(items.estimate - items.low, spread)
     high = items.estimate + math.hypot(items.high - items.estimate, spread)
