@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -105,57 +105,94 @@ def presentations(
         name: [] if is_plain or config.scrub == "off" else _claims(text, turns.get(name, ()), names)
         for name, text in texts.items()
     }
-    visible_turns = {
-        name: tuple(_visible_turn(turn, names, config.scrub) for turn in conversation)
-        for name, conversation in turns.items()
-        if conversation
-    }
     visible = {
         name: (text, {})
         if is_plain
         else normalise(mask(text, spans[name]) if config.scrub == "mask" else text)
         for name, text in texts.items()
     }
+    visible_turns = {
+        name: tuple(_visible_turn(turn, names, config.scrub) for turn in conversation)
+        for name, conversation in turns.items()
+        if conversation
+    }
+    responses = _BlindResponses(item_id, texts, spans, visible, visible_turns)
     if judging is not None and judging.is_single:
-        pages = _single_texts(item_id, texts, spans, visible, judges, config, seed, judging)
-        for page in pages:
-            name = page.blinding.labels["A0"]
-            yield (
-                replace(page, turns={"A0": visible_turns[name]}) if name in visible_turns else page
-            )
-        return
+        yield from _single_texts(responses, judges, config, seed, judging)
+    else:
+        yield from _rankings(responses, judges, config, seed, excluded_candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class _BlindResponses:
+    """The responses of an item, by candidate.
+
+    Attributes:
+        texts: as they were written.
+        spans: what of them says who wrote it.
+        visible: what a judge sees of them, and how many hidden characters of each kind it lacks.
+        turns: conversations as a judge sees them.
+    """
+
+    item_id: str
+    texts: Mapping[str, str]
+    spans: Mapping[str, Sequence[Span]]
+    visible: Mapping[str, tuple[str, dict[str, int]]]
+    turns: Mapping[str, tuple[VisibleTurn, ...]]
+
+    def scrubs(self, names: Iterable[str]) -> list[Scrub]:
+        """What is noted of these candidates' statements of authorship."""
+        return [
+            Scrub(candidate=name, start=start, end=end, text=self.texts[name][start:end])
+            for name in names
+            for start, end in self.spans[name]
+        ]
+
+    def page(self, blinding: Blinding) -> Presentation:
+        """The page with these labels."""
+        labels = blinding.labels.items()
+        return Presentation(
+            blinding,
+            {label: self.visible[name][0] for label, name in labels},
+            {label: self.turns[name] for label, name in labels if name in self.turns},
+        )
+
+
+def _rankings(
+    responses: _BlindResponses,
+    judges: Sequence[str],
+    config: BlindingConfig,
+    seed: int,
+    excluded_candidates: Mapping[str, frozenset[str]],
+) -> Iterator[Presentation]:
+    """A page with all responses, or two with ``both_orders``; more where judges have their own."""
+    item_id, names = responses.item_id, responses.texts
     apart = [
-        judge for judge in judges if not excluded_candidates.get(judge, _NOBODY).isdisjoint(texts)
+        judge for judge in judges if not excluded_candidates.get(judge, _NOBODY).isdisjoint(names)
     ]
     for judge in judges if config.per_judge else (None, *apart):
         # Candidates are sorted first: the order they were written in must not show.
-        order = sorted(texts)
+        order = sorted(names)
         shuffle_key = judge if judge is not None and config.per_judge else ""
         rng(seed, "blind", item_id, shuffle_key).shuffle(order)
-        order = [
-            name for name in order if name not in excluded_candidates.get(judge or "", _NOBODY)
-        ]
+        excluded = excluded_candidates.get(judge or "", _NOBODY)
+        order = [name for name in order if name not in excluded]
         if len(order) < 2:
             continue
-        orders = [order, order[::-1]] if config.both_orders else [order]
-        for number, names_in_order in enumerate(orders):
-            labels = {f"A{i}": name for i, name in enumerate(names_in_order)}
-            yield Presentation(
-                Blinding(
-                    item_id=item_id,
-                    presentation=number,
-                    judge=judge,
-                    labels=labels,
-                    scrubbed=_scrubs(texts, spans),
-                    normalised={name: counts for name, (_, counts) in visible.items() if counts},
-                ),
-                {label: visible[name][0] for label, name in labels.items()},
-                {
-                    label: visible_turns[name]
-                    for label, name in labels.items()
-                    if name in visible_turns
+        for number, candidates in enumerate(
+            [order, order[::-1]] if config.both_orders else [order]
+        ):
+            blinding = Blinding(
+                item_id=item_id,
+                presentation=number,
+                judge=judge,
+                labels={f"A{i}": name for i, name in enumerate(candidates)},
+                scrubbed=responses.scrubs(names),
+                normalised={
+                    name: counts for name, (_, counts) in responses.visible.items() if counts
                 },
             )
+            yield responses.page(blinding)
 
 
 def _claims(text: str, turns: Sequence[AnsweredTurn], names: Iterable[str]) -> list[Span]:
@@ -185,34 +222,30 @@ def visible_text(
 
 
 def _single_texts(
-    item_id: str,
-    texts: Mapping[str, str],
-    spans: Mapping[str, Sequence[Span]],
-    visible: Mapping[str, tuple[str, Mapping[str, int]]],
+    responses: _BlindResponses,
     judges: Sequence[str],
     config: BlindingConfig,
     seed: int,
     judging: JudgingConfig,
 ) -> Iterator[Presentation]:
     """A page for each text, or two with ``both_orders``: the choices reversed."""
+    item_id = responses.item_id
     for judge in judges if config.per_judge else (None,):
-        for index, name in enumerate(sorted(texts)):
+        for index, name in enumerate(sorted(responses.texts)):
             first = _choices(judging, rng(seed, "choices", item_id, name, judge or ""))
             orders = [first, first[::-1]] if config.both_orders else [first]
             for number, choices in enumerate(orders):
-                shown_text, counts = visible[name]
-                yield Presentation(
-                    Blinding(
-                        item_id=item_id,
-                        presentation=index * len(orders) + number,
-                        judge=judge,
-                        labels={"A0": name},
-                        scrubbed=_scrubs({name: texts[name]}, spans),
-                        normalised={name: dict(counts)} if counts else {},
-                        choices=choices,
-                    ),
-                    {"A0": shown_text},
+                counts = responses.visible[name][1]
+                blinding = Blinding(
+                    item_id=item_id,
+                    presentation=index * len(orders) + number,
+                    judge=judge,
+                    labels={"A0": name},
+                    scrubbed=responses.scrubs([name]),
+                    normalised={name: dict(counts)} if counts else {},
+                    choices=choices,
                 )
+                yield responses.page(blinding)
 
 
 def _choices(judging: JudgingConfig, generator: random.Random) -> list[str]:
@@ -228,11 +261,3 @@ def mask(text: str, spans: Sequence[Span]) -> str:
     ends = [0, *(end for _, end in spans)]
     starts = [*(start for start, _ in spans), len(text)]
     return MASK.join(text[end:start] for end, start in zip(ends, starts, strict=True))
-
-
-def _scrubs(texts: Mapping[str, str], spans: Mapping[str, Sequence[Span]]) -> list[Scrub]:
-    return [
-        Scrub(candidate=name, start=start, end=end, text=text[start:end])
-        for name, text in texts.items()
-        for start, end in spans[name]
-    ]

@@ -657,39 +657,49 @@ def _check(plan: Plan, prompts: Prompts) -> None:
         authors = {name for name in names if plan.given_marks.has(name, position)}
         if not item.control and models - authors:
             _check_user(plan, item, prompts.path)
-        candidates = models | authors
         if plan.config.judging.is_single:
-            if item.control is not None:
-                raise ConfigError(
-                    "control items are pairs of responses, and this run judges each text by itself",
-                    field="judging",
-                    hint="leave judging out of the configuration of `clash redteam`",
-                )
-            prompt_text = _prompt_text(item)
-            prompt_as_text = (r for r in plan.given_to(item.item_id) if r.candidate == PROMPT)
-            if PROMPT in models or any(r.text != prompt_text for r in prompt_as_text):
-                raise InputError(
-                    f"item {item.item_id!r} has a candidate called {PROMPT!r}, which is the name of"
-                    " the prompt where that is the text to judge",
-                    path=prompts.path,
-                    field="responses",
-                    hint="give the candidate another name",
-                )
-            _check_text_labels(item, candidates, plan.config.judging, prompts)
-            continue
-        if len(candidates) < 2:
-            have = f"has one response ({candidates.pop()})" if candidates else "has no response"
-            raise InputError(
-                f"item {item.item_id!r} {have}, and nothing to compare it with",
-                path=prompts.path,
-                field="responses",
-                hint="give a second response, or name models to write some: --models a,b",
-            )
-        if item.label is not None and item.label not in {*candidates, "tie"}:
-            raise InputError(
-                f"item {item.item_id!r} has the label {item.label!r}, which is not a candidate "
-                "of this item",
-                path=prompts.path,
-                field="label",
-                hint=one_of(item.label, [*sorted(candidates), "tie"]),
-            )
+            _check_text_item(plan, item, models | authors, prompts)
+        else:
+            _check_ranked_item(item, models | authors, prompts)
+
+
+def _check_text_item(plan: Plan, item: Item, candidates: set[str], prompts: Prompts) -> None:
+    """An item each text of which is judged by itself."""
+    if item.control is not None:
+        raise ConfigError(
+            "control items are pairs of responses, and this run judges each text by itself",
+            field="judging",
+            hint="leave judging out of the configuration of `clash redteam`",
+        )
+    prompt_text = _prompt_text(item)
+    prompt_as_text = (r for r in plan.given_to(item.item_id) if r.candidate == PROMPT)
+    is_model = any(candidate.id == PROMPT for candidate in plan.candidates)
+    if is_model or any(r.text != prompt_text for r in prompt_as_text):
+        raise InputError(
+            f"item {item.item_id!r} has a candidate called {PROMPT!r}, which is the name of"
+            " the prompt where that is the text to judge",
+            path=prompts.path,
+            field="responses",
+            hint="give the candidate another name",
+        )
+    _check_text_labels(item, candidates, plan.config.judging, prompts)
+
+
+def _check_ranked_item(item: Item, candidates: set[str], prompts: Prompts) -> None:
+    """An item whose responses are ranked: two of them at least, and a label that is one of them."""
+    if len(candidates) < 2:
+        have = f"has one response ({min(candidates)})" if candidates else "has no response"
+        raise InputError(
+            f"item {item.item_id!r} {have}, and nothing to compare it with",
+            path=prompts.path,
+            field="responses",
+            hint="give a second response, or name models to write some: --models a,b",
+        )
+    if item.label is not None and item.label not in {*candidates, "tie"}:
+        raise InputError(
+            f"item {item.item_id!r} has the label {item.label!r}, which is not a candidate "
+            "of this item",
+            path=prompts.path,
+            field="label",
+            hint=one_of(item.label, [*sorted(candidates), "tie"]),
+        )

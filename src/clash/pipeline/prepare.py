@@ -214,21 +214,42 @@ def _still_reused(folder: RunFolder, config: Config) -> dict[str, Criteria]:
 
 def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> RunWriter:
     """Create the run folder, with everything in it that is known before the first call."""
-    plan, prompts, origin = setup.plan, setup.prompts, options.origin
+    plan, origin = setup.plan, options.origin
     if origin.registration is not None and plan.config.judging.is_single:
         raise ConfigError(
             "a registration is about candidates, and this run judges each text by itself",
             field="--prereg",
         )
+    manifest = _first_manifest(setup, options, forecast)
+    labels = origin.labels
+    if plan.shard is not None:
+        labels = tuple(label for label in labels if label.item_id in plan.positions)
+    records = chain(labels, origin.pool, _reused_criteria(plan, origin))
+    inputs = (plan.items, plan.responses)
+    lines = (
+        (layout.FILE_OF[table.model], line)
+        for table in inputs
+        if table.is_encoded_here
+        for line in table.lines()
+    )
+    old = chain.from_iterable(table for table in inputs if not table.is_encoded_here)
+    out = options.out or Path(plan.config.out)
+    return RunWriter.create(
+        out, manifest.run, manifest, chain(old, records), lines=lines, redactor=plan.redactor
+    )
+
+
+def _first_manifest(setup: RunSetup, options: RunOptions, forecast: Forecast) -> Manifest:
+    """The manifest as it is before the first call, signed and without secrets."""
+    plan, prompts, origin = setup.plan, setup.prompts, options.origin
     config = _without_paths(plan.config).model_copy(update={"panel": plan.panel})
     # Hashed as they are written, which is without secrets.
     settings = plan.redactor.data(config.model_dump(mode="json"))
     panel = plan.redactor.data(plan.panel_record)
-    name = options.run_id or new_run_id(_slug(setup))
     templates = sha256_json(dict(plan.templates.texts))
     calibrator, doubts = _calibrator(config, panel["judges"], templates, options.observer)
     manifest = Manifest(
-        run=name,
+        run=options.run_id or new_run_id(_slug(setup)),
         kind=options.kind,
         parent=origin.parent,
         prompts=prompts.path.name,
@@ -268,24 +289,7 @@ def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> R
             *doubts,
         ],
     )
-    manifest = keys.sign(without_secrets(manifest, plan.redactor), plan.refs(), options.environ)
-    criteria = _reused_criteria(plan, origin)
-    labels = origin.labels
-    if plan.shard is not None:
-        labels = tuple(label for label in labels if label.item_id in plan.positions)
-    records = chain(labels, origin.pool, criteria)
-    inputs = (plan.items, plan.responses)
-    lines = (
-        (layout.FILE_OF[table.model], line)
-        for table in inputs
-        if table.is_encoded_here
-        for line in table.lines()
-    )
-    old = chain.from_iterable(table for table in inputs if not table.is_encoded_here)
-    out = options.out or Path(plan.config.out)
-    return RunWriter.create(
-        out, name, manifest, chain(old, records), lines=lines, redactor=plan.redactor
-    )
+    return keys.sign(without_secrets(manifest, plan.redactor), plan.refs(), options.environ)
 
 
 def _codecs(codec: str | None) -> dict[str, str]:

@@ -7,6 +7,7 @@ replicates are one matrix product.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Literal
@@ -51,8 +52,8 @@ class RepeatMean:
         x = np.asarray(values, dtype=float)
         x = x[~np.isnan(x)]
         if not len(x):
-            return cls(float("nan"), float("nan"))
-        se = float(x.std(ddof=1) / np.sqrt(len(x))) if len(x) > 1 else float("nan")
+            return cls(math.nan, math.nan)
+        se = float(x.std(ddof=1) / np.sqrt(len(x))) if len(x) > 1 else math.nan
         return cls(float(x.mean()), se)
 
 
