@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from clash.report.headline import NextStep
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
+    from clash.votes.matrix import LabelUse
 
 
 @grouped
@@ -72,12 +73,10 @@ def report(
     """
     from clash.analysis.findings import compute_findings
     from clash.analysis.rundata import RunData
-    from clash.analysis.serialize import to_dict
     from clash.analysis.walk import walk
     from clash.cli.outcome import print_findings, print_item
     from clash.pipeline.finish import rewrite_report
     from clash.report.card import check_card_path, verdict_card, write_card
-    from clash.report.headline import run_headline
 
     if plots is not None:
         require("matplotlib", field="--plots")
@@ -100,9 +99,7 @@ def report(
         write_card(verdict_card(findings, data.manifest.prompts), path, "dark" if dark else "light")
     page = _browse(folder) if browse else None
     if output.as_json:
-        record = {**to_dict(findings), "headline": run_headline(findings).as_json()}
-        record |= {"labels": to_dict(labels), "run": str(folder.path)}
-        record |= {"runs": runs} if len(runs) > 1 else {}
+        record = _record(findings, labels, folder, runs)
         record |= {} if plots is None else {"plots": [str(path) for path in paths]}
         record |= {"card": [str(path) for path in card]} if card else {}
         print_json(record)
@@ -120,6 +117,18 @@ def report(
         print_line(f"wrote {path}")
     if page is not None:
         print_line(f"opened {page}")
+
+
+def _record(
+    findings: Findings, labels: LabelUse, folder: RunFolder, runs: list[str]
+) -> dict[str, Any]:
+    """What ``--json`` prints of the report itself."""
+    from clash.analysis.serialize import to_dict
+    from clash.report.headline import run_headline
+
+    record = {**to_dict(findings), "headline": run_headline(findings).as_json()}
+    record |= {"labels": to_dict(labels), "run": str(folder.path)}
+    return {**record, "runs": runs} if len(runs) > 1 else record
 
 
 def _check_whole(runs: list[str], field: str, use_labels: bool, drop_repeats: bool) -> None:

@@ -85,8 +85,6 @@ def review(
         read_item_list,
         why_decision_stands,
     )
-    from clash.review.page import live
-    from clash.review.review_server import ReviewServer
     from clash.review.session import Session
     from clash.review.tasks import SEED, named_tasks, review_tasks
 
@@ -117,9 +115,8 @@ def review(
         stop = partial(why_decision_stands, data, names=reveal) if is_endless else None
         with Session(folder, data, tasks, reveal=reveal, stop=stop) as session:
             if tasks:
-                page, summary = live(folder.path.name, annotator), partial(_effect_tables, effects)
-                server = ReviewServer(session, page, port, partial(summary, session))
                 ending = ", drawn until the decision stands" if is_endless else " to decide"
+                server = _server(session, effects, annotator, port)
                 _serve(server, f"{len(tasks)} items{ending}", browse=browse, quiet=quiet)
             else:
                 say(
@@ -147,6 +144,14 @@ def _export(
         return
     print_line(f"wrote {to} ({len(tasks)} items, no names in it)")
     print_line(f"then: clash review {folder.path} --import FILE")
+
+
+def _server(session: Session, review: Review, annotator: str, port: int) -> ReviewServer:
+    from clash.review.page import live
+    from clash.review.review_server import ReviewServer
+
+    summary = partial(_effect_tables, review, session)
+    return ReviewServer(session, live(review.folder.path.name, annotator), port, summary)
 
 
 def _serve(server: ReviewServer, start: str, *, browse: bool, quiet: bool) -> None:

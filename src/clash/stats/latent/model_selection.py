@@ -202,19 +202,11 @@ def choose_model(
     challenge: MajorityChallenge, refusals: dict[str, HeldOutScores], rng: np.random.Generator
 ) -> ModelSelection:
     """The first rule that applies: dependence by class, judges that err alone, the questions."""
-    fits, correlation = challenge.fits, challenge.correlation
-    leader = challenge.class_leader()
-    if leader is not None and not challenge.copies_behind(challenge.by_class[leader[0]], rng):
-        name, lead = leader
-        reason = (
-            f"{name}: judges depend on each other in one class otherwise than in the other; it "
-            "predicts held-out votes better than every model without that, by at least "
-            f"{lead:.1f} standard errors"
-        )
-        rows = _considered_models(challenge, refusals, {})
-        return _model_selection(challenge, challenge.by_class[name], reason, rows, UNGUARDED)
+    selection = _dependence_by_class(challenge, refusals, rng)
+    if selection is not None:
+        return selection
+    fits, guard = challenge.fits, UNGUARDED
     doubts = {name: challenge.doubt(name, rng) for name in fits if name != BLOCS}
-    guard = UNGUARDED
     if BLOCS in fits:
         guard, doubts[BLOCS] = challenge.blocs_that_err_alone(rng)
     if challenge.crossed_share < LEAST_CROSSED_SHARE:
@@ -235,29 +227,65 @@ def choose_model(
         )
         rows = _considered_models(challenge, refusals, doubts)
         return _model_selection(challenge, fits[alone], reason, rows, challenge.guard(alone))
-    rows = _considered_models(challenge, refusals, doubts)
+    return _simplest_selection(
+        challenge, doubts, _considered_models(challenge, refusals, doubts), rng
+    )
+
+
+def _dependence_by_class(
+    challenge: MajorityChallenge, refusals: dict[str, HeldOutScores], rng: np.random.Generator
+) -> ModelSelection | None:
+    """The model of judges that depend on each other in one class otherwise than in the other."""
+    leader = challenge.class_leader()
+    if leader is None or challenge.copies_behind(challenge.by_class[leader[0]], rng):
+        return None
+    name, lead = leader
+    reason = (
+        f"{name}: judges depend on each other in one class otherwise than in the other; it "
+        "predicts held-out votes better than every model without that, by at least "
+        f"{lead:.1f} standard errors"
+    )
+    rows = _considered_models(challenge, refusals, {})
+    return _model_selection(challenge, challenge.by_class[name], reason, rows, UNGUARDED)
+
+
+def _simplest_selection(
+    challenge: MajorityChallenge,
+    doubts: dict[str, str],
+    rows: tuple[ConsideredModel, ...],
+    rng: np.random.Generator,
+) -> ModelSelection:
+    """The simplest model that predicts about as well as the best; majority where it is doubted."""
+    fits = challenge.fits
     simplest = _simplest({n: challenge.scores[n] for n in fits if n == EQUAL or not doubts[n]})
     is_doubted = simplest is None or bool(doubts[simplest])
     if (is_doubted or simplest == EQUAL) and challenge.has_contrary_judge(rng):
         return _contrary_judge_selection(challenge, rows, rng)
     if simplest is None or is_doubted:
-        models = challenge.models
-        eligible = [n for n in doubts if not models[n].rival_is_nested] or list(doubts)
-        best = max((challenge.scores[n] for n in eligible), key=mean_score).name
-        reason = f"{best} describes the votes best, but {doubts[best] or doubts[EQUAL]}"
-        if (level := challenge.level_votes()) is not None:
-            return _level_votes_selection(challenge, level[0], reason, rows, level[1])
-        return _majority_selection(challenge.patterns, reason, rows, correlation)
+        return _majority_by_doubt(challenge, doubts, rows)
     if simplest == EQUAL:
         n_items = challenge.patterns.n_items
         few = f"; {n_items} items are too few to decide" if n_items < FEWEST else ""
-        return _equal_skill_selection(fits[simplest], rows, correlation, few)
+        return _equal_skill_selection(fits[simplest], rows, challenge.correlation, few)
     reason = (
         f"{simplest}: of the models that may overrule majority, the simplest within one standard "
         f"error of the best held-out likelihood; two classes against the best continuous trait: "
         f"z = {challenge.evidence[simplest]:+.1f}"
     )
     return _model_selection(challenge, fits[simplest], reason, rows, challenge.guard(simplest))
+
+
+def _majority_by_doubt(
+    challenge: MajorityChallenge, doubts: dict[str, str], rows: tuple[ConsideredModel, ...]
+) -> ModelSelection:
+    """Majority, where every model that describes the votes is in doubt."""
+    models = challenge.models
+    eligible = [n for n in doubts if not models[n].rival_is_nested] or list(doubts)
+    best = max((challenge.scores[n] for n in eligible), key=mean_score).name
+    reason = f"{best} describes the votes best, but {doubts[best] or doubts[EQUAL]}"
+    if (level := challenge.level_votes()) is not None:
+        return _level_votes_selection(challenge, level[0], reason, rows, level[1])
+    return _majority_selection(challenge.patterns, reason, rows, challenge.correlation)
 
 
 def _contrary_judge_selection(
