@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from clash.collect.budget import Budget, BudgetSpent
-from clash.collect.calling import Ask, Caller, ModelStopError, call_id
+from clash.collect.calling import Caller, ModelStopError, PendingCall, call_id
 from clash.collect.schedule import Interrupted, Stop
 from clash.config import Limits, ModelRef
 from clash.errors import ProviderError
@@ -24,10 +24,10 @@ class Silent:
     def __init__(self):
         self.events = []
 
-    def attempt_began(self, ask):
+    def attempt_began(self, pending):
         self.events.append("sent")
 
-    def attempt_ended(self, ask, call):
+    def attempt_ended(self, pending, call):
         self.events.append(call.outcome)
 
 
@@ -70,7 +70,7 @@ def error(kind="server", action="retry", **more):
 
 
 def ask(name="c", ref=MODEL, **more):
-    return Ask(call_id=name, purpose="judge", item_id="q", ref=ref, request=REQUEST, **more)
+    return PendingCall(call_id=name, purpose="judge", item_id="q", ref=ref, request=REQUEST, **more)
 
 
 class Past:

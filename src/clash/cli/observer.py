@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import anyio
     from rich.progress import TaskID
 
-    from clash.collect.calling import Ask
+    from clash.collect.calling import PendingCall
     from clash.collect.run import Progress
     from clash.pipeline.options import Level
     from clash.records import Call
@@ -220,9 +220,9 @@ class ProgressBars(CostCounter):
     def _row(self, actor: str) -> str:
         return f"  {self._names[actor]} {self._n_done[actor]:,}/{self._totals[actor]:,}"
 
-    def attempt_ended(self, ask: Ask, call: Call) -> None:
+    def attempt_ended(self, pending: PendingCall, call: Call) -> None:
         """Show money."""
-        super().attempt_ended(ask, call)
+        super().attempt_ended(pending, call)
         self._show()
 
     def count_done(self, actor: str, *, is_failure: bool) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from clash.collect.calling import Ask
+    from clash.collect.calling import PendingCall
     from clash.collect.run import Progress
     from clash.records import Call
     from clash.view.server import ViewServer
@@ -140,17 +140,17 @@ class Audience(CostCounter):
         for listener in self._listeners:
             listener.stage_began(name, totals)
 
-    def attempt_began(self, ask: Ask) -> None:
+    def attempt_began(self, pending: PendingCall) -> None:
         """An attempt goes out."""
-        super().attempt_began(ask)
+        super().attempt_began(pending)
         for listener in self._listeners:
-            listener.attempt_began(ask)
+            listener.attempt_began(pending)
 
-    def attempt_ended(self, ask: Ask, call: Call) -> None:
+    def attempt_ended(self, pending: PendingCall, call: Call) -> None:
         """An attempt ended."""
-        super().attempt_ended(ask, call)
+        super().attempt_ended(pending, call)
         for listener in self._listeners:
-            listener.attempt_ended(ask, call)
+            listener.attempt_ended(pending, call)
 
     def count_done(self, actor: str, *, is_failure: bool) -> None:
         """A piece of work ended."""

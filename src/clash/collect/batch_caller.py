@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clash.collect.batch_queue import RunBatch
     from clash.collect.budget import Budget
-    from clash.collect.calling import Ask, ModelConnection, Past
+    from clash.collect.calling import ModelConnection, Past, PendingCall
     from clash.collect.schedule import Stop
     from clash.config import Limits, ModelRef
     from clash.providers.base import Request
@@ -124,25 +124,27 @@ class BatchCaller(Caller):
         """Whether a model is a rule, and may be asked."""
         return self._new != "none" and super().answers_at_once(ref)
 
-    async def _attempt(self, ask: Ask, connection: ModelConnection) -> Call:
+    async def _attempt(self, pending: PendingCall, connection: ModelConnection) -> Call:
         """One attempt, recorded whichever way it ends; one in a batch that is not fetched has no end."""
-        entry = self._open_entries.pop(ask.call_id, None)
+        entry = self._open_entries.pop(pending.call_id, None)
         if entry is None:
             if self._new == "none":
                 self.refusal = "batches were cancelled, and nothing new was asked"
                 raise Interrupted(self.refusal)
-            if self._new == "live" or not can_batch(ask.ref, ask.request):
-                return await super()._attempt(ask, connection)
-        request = replace(ask.request, stream=False, item_id=ask.item_id, judge=ask.judge)
-        provider = self._provider(ask.ref, connection)
+            if self._new == "live" or not can_batch(pending.ref, pending.request):
+                return await super()._attempt(pending, connection)
+        request = replace(
+            pending.request, stream=False, item_id=pending.item_id, judge=pending.judge
+        )
+        provider = self._provider(pending.ref, connection)
         if entry is None:
-            entry = await self._submit_entry(ask, request, connection, provider)
+            entry = await self._submit_entry(pending, request, connection, provider)
         else:
-            self._resume_entry(ask, entry, request, provider)
-        self._listener.attempt_began(ask)
+            self._resume_entry(pending, entry, request, provider)
+        self._listener.attempt_began(pending)
         with self._stop.wakes(patient=True):
             await entry.arrival.wait()
-        return self._finish_entry(ask, entry, connection, provider)
+        return self._finish_entry(pending, entry, connection, provider)
 
     def _provider(self, ref: ModelRef, connection: ModelConnection) -> BatchProvider:
         if id(connection) not in self._providers:
@@ -150,21 +152,25 @@ class BatchCaller(Caller):
         return self._providers[id(connection)]
 
     def _resume_entry(
-        self, ask: Ask, entry: BatchEntry, request: Request, provider: BatchProvider
+        self, pending: PendingCall, entry: BatchEntry, request: Request, provider: BatchProvider
     ) -> None:
         """Wait for an entry of a batch that an earlier process submitted."""
         announce_start()
         if entry.batch is not None:
             self._queue.resume(entry.batch, provider)
         entry.row = provider.row(request, entry.key)
-        if entry.request_hash != request.hash(ask.ref.model):
+        if entry.request_hash != request.hash(pending.ref.model):
             text = "the batch contains a different question from the one that the run would ask"
             entry.settle(
                 ProviderError(text, error_class="bad_request", action="degrade", maybe_billed=True)
             )
 
     async def _submit_entry(
-        self, ask: Ask, request: Request, connection: ModelConnection, provider: BatchProvider
+        self,
+        pending: PendingCall,
+        request: Request,
+        connection: ModelConnection,
+        provider: BatchProvider,
     ) -> BatchEntry:
         """An entry of a batch that is being submitted.
 
@@ -174,14 +180,14 @@ class BatchCaller(Caller):
         if self._stop:
             raise Interrupted(str(self._stop.reason))
         connection.check()
-        number = self._next_number(ask)
-        worst = prices.worst_case(ask.ref, request, batch=True)
+        number = self._next_number(pending)
+        worst = prices.worst_case(pending.ref, request, batch=True)
         try:
             row = provider.row(request)
         except ProviderError as error:
-            self._record(self._error(ask, number, error, Decimal(0)), ask)
+            self._record(self._error(pending, number, error, Decimal(0)), pending)
             raise
-        entry = BatchEntry(ask.call_id, number, request.hash(ask.ref.model), row=row)
+        entry = BatchEntry(pending.call_id, number, request.hash(pending.ref.model), row=row)
         reservation = None
         with self._stop.wakes():
             reservation = await self._budget.reserve(worst.usd if worst else Decimal(0))
@@ -199,7 +205,11 @@ class BatchCaller(Caller):
         return entry
 
     def _finish_entry(
-        self, ask: Ask, entry: BatchEntry, connection: ModelConnection, provider: BatchProvider
+        self,
+        pending: PendingCall,
+        entry: BatchEntry,
+        connection: ModelConnection,
+        provider: BatchProvider,
     ) -> Call:
         result, row = entry.result, entry.row
         if result is None or row is None:
@@ -214,14 +224,14 @@ class BatchCaller(Caller):
             if error.action == "retry":
                 error.action = "fail"  # the next batch is another day: a resumed run asks again
             self._budget.settle(entry.reservation, None if error.maybe_billed else Decimal(0))
-            call = self._error(ask, entry.attempt, error, entry.reservation)
-            self._record(_as_batch_call(call, entry), ask)
+            call = self._error(pending, entry.attempt, error, entry.reservation)
+            self._record(_as_batch_call(call, entry), pending)
             self._queue.count_recorded(entry, has_answer=False)
             raise
-        charge = usage.charge(ask.ref, ask.request, reply, batch=True)
+        charge = usage.charge(pending.ref, pending.request, reply, batch=True)
         self._budget.settle(entry.reservation, charge.cost.usd if charge.cost else None)
-        call = self._reply(ask, entry.attempt, reply, charge, entry.reservation)
-        self._record(call := _as_batch_call(call, entry), ask)
+        call = self._reply(pending, entry.attempt, reply, charge, entry.reservation)
+        self._record(call := _as_batch_call(call, entry), pending)
         self._queue.count_recorded(entry, has_answer=True)
         return call
 

@@ -54,7 +54,7 @@ class ModelStopError(ClashError):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PendingCall:
     """A call to be made. Its ``call_id`` follows from its purpose, so a resumed run finds it."""
 
     call_id: str
@@ -75,7 +75,7 @@ class Ask:
 class AnswerSource(Protocol):
     """Answers calls: a provider, or the record of an earlier run."""
 
-    async def ask(self, ask: Ask) -> Call:
+    async def ask(self, pending: PendingCall) -> Call:
         """The last attempt of the call."""
         ...
 
@@ -95,11 +95,11 @@ class Past(Protocol):
 class Listener(Protocol):
     """Is told how calls proceed: the progress line."""
 
-    def attempt_began(self, ask: Ask) -> None:
+    def attempt_began(self, pending: PendingCall) -> None:
         """An attempt goes out."""
         ...
 
-    def attempt_ended(self, ask: Ask, call: Call) -> None:
+    def attempt_ended(self, pending: PendingCall, call: Call) -> None:
         """An attempt ended, with or without an answer."""
         ...
 
@@ -243,24 +243,24 @@ class Caller:
         """Whether a model is a rule, which judges without waiting, for nothing."""
         return isinstance(self._connection(ref).provider, AtOnce)
 
-    def answer_at_once(self, ask: Ask) -> Call:
+    def answer_at_once(self, pending: PendingCall) -> Call:
         """The answer of a rule: no turn to wait for, no money to reserve, nothing to try again.
 
         Raises:
             Interrupted: the run was told to stop.
         """
-        if self._past is not None and (answer := self._past.answer(ask.call_id)) is not None:
+        if self._past is not None and (answer := self._past.answer(pending.call_id)) is not None:
             return answer
         if self._stop:
             raise Interrupted(str(self._stop.reason))
-        rule = cast("AtOnce", self._connection(ask.ref).provider)
-        number = self._last_number(ask) + 1
-        self._listener.attempt_began(ask)
-        reply = rule.answer(ask.request)
-        charge = usage.charge(ask.ref, ask.request, reply)
-        return self._record(self._reply(ask, number, reply, charge, Decimal(0)), ask)
+        rule = cast("AtOnce", self._connection(pending.ref).provider)
+        number = self._last_number(pending) + 1
+        self._listener.attempt_began(pending)
+        reply = rule.answer(pending.request)
+        charge = usage.charge(pending.ref, pending.request, reply)
+        return self._record(self._reply(pending, number, reply, charge, Decimal(0)), pending)
 
-    async def ask(self, ask: Ask) -> Call:
+    async def ask(self, pending: PendingCall) -> Call:
         """Make a call, with retries.
 
         Returns:
@@ -271,24 +271,26 @@ class Caller:
             BudgetSpent: there is no money for the attempt.
             Interrupted: the run was told to stop before the attempt.
         """
-        if self._past is not None and (answer := self._past.answer(ask.call_id)) is not None:
+        if self._past is not None and (answer := self._past.answer(pending.call_id)) is not None:
             return answer
-        connection = self._connection(ask.ref)
+        connection = self._connection(pending.ref)
         try:
-            return await self._attempt(ask, connection)
+            return await self._attempt(pending, connection)
         except ProviderError as error:
             failure = error
         try:
-            return await self._retry(ask, connection, failure)
+            return await self._retry(pending, connection, failure)
         except ProviderError as error:
             if error.action == "stop":
                 reason = f"{error.error_class}: {error.message}"
-                connection.stop(reason, ask.call_id)
-                raise ModelStopError(connection.stop_reason or reason, ask.call_id) from None
-            number = self._last_number(ask)
-            return self._error(ask, number, error, Decimal(0))
+                connection.stop(reason, pending.call_id)
+                raise ModelStopError(connection.stop_reason or reason, pending.call_id) from None
+            number = self._last_number(pending)
+            return self._error(pending, number, error, Decimal(0))
 
-    async def _retry(self, ask: Ask, connection: ModelConnection, failure: ProviderError) -> Call:
+    async def _retry(
+        self, pending: PendingCall, connection: ModelConnection, failure: ProviderError
+    ) -> Call:
         """Attempts after the first, which failed.
 
         The loop costs as much as a fast call does, so only calls that fail pay for it.
@@ -302,7 +304,7 @@ class Caller:
                 if first is not None:
                     error, first = first, None
                     raise error
-                return await self._attempt(ask, connection)
+                return await self._attempt(pending, connection)
         raise AssertionError("the loop ends with a call or an error")
 
     async def aclose(self) -> None:
@@ -341,7 +343,7 @@ class Caller:
         with self._stop.wakes():
             await anyio.sleep(seconds)
 
-    async def _attempt(self, ask: Ask, connection: ModelConnection) -> Call:
+    async def _attempt(self, pending: PendingCall, connection: ModelConnection) -> Call:
         """One attempt, recorded whichever way it ends."""
         slot = connection.limiter.slot(connection.capacity)
         # A provider that never waits for anything has to wait here, or nothing else would get a turn.
@@ -351,65 +353,69 @@ class Caller:
             if not slot.is_taken:
                 raise Interrupted(str(self._stop.reason))
         async with slot:
-            return await self._attempt_now(ask, connection)
+            return await self._attempt_now(pending, connection)
 
-    async def _attempt_now(self, ask: Ask, connection: ModelConnection) -> Call:
+    async def _attempt_now(self, pending: PendingCall, connection: ModelConnection) -> Call:
         """An attempt whose turn has come, unless the run or the model stopped before it did."""
         announce_start()
-        if self._pool and self._has_cluster and ask.ref.provider not in prices.OFFLINE:
+        if self._pool and self._has_cluster and pending.ref.provider not in prices.OFFLINE:
             await self._pool.worker()  # where none can be started, no money is reserved
         if self._stop:
             raise Interrupted(str(self._stop.reason))
         connection.check()
-        number = self._next_number(ask)
-        reservation = await self._reserve(ask, number)
-        self._listener.attempt_began(ask)
+        number = self._next_number(pending)
+        reservation = await self._reserve(pending, number)
+        self._listener.attempt_began(pending)
         try:
             # A replay needs item and judge to tell equal questions apart.
-            request = replace(ask.request, item_id=ask.item_id, judge=ask.judge)
+            request = replace(pending.request, item_id=pending.item_id, judge=pending.judge)
             reply = await connection.provider.complete(request)
         except ProviderError as error:
             cost = None if error.maybe_billed else Decimal(0)
             self._budget.settle(reservation, cost)
-            self._record(self._error(ask, number, error, reservation), ask)
+            self._record(self._error(pending, number, error, reservation), pending)
             raise
-        charge = usage.charge(ask.ref, ask.request, reply)
+        charge = usage.charge(pending.ref, pending.request, reply)
         self._budget.settle(reservation, charge.cost.usd if charge.cost else None)
-        del self._attempt_numbers[ask.call_id]
-        return self._record(self._reply(ask, number, reply, charge, reservation), ask)
+        del self._attempt_numbers[pending.call_id]
+        return self._record(self._reply(pending, number, reply, charge, reservation), pending)
 
-    def _next_number(self, ask: Ask) -> int:
+    def _next_number(self, pending: PendingCall) -> int:
         """The number of the attempt that begins."""
-        number = self._last_number(ask) + 1
-        self._attempt_numbers[ask.call_id] = number
+        number = self._last_number(pending) + 1
+        self._attempt_numbers[pending.call_id] = number
         return number
 
-    def _last_number(self, ask: Ask) -> int:
+    def _last_number(self, pending: PendingCall) -> int:
         """The number of the last attempt, in this process or an earlier one; 0 without any."""
-        number = self._attempt_numbers.get(ask.call_id)
+        number = self._attempt_numbers.get(pending.call_id)
         if number is None:
-            number = 0 if self._past is None else self._past.number(ask.call_id)
+            number = 0 if self._past is None else self._past.number(pending.call_id)
         return number
 
-    async def _reserve(self, ask: Ask, number: int) -> Decimal:
+    async def _reserve(self, pending: PendingCall, number: int) -> Decimal:
         """Reserve the worst case, on record before any money can be spent."""
-        worst = prices.worst_case(ask.ref, ask.request)
+        worst = prices.worst_case(pending.ref, pending.request)
         reservation = await self._budget.reserve(worst.usd if worst else Decimal(0))
         if self._stop:
             self._budget.settle(reservation, Decimal(0))
             raise Interrupted(str(self._stop.reason))
         if reservation:
-            self._write(Reservation(call_id=ask.call_id, attempt=number, usd=float(reservation)))
+            self._write(
+                Reservation(call_id=pending.call_id, attempt=number, usd=float(reservation))
+            )
         return reservation
 
-    def _record(self, call: Call, ask: Ask) -> Call:
+    def _record(self, call: Call, pending: PendingCall) -> Call:
         self._write(call)
-        self._listener.attempt_ended(ask, call)
+        self._listener.attempt_ended(pending, call)
         return call
 
-    def _error(self, ask: Ask, number: int, error: ProviderError, reservation: Decimal) -> Call:
+    def _error(
+        self, pending: PendingCall, number: int, error: ProviderError, reservation: Decimal
+    ) -> Call:
         return Call(
-            **self._head(ask, number),
+            **self._head(pending, number),
             request=dict(error.request) if error.request is not None else None,
             response=error.response,
             status=error.status,
@@ -424,11 +430,16 @@ class Caller:
         )
 
     def _reply(
-        self, ask: Ask, number: int, reply: Reply, charge: usage.Charge, reservation: Decimal
+        self,
+        pending: PendingCall,
+        number: int,
+        reply: Reply,
+        charge: usage.Charge,
+        reservation: Decimal,
     ) -> Call:
         cost = charge.cost
         return Call(
-            **self._head(ask, number),
+            **self._head(pending, number),
             request=dict(reply.request),
             response=reply.response,
             text=reply.text,
@@ -449,17 +460,17 @@ class Caller:
             address=reply.address,
         )
 
-    def _head(self, ask: Ask, number: int) -> dict[str, Any]:
+    def _head(self, pending: PendingCall, number: int) -> dict[str, Any]:
         return {
-            "call_id": ask.call_id,
-            "purpose": ask.purpose,
-            "item_id": ask.item_id,
-            "judge": ask.judge,
-            "candidate": ask.candidate,
-            "presentation": ask.presentation,
+            "call_id": pending.call_id,
+            "purpose": pending.purpose,
+            "item_id": pending.item_id,
+            "judge": pending.judge,
+            "candidate": pending.candidate,
+            "presentation": pending.presentation,
             "attempt": number,
-            "model": ask.ref.model,
-            "request_hash": ask.request.hash(ask.ref.model),
+            "model": pending.ref.model,
+            "request_hash": pending.request.hash(pending.ref.model),
             "time": now(),
         }
 

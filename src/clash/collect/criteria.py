@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from clash.collect.calling import Ask, ModelStopError, call_id
+from clash.collect.calling import ModelStopError, PendingCall, call_id
 from clash.collect.jsontext import Unreadable, body, objects
 from clash.collect.judge_prompt import conversation
 from clash.collect.plan import CRITERIA_TOKENS
@@ -63,7 +63,7 @@ def ready_criteria(item: Item, plan: Plan) -> Criteria | None:
 
 async def derive(item: Item, plan: Plan, ref: ModelRef, caller: AnswerSource) -> Criteria:
     """Ask the criteria model; the generic criteria, with the reason, where it does not deliver."""
-    ask = Ask(
+    pending = PendingCall(
         call_id=call_id("criteria", item.item_id),
         purpose="criteria",
         item_id=item.item_id,
@@ -71,7 +71,7 @@ async def derive(item: Item, plan: Plan, ref: ModelRef, caller: AnswerSource) ->
         request=criteria_request(item, plan, ref),
     )
     try:
-        call = await caller.ask(ask)
+        call = await caller.ask(pending)
     except ModelStopError as error:
         return _record(item, "fallback", FALLBACK, error=str(error))
     if call.outcome != "ok":

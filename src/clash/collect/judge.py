@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from clash.collect import answer_length, judge_prompt
-from clash.collect.calling import Ask, ModelStopError, call_id
+from clash.collect.calling import ModelStopError, PendingCall, call_id
 from clash.collect.parsing import ParsedAnswer, inconsistencies, parse
 from clash.collect.text_page import parse_vote, render_text_prompt
 from clash.records import Judgment
@@ -81,7 +81,7 @@ async def ask_judge(
     remedies, suffix = set[Step](), ""
     while True:
         try:
-            call = await caller.ask(_ask(slot, request, suffix))
+            call = await caller.ask(_pending_call(slot, request, suffix))
         except ModelStopError as error:
             answer = ParsedAnswer(None, "failed", error=str(error))
             judgment = _judgment(slot, prompt, None, answer)
@@ -135,9 +135,9 @@ def next_step(call: Call, answer: ParsedAnswer, remedies: set[Step], *, reask: b
     return "fail"
 
 
-def _ask(slot: JudgmentSlot, request: Request, suffix: str) -> Ask:
+def _pending_call(slot: JudgmentSlot, request: Request, suffix: str) -> PendingCall:
     blinding = slot.presentation.blinding
-    return Ask(
+    return PendingCall(
         call_id=call_id("judge", *slot.key) + suffix,
         purpose="judge",
         item_id=slot.item.item_id,

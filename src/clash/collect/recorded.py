@@ -10,7 +10,7 @@ from clash.collect.calling import ModelStopError
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
 
-    from clash.collect.calling import Ask
+    from clash.collect.calling import PendingCall
     from clash.records import Call
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class RecordedCalls:
     calls: Mapping[str, Call]
     stop_reasons: frozenset[str] = frozenset()
 
-    async def ask(self, ask: Ask) -> Call:
+    async def ask(self, pending: PendingCall) -> Call:
         """The last attempt on record.
 
         Raises:
@@ -43,11 +43,14 @@ class RecordedCalls:
             OtherQuestionError: it asked a different question.
             ModelStopError: in this call the model refused for good.
         """
-        call = self.calls.get(ask.call_id)
+        call = self.calls.get(pending.call_id)
         if call is None:
-            raise MissingCallError(ask.call_id)
-        if call.request_hash != ask.request.hash(ask.ref.model) or call.model != ask.ref.model:
-            raise OtherQuestionError(ask.call_id)
+            raise MissingCallError(pending.call_id)
+        if (
+            call.request_hash != pending.request.hash(pending.ref.model)
+            or call.model != pending.ref.model
+        ):
+            raise OtherQuestionError(pending.call_id)
         reason = f"{call.error_class}: {call.error}"
         if call.outcome == "error" and reason in self.stop_reasons:
             raise ModelStopError(reason, call.call_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from clash.collect.calling import Ask, ModelStopError, call_id
+from clash.collect.calling import ModelStopError, PendingCall, call_id
 from clash.collect.plan import GENERATION_TOKENS
 from clash.collect.simulated_user import next_message, user_request
 from clash.config import Options
@@ -55,9 +55,11 @@ async def respond(
     script = script or plan.script(item)
     if script.is_conversation:
         return await _Conversation(item, candidate, plan, caller, script).play()
-    ask = _ask(item, candidate, response_request(script.parts[0], item, candidate, plan.config))
+    pending = _pending_call(
+        item, candidate, response_request(script.parts[0], item, candidate, plan.config)
+    )
     try:
-        call = await caller.ask(ask)
+        call = await caller.ask(pending)
     except ModelStopError as error:
         return Response(
             item_id=item.item_id,
@@ -95,18 +97,18 @@ def merge_options(options: Options, defaults: Options) -> Options:
     return defaults.model_copy(update=update)
 
 
-def _ask(
+def _pending_call(
     item: Item,
     candidate: Candidate,
     request: Request,
     *,
     turn: int = 1,
     user: ModelRef | None = None,
-) -> Ask:
+) -> PendingCall:
     """The call for an answer, or for a message of the simulated user to this candidate."""
     purpose: Purpose = "generate" if user is None else "user"
     suffix = f"+turn{turn}" if turn > 1 else ""
-    return Ask(
+    return PendingCall(
         call_id=call_id(purpose, item.item_id, candidate.id) + suffix,
         purpose=purpose,
         item_id=item.item_id,
@@ -213,9 +215,9 @@ class _Conversation:
 
     async def _call(self, request: Request, user: ModelRef | None = None) -> Call:
         turn = len(self._turns) + 1
-        ask = _ask(self._item, self._candidate, request, turn=turn, user=user)
+        pending = _pending_call(self._item, self._candidate, request, turn=turn, user=user)
         try:
-            return await self._caller.ask(ask)
+            return await self._caller.ask(pending)
         except ModelStopError as error:
             speaker = "the simulated user: " if user is not None else ""
             name, _, message = str(error).partition(": ")

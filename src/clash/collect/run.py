@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from clash.collect.blind import Presentation
-    from clash.collect.calling import AnswerSource, Ask
+    from clash.collect.calling import AnswerSource, PendingCall
     from clash.collect.judge_prompt import JudgePrompt
     from clash.collect.plan import Plan
     from clash.config import Candidate
@@ -82,8 +82,8 @@ class _RuleAnswers:
 
     caller: Caller
 
-    async def ask(self, ask: Ask) -> Call:
-        return self.caller.answer_at_once(ask)
+    async def ask(self, pending: PendingCall) -> Call:
+        return self.caller.answer_at_once(pending)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from clash.collect.calling import Ask
+    from clash.collect.calling import PendingCall
     from clash.records import Call
 
 EVERY_S = 5.0
@@ -119,9 +119,9 @@ class MetricsFile(CostCounter):
         self._total.labels(name).set(sum(totals.values()))
         self._rewrite()
 
-    def attempt_ended(self, ask: Ask, call: Call) -> None:
+    def attempt_ended(self, pending: PendingCall, call: Call) -> None:
         """Count an attempt, its time, tokens and money."""
-        super().attempt_ended(ask, call)
+        super().attempt_ended(pending, call)
         self._calls.labels(call.model, call.purpose, call.outcome).inc()
         if call.outcome != "error" and call.latency_s is not None:
             self._seconds.labels(call.model, call.purpose).observe(call.latency_s)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from clash.collect.calling import Ask
+    from clash.collect.calling import PendingCall
     from clash.records import Call, Verdict
     from clash.secrets.redaction import Redactor
 
@@ -138,34 +138,34 @@ class Telemetry(CostCounter):
         attributes = {"clash.stage": name, "clash.stage.calls": sum(totals.values())}
         self._stage = self._begin(f"clash.stage {name}", self._run, attributes)
 
-    def attempt_began(self, ask: Ask) -> None:
+    def attempt_began(self, pending: PendingCall) -> None:
         """Begin the span of an attempt; a rule that judges without a model has none."""
-        super().attempt_began(ask)
-        if ask.ref.provider in OFFLINE:
+        super().attempt_began(pending)
+        if pending.ref.provider in OFFLINE:
             return
         attributes: dict[str, Any] = {
             "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": _PROVIDERS.get(ask.ref.provider, ask.ref.provider),
-            "gen_ai.request.model": ask.ref.name,
-            "gen_ai.request.max_tokens": ask.request.max_tokens,
-            "gen_ai.output.type": "text" if ask.request.schema is None else "json",
-            "clash.purpose": ask.purpose,
-            "clash.item": ask.item_id,
+            "gen_ai.provider.name": _PROVIDERS.get(pending.ref.provider, pending.ref.provider),
+            "gen_ai.request.model": pending.ref.name,
+            "gen_ai.request.max_tokens": pending.request.max_tokens,
+            "gen_ai.output.type": "text" if pending.request.schema is None else "json",
+            "clash.purpose": pending.purpose,
+            "clash.item": pending.item_id,
         }
-        if ask.judge is not None:
-            attributes["clash.judge"] = ask.judge
-        if ask.candidate is not None:
-            attributes["clash.candidate"] = ask.candidate
+        if pending.judge is not None:
+            attributes["clash.judge"] = pending.judge
+        if pending.candidate is not None:
+            attributes["clash.candidate"] = pending.candidate
         if self._has_content:
-            attributes |= self._content_of(ask)
+            attributes |= self._content_of(pending)
         parent = self._run if self._stage is None else self._stage
-        name = f"chat {ask.ref.name}"
-        self._calls[ask.call_id] = self._begin(name, parent, attributes, SpanKind.CLIENT)
+        name = f"chat {pending.ref.name}"
+        self._calls[pending.call_id] = self._begin(name, parent, attributes, SpanKind.CLIENT)
 
-    def attempt_ended(self, ask: Ask, call: Call) -> None:
+    def attempt_ended(self, pending: PendingCall, call: Call) -> None:
         """End the span of an attempt, with what the provider reports."""
-        super().attempt_ended(ask, call)
-        span = self._calls.pop(ask.call_id, None)
+        super().attempt_ended(pending, call)
+        span = self._calls.pop(pending.call_id, None)
         if span is None:
             return
         response_id = _response_id(call)
@@ -178,8 +178,8 @@ class Telemetry(CostCounter):
             message = {"role": "assistant", "parts": [part], "finish_reason": call.finish_reason}
             span.set_attribute("gen_ai.output.messages", json.dumps([message]))
         span.end()
-        if ask.candidate is not None and len(self._answers) < _MOST_ATTEMPTS_KEPT:
-            self._answers[ask.item_id, ask.candidate] = span, response_id
+        if pending.candidate is not None and len(self._answers) < _MOST_ATTEMPTS_KEPT:
+            self._answers[pending.item_id, pending.candidate] = span, response_id
 
     def _begin(
         self,
@@ -196,18 +196,18 @@ class Telemetry(CostCounter):
     def _redact(self, text: str) -> str:
         return str(self._redactor.data(text))
 
-    def _content_of(self, ask: Ask) -> dict[str, str]:
+    def _content_of(self, pending: PendingCall) -> dict[str, str]:
         """What is asked, as the conventions write messages."""
         messages = [
             {
                 "role": turn.role,
                 "parts": [{"type": "text", "content": self._redact(turn.content)}],
             }
-            for turn in ask.request.turns
+            for turn in pending.request.turns
         ]
         content = {"gen_ai.input.messages": json.dumps(messages)}
-        if ask.request.system is not None:
-            system = [{"type": "text", "content": self._redact(ask.request.system)}]
+        if pending.request.system is not None:
+            system = [{"type": "text", "content": self._redact(pending.request.system)}]
             content["gen_ai.system_instructions"] = json.dumps(system)
         return content
 

@@ -137,8 +137,8 @@ class _ProgressCallback(CostCounter):
         self._stage, self._n_done, self._total = name, 0, sum(totals.values())
         self._tell()
 
-    def attempt_ended(self, ask: Any, call: Call) -> None:  # noqa: ANN401 - an Ask
-        super().attempt_ended(ask, call)
+    def attempt_ended(self, pending: Any, call: Call) -> None:  # noqa: ANN401 - a PendingCall
+        super().attempt_ended(pending, call)
         self._tell()
 
     def count_done(self, actor: str, *, is_failure: bool) -> None:  # noqa: ARG002 - part of the protocol

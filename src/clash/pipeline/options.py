@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import anyio
 
     from clash.analysis.prereg import FrozenRegistration
-    from clash.collect.calling import Ask
+    from clash.collect.calling import PendingCall
     from clash.collect.run import Progress
     from clash.records import Call, Kind, Label, PoolItem
     from clash.secrets.redaction import Redactor
@@ -44,11 +44,11 @@ class CostCounter:
     def stage_began(self, name: str, totals: Mapping[str, int]) -> None:
         """A stage begins."""
 
-    def attempt_began(self, ask: Ask) -> None:  # noqa: ARG002 - part of the protocol
+    def attempt_began(self, pending: PendingCall) -> None:  # noqa: ARG002 - part of the protocol
         """An attempt goes out."""
         self.in_flight += 1
 
-    def attempt_ended(self, ask: Ask, call: Call) -> None:  # noqa: ARG002 - part of the protocol
+    def attempt_ended(self, pending: PendingCall, call: Call) -> None:  # noqa: ARG002 - part of the protocol
         """An attempt ended."""
         self.in_flight -= 1
         self.cost_usd += call.cost_usd or call.cost_bound_usd or 0.0
