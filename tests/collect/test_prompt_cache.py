@@ -39,7 +39,7 @@ class Renderer:
 @pytest.mark.parametrize("size", [100, 2 * LONG])
 def test_all_judges_of_a_page_get_the_same_one(size):
     render, presentation, messages = Renderer(), presentation_of(size), []
-    pages = PromptCache(render, 4)
+    pages = PromptCache(render)
 
     async def judge():
         messages.append(await pages.of(presentation))
@@ -56,7 +56,7 @@ def test_all_judges_of_a_page_get_the_same_one(size):
 
 
 def test_calls_go_on_while_a_hostile_page_is_rendered():
-    pages, presentation, turns = PromptCache(Renderer(), 4), presentation_of(400_000), []
+    pages, presentation, turns = PromptCache(Renderer()), presentation_of(400_000), []
 
     async def call():
         while True:

@@ -41,7 +41,7 @@ class VisibleTurn:
     text: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Presentation:
     """The responses as a judge sees them, and what the labels hide. Equal only to itself.
 

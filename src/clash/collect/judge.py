@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
+from weakref import WeakKeyDictionary
 
 import anyio
 import anyio.to_thread
@@ -221,36 +221,34 @@ def request_of(prompt: JudgePrompt, judge: Judge) -> Request:
 class PromptCache:
     """Prompts, each rendered once for all judges of a page, without holding up calls in flight.
 
-    The judges of a page come to it at about the same time, so a few prompts are enough to keep.
+    A prompt is kept as long as its page is.
 
     Args:
         render: makes the prompt of a presentation.
-        size: how many prompts are kept.
     """
 
-    def __init__(self, render: Callable[[Presentation], JudgePrompt], size: int) -> None:
+    def __init__(self, render: Callable[[Presentation], JudgePrompt]) -> None:
         self._render = render
-        self._entry = lru_cache(size)(_CachedPrompt)
+        self._prompts: WeakKeyDictionary[Presentation, JudgePrompt] = WeakKeyDictionary()
+        self._locks: WeakKeyDictionary[Presentation, anyio.Lock] = WeakKeyDictionary()
+
+    def __len__(self) -> int:
+        """How many prompts are kept."""
+        return len(self._prompts)
 
     async def of(self, presentation: Presentation) -> JudgePrompt:
         """The prompt of a presentation."""
-        entry = self._entry(presentation)
-        return entry.prompt or await entry.render(self._render)
+        prompt = self._prompts.get(presentation)
+        if prompt is not None:
+            return prompt
+        if sum(map(len, presentation.texts.values())) < LONG:
+            return self._keep(presentation, self._render(presentation))
+        async with self._locks.setdefault(presentation, anyio.Lock()):
+            prompt = self._prompts.get(presentation)
+            if prompt is None:
+                prompt = await anyio.to_thread.run_sync(self._render, presentation)
+            return self._keep(presentation, prompt)
 
-
-class _CachedPrompt:
-    """The prompt of a presentation; null until the first judge asks for it."""
-
-    def __init__(self, presentation: Presentation) -> None:
-        self._presentation = presentation
-        self._lock = anyio.Lock()
-        self.prompt: JudgePrompt | None = None
-
-    async def render(self, render: Callable[[Presentation], JudgePrompt]) -> JudgePrompt:
-        if sum(map(len, self._presentation.texts.values())) < LONG:
-            self.prompt = render(self._presentation)
-            return self.prompt
-        async with self._lock:
-            if self.prompt is None:
-                self.prompt = await anyio.to_thread.run_sync(render, self._presentation)
-        return self.prompt
+    def _keep(self, presentation: Presentation, prompt: JudgePrompt) -> JudgePrompt:
+        self._prompts[presentation] = prompt
+        return prompt

@@ -6,8 +6,8 @@ making it twice gives the same page, and few have to be kept.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clash.collect.blind import presentations
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from clash.store.folder import RunFolder, RunWriter
 
     PageKey = tuple[str, int, str | None]
+    ItemPages = tuple[Item, tuple[Presentation, ...]]
+
+MOST_CHARACTERS = 2_000_000
+"""Pages are kept up to so many characters of responses: with their prompts some 16 MB."""
 
 
 class Pages:
@@ -33,16 +37,17 @@ class Pages:
     Args:
         plan: what the run does.
         folder: the responses that it has, and the pages that are sealed.
-        n_kept: number of items whose pages are kept: as many as judges are at, at one time.
+        least: number of items whose pages are kept however long they are: as many as judges are at,
+            at one time. More are kept up to ``MOST_CHARACTERS``, for judges that lag.
     """
 
-    def __init__(self, plan: Plan, folder: RunFolder, n_kept: int = 1) -> None:
+    def __init__(self, plan: Plan, folder: RunFolder, least: int = 1) -> None:
         self._plan = plan
         self._judges = [judge.id for judge in plan.judges]
         self._responses = ItemRows(folder.table(Response), plan.positions)
         self._sealed_pages = ItemRows(folder.table(Blinding), plan.positions)
         self._is_plain = bytearray(len(plan.items))
-        self.of = lru_cache(n_kept)(self._of)
+        self.of = RecentPages(self._of, least).of
 
     def __iter__(self) -> Iterator[tuple[Item, Presentation]]:
         for position in range(len(self._plan.items)):
@@ -50,7 +55,7 @@ class Pages:
             for page in pages:
                 yield item, page
 
-    def _of(self, position: int) -> tuple[Item, tuple[Presentation, ...]]:
+    def _of(self, position: int) -> ItemPages:
         """The item at a position, and its pages."""
         plan, item = self._plan, self._plan.items[position]
         responses = self._shown_responses(position)
@@ -89,6 +94,37 @@ class Pages:
             for name, response in last.items()
             if response.text is not None and (name in on_pages or not sealed_pages)
         }
+
+
+class RecentPages:
+    """The pages of the items that were asked for last, the same objects as long as they are kept.
+
+    Args:
+        make: makes the pages of the item at a position.
+        least: how many items' pages are kept, however long they are.
+    """
+
+    def __init__(self, make: Callable[[int], ItemPages], least: int) -> None:
+        self._make, self._least = make, least
+        self._by_position: OrderedDict[int, ItemPages] = OrderedDict()
+        self._n_characters = 0
+
+    def of(self, position: int) -> ItemPages:
+        """The item at a position, and its pages."""
+        pages = self._by_position.get(position)
+        if pages is not None:
+            self._by_position.move_to_end(position)
+            return pages
+        pages = self._by_position[position] = self._make(position)
+        self._n_characters += _n_characters(pages)
+        while len(self._by_position) > self._least and self._n_characters > MOST_CHARACTERS:
+            _, oldest = self._by_position.popitem(last=False)
+            self._n_characters -= _n_characters(oldest)
+        return pages
+
+
+def _n_characters(pages: ItemPages) -> int:
+    return sum(len(text) for page in pages[1] for text in page.texts.values())
 
 
 def seal_pages(plan: Plan, folder: RunWriter, pages: Pages) -> Iterator[Blinding]:

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 New = Literal["batch", "live", "none"]
 """How new questions are asked: in batches, live, or not at all."""
-_LEAST_PAGES = 256
-"""Items whose pages are kept at least: they need not be made again after they are sealed."""
 SYNC_S = 0.2
 """Seconds between two syncs to disk: a machine that crashes loses no more than these."""
 
@@ -362,9 +360,9 @@ class _Stages:
         plan = self.plan
         duties = Duties(plan.excluded_candidates, self._stands())
         totals = dict.fromkeys((judge.id for judge in plan.judges), 0)
-        # Judges of one account are at most this far apart; one that lags has its pages made again.
-        n_kept = max(_LEAST_PAGES, 2 * plan.config.limits.concurrency)
-        pages = Pages(plan, self.folder, n_kept)
+        # Judges of one account are at most this far apart; one that lags further may have its pages
+        # made again.
+        pages = Pages(plan, self.folder, 2 * plan.config.limits.concurrency)
         for page in seal_pages(plan, self.folder, pages):
             for judge in plan.judges:
                 totals[judge.id] += duties.owes(judge, page)
@@ -375,7 +373,7 @@ class _Stages:
             item, _ = pages.of(position)
             return prompt_of(item, rubric(item.item_id), presentation, plan)
 
-        prompts = PromptCache(render, plan.config.limits.concurrency)
+        prompts = PromptCache(render)
 
         async def fill(slot: JudgmentSlot) -> None:
             await self._fill(slot, await prompts.of(slot.presentation), self.caller)

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clash.providers.payload import count, part
@@ -335,6 +335,7 @@ def _context(batch: bool) -> dict[str, str] | None:
     return {"processing": "batch"} if batch else None
 
 
+@cache
 def _source(batch: bool) -> str:
     import genai_prices
 
