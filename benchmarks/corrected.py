@@ -312,7 +312,7 @@ def main() -> None:
         return
     coverage(options.runs, options.seed)
     print()
-    stopping(options.runs // 4, options.seed)
+    stopping(max(options.runs // 4, 1), options.seed)
     print()
     noise(options.runs)
 

@@ -272,22 +272,29 @@ def _error_of_map(sharpness, level, noise):
     return blocks
 
 
+PESSIMISTIC = (
+    "bins pool predictions of few labels, and errors of several maps count as one until they"
+    " show otherwise"
+)
+
+
 @cases(
     "calibration error of one map",
     *(
         (f"{n} labels{copies_text}, {name}", n, copies, sharpness, level, noise)
         for n, copies, copies_text in (
-            *((n, 1, "") for n in (50, 100, 300, 1000)),
+            *((n, 1, "") for n in (50, 100, 350, 1000)),
             (100, 3, " of 3 copies"),
         )
         for name, sharpness, level, noise in (
             ("perfect maps", 1.0, 0.5, 0.0),
             ("maps that scatter", 1.0, 0.5, 0.3),
+            ("maps too sure by a fifth", 1.2, 0.5, 0.0),
             ("maps too sure by half", 1.5, 0.5, 0.1),
             ("maps too sure by half, 90% of one class", 1.5, 0.9, 0.1),
         )
     ),
-    notes={"": "wider than needed: the error cannot be below 0, and gaps are unknown"},
+    notes={"": PESSIMISTIC},
 )
 def calibration_error(rng, n, copies, sharpness, level, noise):
     blocks, truth = _error_of_map(sharpness, level, noise)(rng, n, copies)

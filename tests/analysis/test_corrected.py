@@ -141,6 +141,20 @@ def test_people_compare_three_candidates_on_their_own_scale():
     assert 0 <= names["people_win_rate.bob"].low < names["people_win_rate.bob"].high < 0.5
 
 
+def test_strengths_need_twenty_prompts_and_not_only_twenty_items():
+    rng = np.random.default_rng(10)
+    three = ("ada", "bob", "cyd")
+    row_orders = [[three[i] for i in rng.permutation(3)] for _ in range(90)]
+    rows = [{j: [[name] for name in row] for j in "xyz"} for row in row_orders]
+    labels = tuple(Label(item_id=f"q{i}", annotator="ann", winner=three[i % 3]) for i in range(30))
+    for copies, has_strengths in ((1, True), (2, False)):
+        clusters = [f"p{i // copies}" for i in range(90)]
+        data = replace(run_data(rows, three, clusters=clusters), labels=labels)
+        people = correction(data, three)
+        assert people.refusal is None
+        assert bool(people.strengths) is has_strengths
+
+
 def test_what_the_panel_was_split_on_is_no_sample_of_all():
     rng = np.random.default_rng(2)
     truth, data = judged_data(200, rng, skill=0.8)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 FEWEST_FOR_STRENGTHS = 20
-"""Labels from which strengths of three candidates or more are given."""
+"""Labelled prompts from which strengths of three candidates or more are given."""
 _OUTCOMES = {"A": 1.0, "tie": 0.5, "B": 0.0}
 
 
@@ -149,7 +149,8 @@ class Correction:
         rates: by candidate; empty where ``refusal`` says why.
         refusal: why no rate is given, and what to do; null where rates are.
         duels: of people's first against each other.
-        strengths: best first; empty with fewer than three candidates, or fewer than 20 labels.
+        strengths: best first; empty with fewer than three candidates, or fewer than 20 labelled
+            prompts.
         decision: null where nothing is compared.
     """
 
@@ -356,8 +357,9 @@ class _Table:
         return tuple(sorted(lines, key=lambda line: -line.strength.estimate))
 
     def fit_strengths(self, order: Sequence[str]) -> CorrectedStrengths | None:
-        """Strengths in this order; null for two candidates, few labels and a fit that fails."""
-        if len(order) < 3 or self.sample.has_label.sum() < FEWEST_FOR_STRENGTHS:
+        """Strengths in this order; null for two candidates, few prompts and a fit that fails."""
+        prompts = np.unique(self.clusters[self.sample.has_label])
+        if len(order) < 3 or len(prompts) < FEWEST_FOR_STRENGTHS:
             return None
         pairs = [(i, j) for i in range(len(order)) for j in range(i + 1, len(order))]
         people = np.column_stack([self._people_side(order[i], order[j]) for i, j in pairs])

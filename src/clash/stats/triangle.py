@@ -217,11 +217,18 @@ def _unit(x: Floats, judges: Codes, rough: Floats | None) -> Floats:
 
 
 def _measure(units: Floats, group: Codes) -> _System | None:
-    """Covariances of the units, with the covariance matrix of these over clusters of rows."""
+    """Covariances of the units, with the covariance matrix of these over clusters of rows.
+
+    The matrix is that of independent judges with the rough edges, times one design effect by which
+    clusters of rows show more variance. A matrix of fourth moments of the votes themselves is
+    noisy, and largest where covariances are large by chance: edges would come out too large and too
+    sure.
+    """
     n_groups = int(group.max()) + 1
-    pairs, values, influence, clusters = [], [], [], []
+    is_known = ~np.isnan(units)
+    pairs, values, influence, clusters, rows = [], [], [], [], []
     for u, v in combinations(range(units.shape[1]), 2):
-        is_common = ~np.isnan(units[:, u]) & ~np.isnan(units[:, v])
+        is_common = is_known[:, u] & is_known[:, v]
         n_both = len(np.unique(group[is_common]))
         if n_both < FEWEST_CLUSTERS:
             continue
@@ -233,24 +240,56 @@ def _measure(units: Floats, group: Codes) -> _System | None:
         values.append(float(product.mean()))
         influence.append(deviation / is_common.sum())
         clusters.append(n_both)
+        rows.append(is_common)
     units_with_pairs = {unit for pair in pairs for unit in pair}
     if len(pairs) < units.shape[1] or len(units_with_pairs) < units.shape[1]:
         return None
     least = min(clusters)
-    phi = np.array(influence)
-    variance = phi @ phi.T * least / (least - 1)
-    variance[np.diag_indices(len(pairs))] += _PSEUDO / np.array(clusters) ** 2
     matrix, weight = _matrix(pairs, values, units.shape[1])
     rough = np.nan_to_num(_rank_one(matrix[None], weight[None])[0])
     rough *= -1 if rough[1:].sum() < 0 else 1
+    rough = np.clip(rough, -1, 1)
+    phi = np.array(influence)
+    observed = phi @ phi.T * least / (least - 1)
+    variance = _independent_variance(np.array(pairs), np.array(rows, float), units, rough)
+    variance *= float(np.trace(np.linalg.pinv(variance, hermitian=True) @ observed)) / len(pairs)
+    variance[np.diag_indices(len(pairs))] += _PSEUDO / np.array(clusters) ** 2
     return _System(
         np.array(pairs),
         np.array(values),
-        np.linalg.pinv(variance),
-        np.clip(rough, -1, 1),
+        np.asarray(np.linalg.pinv(variance, hermitian=True), np.float64),
+        rough,
         least,
         np.ones(units.shape[1]),
     )
+
+
+def _independent_variance(pairs: Codes, rows: Floats, units: Floats, edges: Floats) -> Floats:
+    """(M, M), the covariances' own covariance matrix where units err independently.
+
+    A unit is its edge times the truth, standardised, plus an error of its own; the truth's fourth
+    moment is 1 + skew^2.
+
+    Args:
+        pairs: shape (M, 2).
+        rows: shape (M, N), 1 where both units of a pair decide.
+        units: shape (N, U).
+        edges: shape (U,), rough.
+    """
+    means = np.nanmean(units, axis=0)
+    bottom = float(edges @ edges)
+    skew_square = 4 * (float(edges @ means) / bottom) ** 2 if bottom > 0 else 0.0
+    own = np.maximum(np.nanvar(units, axis=0) - edges**2, 0.0)
+    # Cov(d_u d_v, d_w d_x) = E[d_u d_v d_w d_x] - c_uv c_wx: a term for each unit that they share.
+    u, v = pairs.T
+    common = (edges[u] * edges[v])[:, None] * (edges[u] * edges[v])[None] * skew_square
+    for first, other in ((u, v), (v, u)):
+        for second, rest in ((u, v), (v, u)):
+            is_shared = first[:, None] == second[None]
+            common += is_shared * own[first][:, None] * edges[other][:, None] * edges[rest][None]
+    common[np.diag_indices(len(u))] += own[u] * own[v]
+    n_pair = rows.sum(axis=1)
+    return np.asarray(common * (rows @ rows.T) / np.outer(n_pair, n_pair))
 
 
 def _matrix(pairs: list[tuple[int, int]], values: list[float], size: int) -> tuple[Floats, Floats]:

@@ -44,6 +44,30 @@ def test_the_gap_of_one_map_has_no_bias_and_an_interval_that_covers(n, shift, co
     assert np.mean([entry.estimate for entry in gaps]) == pytest.approx(shift, abs=0.06)
 
 
+def test_a_perfect_map_is_ruled_out_as_often_as_the_level_allows():
+    """Its interval can miss at the lower end alone, which has all of the 5%."""
+    rng = RNG(11)
+    gaps = [calibration_gap(blocks_of(rng, 100, maps=4), rng) for _ in range(600)]
+    assert 0.035 < np.mean([gap.low > 0 for gap in gaps]) < 0.07
+
+
+def test_errors_that_differ_by_map_are_known_better_than_one_that_all_share():
+    rng = RNG(12)
+    shared, own = [], []
+    for _ in range(20):
+        p, y, source = draw(rng, 1000)
+        blocks = [np.isin(source, rng.permutation(1000)[:200]) for _ in range(20)]
+        for gaps, signs in ((shared, np.ones(20)), (own, np.resize([1.0, -1.0], 20))):
+            maps = [
+                MeasuredBlock(np.clip(p[rows] + 0.08 * sign, 0, 1), y[rows], source[rows])
+                for rows, sign in zip(blocks, signs, strict=True)
+            ]
+            gaps.append(calibration_gap(maps, rng))
+    lengths = [np.mean([gap.high - gap.low for gap in gaps]) for gaps in (shared, own)]
+    assert lengths[1] < 0.7 * lengths[0]
+    assert np.mean([gap.low <= 0.08 <= gap.high for gap in own]) >= 0.85
+
+
 def test_gaps_of_maps_that_cancel_do_not_hide_each_other():
     rng = RNG(4)
     p, y, source = draw(rng, 1000)

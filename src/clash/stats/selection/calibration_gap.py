@@ -50,10 +50,12 @@ def calibration_gap(
     is the squared gap exactly, however few rows (the debiased estimator of Kumar, Liang and Ma,
     Verified Uncertainty Calibration, 2019). The blocks may share sources, as random splits do.
 
-    The interval inverts a test of each gap c. The variance of the estimate is that of a perfect map,
-    from random signs for the residuals of each source (wild bootstrap), plus c^2 times a factor
-    from the residuals' totals. It stays above 0; its upper end is never below what no error
-    among so many sources allows. It describes the maps of the blocks, as they are.
+    The interval inverts a test of each gap c. The error of the estimate is that of a perfect map,
+    from random signs for the residuals of each source (wild bootstrap), and a part whose variance
+    is c^2 times a factor from the influences of the sources. Where the estimate may be that of a
+    perfect map, the interval is [0, upper end], and its lower end errs with probability
+    1 - level, because the upper one cannot. The upper end is never below what no error among so
+    many sources allows. It describes the maps of the blocks, as they are.
 
     Args:
         blocks: one for each map.
@@ -176,22 +178,23 @@ def _null_squares(
 def _slope(parts: Sequence[_BinnedResiduals], square: float, null: Floats, n_sources: int) -> float:
     """By how much the variance of the estimate grows with the squared gap.
 
-    To first order the error is twice the sum over sources of gap times residual. Where maps are
-    wrong in log-odds, the gaps grow with v = p (1 - p), and its variance is
-    4 c^2 sum (v t)^2 / (n sum v^2), t being a source's mean total. Where a gap is seen, the
-    influences of the sources show it themselves (less twice the variance of a perfect map, which
-    they contain); the larger one counts.
+    To first order the error is twice the sum over sources of gap times residual. The influences of
+    the sources show its variance (less twice that of a perfect map, which they contain), relative
+    to the squared gap that is seen. Of no gap they show nothing: where maps are wrong in log-odds,
+    gaps grow with v = p (1 - p), and the variance is 4 c^2 sum (v t)^2 / (n sum v^2), t being a
+    source's mean total. Either counts by how far the squared gap stands out of chance.
     """
     influence = np.zeros(n_sources)
     for part in parts:
         influence += part.influence(n_sources) / len(parts)
     columns = sorted({part.column for part in parts})
-    slope = float(
+    usual = float(
         np.mean([_column_slope([p for p in parts if p.column == c], n_sources) for c in columns])
     )
-    if square <= np.quantile(null, 0.975):
-        return slope
-    return max(slope, (float(influence @ influence) - 2 * float(null.var())) / square)
+    chance, visible = float(null.var()), max(square, 0.0)
+    variance = max(n_sources * float(influence.var()) - 2 * chance, 0.0)
+    weight = visible**2 + chance
+    return (variance * visible + usual * chance) / weight if weight > 0 else usual
 
 
 def _column_slope(parts: Sequence[_BinnedResiduals], n_sources: int) -> float:
@@ -211,16 +214,43 @@ def _column_slope(parts: Sequence[_BinnedResiduals], n_sources: int) -> float:
 
 
 def _square_bounds(square: float, null: Floats, slope: float, level: float) -> tuple[float, float]:
-    """The squared gaps c that |square - c| <= sqrt(q^2 + z^2 slope c) does not rule out.
+    """The squared gaps that the estimate does not rule out.
 
-    q is the quantile of the null distribution on that side.
+    No estimate is so low that it rules out a gap below the upper end of a map without a visible one:
+    of such gaps only the lower end can miss, and has all of 1 - level. Above, each end has half.
     """
-    tail = (1 - level) / 2
-    below, above = np.quantile(null, [tail, 1 - tail]).tolist()
-    reach = normal_quantile(level) ** 2 * slope / 2
-    low = 0.0
-    if square > above:
-        low = square + reach - math.sqrt((square + reach) ** 2 - square**2 + above**2)
-    least = max(square, 0.0)
-    high = least + reach + math.sqrt((least + reach) ** 2 - least**2 + below**2)
-    return max(low, 0.0), high
+    both = (1 + level) / 2
+    high = _upper_end(max(square, 0.0), null, slope, both)
+    always = _upper_end(0.0, null, slope, both)
+    low = _lower_end(square, null, slope, level)
+    if low > always:
+        low = max(always, _lower_end(square, null, slope, both))
+    return low, high
+
+
+def _upper_end(square: float, null: Floats, slope: float, chance: float) -> float:
+    """The largest c with c - square <= sqrt(q^2 + z^2 slope c); q and z at ``chance`` on one side."""
+    below = float(np.quantile(null, 1 - chance))
+    half = square + normal_quantile(2 * chance - 1) ** 2 * slope / 2
+    return half + math.sqrt(half**2 - square**2 + below**2)
+
+
+def _lower_end(square: float, null: Floats, slope: float, chance: float) -> float:
+    """The least c whose estimates reach ``square`` with probability 1 - chance.
+
+    What residuals add in the direction of the gap, s z with s^2 = slope / 4, is squared with it:
+    (sqrt(c) + s z)^2 less the mean, c + s^2. In all other directions they add as without a gap.
+    """
+    from scipy.optimize import brentq
+
+    above = float(np.quantile(null, chance))
+    if square <= above:
+        return 0.0
+    z, s = normal_quantile(2 * chance - 1), math.sqrt(slope) / 2
+    elsewhere = max(above**2 - (s**2 * (z**2 - 1)) ** 2, 0.0)
+
+    def excess(root: float) -> float:
+        along = 2 * root * s * z + s**2 * (z**2 - 1)
+        return root**2 + math.sqrt(along**2 + elsewhere) - square
+
+    return float(brentq(excess, 0.0, math.sqrt(square))) ** 2 if excess(0.0) < 0 else 0.0
