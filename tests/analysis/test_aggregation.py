@@ -93,6 +93,38 @@ def test_labels_scale_the_log_odds_of_every_method_and_turn_no_verdict():
     assert scaled_result.score.log_loss < plain.score.log_loss - 0.05
 
 
+def test_lines_in_another_order_and_a_judge_that_never_voted_change_nothing():
+    rows = list(simulated_votes(120, (0.85, 0.8, 0.7, 0.6), seed=5))
+    rng = np.random.default_rng(3)
+    rows = [
+        replace(
+            row,
+            vote=0.5 if rng.random() < 0.1 else row.vote,
+            label=row.label if row.item < "q3" else None,
+        )
+        for row in rows
+    ]
+    names = ["auto", "ising-shared", "factor", "weighted-majority"]
+    silent = [VoteRow(f"q{i}", "silent", None) for i in range(120)]
+    shuffled = [rows[i] for i in rng.permutation(len(rows))]
+    first = aggregate(encode(rows), names)
+    assert first.selected == "expert-pool"
+    for other in (aggregate(encode(more), names) for more in (shuffled, [*rows, *silent])):
+        place = {item: row for row, item in enumerate(other.items)}
+        order = [place[item] for item in first.items]
+        for result in first.methods:
+            p = other.result(result.method).p
+            np.testing.assert_allclose(p[order], result.p, atol=1e-6)
+
+
+def test_where_the_named_method_is_refused_majority_is_used_and_the_reason_told():
+    aggregation = aggregate(encode(simulated_votes(60, (0.9, 0.8))), ["dawid-skene"])
+    assert aggregation.selected == "majority"
+    assert aggregation.reason.startswith("dawid-skene was refused: dawid-skene needs 3 judges")
+    nobody = encode(VoteRow(f"q{i}", "j", None, label=i % 2) for i in range(20))
+    assert aggregate(nobody, ["auto"]).reason.endswith("no judge voted on any item")
+
+
 def test_the_expert_pool_says_why_it_is_refused():
     few = aggregate(with_labels(9), ["expert-pool"]).result("expert-pool")
     assert "needs 10 labels that name a side, there are 9" in few.notes[0]

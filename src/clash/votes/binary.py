@@ -102,6 +102,14 @@ class MethodTable:
         """(N,), rows whose label is a side."""
         return np.isin(self.truth, (0.0, 1.0))
 
+    @property
+    def groups_by_name(self) -> Index:
+        """(N,), the groups numbered by their first item's name: the same in any order of rows."""
+        rank = np.argsort(np.argsort(np.array(self.items), kind="stable"), kind="stable")
+        first = np.full(int(self.groups.max()) + 1, len(rank))
+        np.minimum.at(first, self.groups, rank)
+        return np.unique(first[self.groups], return_inverse=True)[1].astype(np.intp)
+
     def only_decisive(self) -> MethodTable:
         """The rows whose label is a side, groups numbered anew."""
         keep = self.decisive
@@ -115,14 +123,17 @@ class MethodTable:
         )
 
     def only_voting(self) -> MethodTable:
-        """The judges that voted at all."""
+        """The judges that voted at all; all of them where none did."""
         columns = np.flatnonzero((self.codes != MISSING).any(axis=0))
+        if not len(columns):
+            return self
+        copies = self.presentation_rows
         return replace(
             self,
             codes=self.codes[:, columns],
             judges=self.judges[columns],
             families=None if self.families is None else tuple(self.families[k] for k in columns),
-            presentation_rows=None,
+            presentation_rows=copies and replace(copies, codes=copies.codes[:, columns]),
         )
 
     def patterns(self, held_out: Bools | None = None) -> Patterns:

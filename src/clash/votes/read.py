@@ -134,7 +134,7 @@ class VoteTable:
             if file is None:
                 hint = "a run that was interrupted: `clash resume RUN` finishes it"
                 raise InputError("there are no votes that can be used", hint=hint)
-            raise InputError("holds no votes", path=file, hint="one JSON object a line")
+            raise InputError("holds no votes", path=file, hint="one vote a line")
         for name in ("vote", "label"):
             table._check_outcomes(name)
         return table

@@ -49,6 +49,31 @@ def test_independent_judges_of_unequal_skill_are_weighted():
     assert log_loss(selection.item_posterior, truth) < log_loss(item_posterior, truth)
 
 
+@pytest.mark.parametrize("share", [1.0, 0.99], ids=["always", "nearly always"])
+def test_a_judge_that_always_says_the_same_does_not_hide_an_expert(share):
+    rng = np.random.default_rng(0)
+    votes, truth = independent(400, [0.95, 0.6, 0.6, 0.6, 0.55], rng)
+    more_votes = np.column_stack([votes, (rng.random(400) < share).astype(np.int8)])
+    without, selection = (
+        select(rows, rng=np.random.default_rng(0)) for rows in (votes, more_votes)
+    )
+    assert without.method == selection.method != "majority"
+    np.testing.assert_allclose(selection.item_posterior, without.item_posterior)
+    np.testing.assert_allclose(selection.posterior(more_votes), selection.item_posterior)
+    assert "always say the same" in selection.reason
+    assert accuracy(selection.item_posterior, truth) > 0.85
+
+
+def test_a_judge_that_always_names_the_common_class_counts_for_majority():
+    """It is right on 90% of the items, and nothing in its votes says that it did not look."""
+    rng = np.random.default_rng(1)
+    truth = (rng.random(400) < 0.9).astype(np.int8)
+    right = rng.random((400, 4)) < [0.8, 0.75, 0.75, 0.7]
+    votes = np.where(right, truth[:, None], 1 - truth[:, None]).astype(np.int8)
+    selection = select(np.column_stack([votes, np.ones(400, np.int8)]), rng=rng)
+    assert selection.judges is None
+
+
 def test_a_moved_bloc_is_discounted():
     rng = np.random.default_rng(1)
     skill = [1.2] * 5 + [2.0, 2.3, 2.6, 2.9]

@@ -177,7 +177,11 @@ def aggregate(
     """
     names = list(dict.fromkeys([*methods, "majority"]))
     _check_methods(names)
-    table = MethodTable.of(votes, threshold, ties, use_labels=use_labels is True, copies=copies)
+    # A judge that never voted says nothing, and models read what is missing in ways of their own.
+    table = MethodTable.of(
+        votes, threshold, ties, use_labels=use_labels is True, copies=copies
+    ).only_voting()
+    weights = None if weights is None else weights[table.judges]
     if use_labels is not False and "auto" in names and enough_labels(table):
         names = list(dict.fromkeys([EXPERT_POOL, *names]))
     rules = {name: method_runner(name, table, seed, weights, ridge) for name in names}
@@ -187,16 +191,16 @@ def aggregate(
     held_out = {name: _cross_fit(rules[name], table, fits[name], seed) for name in names}
     for name in names:
         fits[name], held_out[name] = _recalibrate(fits[name], held_out[name], table, seed)
-    chooser = next((name for name in (EXPERT_POOL, "auto") if name in names), names[0])
-    if "auto" not in names or fits[chooser].p is None:
-        chooser = "auto" if "auto" in names else names[0]
+    ready = [name for name in names if fits[name].p is not None]
+    choosers = [name for name in (EXPERT_POOL, "auto") if name in ready and "auto" in names]
+    chooser = (choosers or ready)[0]
     chooser_fit = fits[chooser]
     return Aggregation(
         items=table.items,
         n_judges=len(votes.judges),
         n_labelled=int(table.labelled.sum()),
-        selected=chooser_fit.selected or names[0],
-        reason=chooser_fit.reason or "named first on the command line",
+        selected=chooser_fit.selected or chooser,
+        reason=chooser_fit.reason or _why_first(fits[names[0]]),
         methods=tuple(
             _result(fits[name], held_out[name], held_out["majority"], table) for name in names
         ),
@@ -204,6 +208,13 @@ def aggregate(
         notes=(*_label_notes(table, names, use_labels=use_labels), *table.notes),
         n_groups=len(set(votes.groups.tolist())),
     )
+
+
+def _why_first(named_first: MethodFit) -> str:
+    """Why the first method that was not refused is used."""
+    if named_first.refusal is None:
+        return "named first on the command line"
+    return f"{named_first.method} was refused: {named_first.refusal}"
 
 
 def _label_notes(

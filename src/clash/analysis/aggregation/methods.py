@@ -233,7 +233,10 @@ def _fit_pool(patterns: Patterns, *, table: MethodTable, seed: int) -> MethodFit
     readings = read_without_labels(
         table.codes, rng, families=table.families, ties=table.ties, groups=table.groups
     )
-    fit = pool(readings, PoolLabels(rows, table.truth[rows], table.groups[rows]), rng)
+    # Folds are drawn by the names of items: the order of lines in a file says nothing.
+    order = np.argsort(table.groups_by_name[rows], kind="stable")
+    rows = rows[order]
+    fit = pool(readings, PoolLabels(rows, table.truth[rows], table.groups_by_name[rows]), rng)
     p = fit.p.copy()
     p[rows] = fit.held_out
     votes = collapse(table.codes, ties=table.ties)

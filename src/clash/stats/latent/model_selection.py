@@ -17,6 +17,7 @@ The thresholds are conventions; docs/statistics-latent.md says on what grounds.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -44,6 +45,7 @@ from clash.stats.latent.majority_challenge import (
     ALONE,
     CONTESTED,
     LEAST_CROSSED_SHARE,
+    LOPSIDED,
     NEAR_CHANCE,
     ONE_COIN,
     MajorityChallenge,
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
     from clash.stats.latent.fit import LatentFit
     from clash.stats.typing import Floats, Index, VoteCodes
 
+CONSTANT = 0.02
+"""Share of a judge's votes for its rarer side up to which it always says the same."""
 FEWEST = 50
 """Items below which judges are not weighted: the standard errors of held-out scores are unreliable."""
 
@@ -99,6 +103,7 @@ class ModelSelection:
         correlation: mean correlation between the judges' votes.
         warnings: what a reader should know before believing any of it.
         guard: where majority's share stands although the model was chosen.
+        judges: those that ``fit`` reads, in order; null for all.
     """
 
     method: str
@@ -109,6 +114,7 @@ class ModelSelection:
     correlation: float
     warnings: tuple[str, ...]
     guard: WitnessGuard = UNGUARDED
+    judges: Index | None = None
 
     @property
     def item_posterior(self) -> Floats:
@@ -118,10 +124,16 @@ class ModelSelection:
     def posterior(self, votes: VoteCodes) -> Floats:
         """P(truth = 1) for new votes of shape (n, n_judges)."""
         rows = np.atleast_2d(np.asarray(votes, np.int8))
+        if self.judges is not None:
+            rows = rows[:, self.judges]
         if self.fit.name == "majority":
             return self.fit.posterior(rows)
         stands = self.guard.stands(self.fit, rows)
         return np.where(stands, vote_share(collapse_rows(rows)), blend(self.fit, rows))
+
+    def families(self, of_all: Sequence[object] | None) -> Sequence[object] | None:
+        """The families of the judges that ``fit`` reads, of those of all judges."""
+        return of_all if of_all is None else _of_judges(of_all, self.judges)
 
 
 def select(
@@ -164,7 +176,40 @@ def select(
     fold = folds(patterns.n_items, n_folds, rng, groups)
     if has_labels(patterns):
         return _by_labels(patterns, families, fold)
-    return _by_votes(patterns, families, fold, rng)
+    return _without_constant_judges(patterns, families, fold, rng) or _by_votes(
+        patterns, families, fold, rng
+    )
+
+
+def _without_constant_judges(
+    patterns: Patterns, families: Sequence[object] | None, fold: Index, rng: np.random.Generator
+) -> ModelSelection | None:
+    """A model of the judges that vote both ways, where others always say the same or nothing.
+
+    These tell hardly two items apart, but pull majority to their side, and with it what a model is
+    compared to. None where all judges vote both ways, where fewer than three do, where no model
+    of these may overrule majority, or where the model puts most items in one class: a judge that
+    always names that class may be a good one.
+    """
+    n_zero, n_one = (patterns.counts @ (patterns.votes == side) for side in (0, 1))
+    judges = np.flatnonzero(np.minimum(n_zero, n_one) > CONSTANT * (n_zero + n_one))
+    if not 3 <= len(judges) < patterns.n_judges:
+        return None
+    votes = patterns.votes[patterns.inverse]
+    others = collapse(votes[:, judges])
+    of_judges = None if families is None else _of_judges(families, judges)
+    selection = _by_votes(others, of_judges, fold, deepcopy(rng))
+    if (np.delete(votes, judges, axis=1) == MISSING).all():
+        return replace(selection, judges=judges)
+    share = float(others.counts @ (selection.pattern_posterior > 0.5)) / others.weight
+    if selection.method == "majority" or max(share, 1 - share) >= LOPSIDED:
+        return None
+    reason = f"{selection.reason}; judges that always say the same tell nothing and are left out"
+    return replace(selection, judges=judges, reason=reason)
+
+
+def _of_judges(values: Sequence[object], judges: Index | None) -> Sequence[object]:
+    return values if judges is None else [values[at] for at in judges.tolist()]
 
 
 def _by_votes(

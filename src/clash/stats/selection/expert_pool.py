@@ -357,7 +357,7 @@ def read_without_labels(
     """
     selection = select(votes, rng=rng, families=families, ties=ties, groups=groups)
     patterns = selection.fit.patterns
-    models = candidate_models(patterns, families)
+    models = candidate_models(patterns, selection.families(families))
     del models[EQUAL]  # the vote share is there itself
     models.pop(BLOCS, None)  # where it is plain, auto is this
     fits = fit_all({name: model.fit for name, model in models.items()}, patterns)[0]

@@ -113,7 +113,7 @@ def read_otherwise(
     selection = select(votes, rng=rng, families=families, ties=ties, groups=groups)
     patterns = selection.fit.patterns
     behind = {model.name: model.behind for model in selection.candidates}
-    models = candidate_models(patterns, families)
+    models = candidate_models(patterns, selection.families(families))
     fits = fit_all({name: model.fit for name, model in models.items()}, patterns)[0]
     by_pattern = {ANCHOR: selection.pattern_posterior, SHARE: vote_share(patterns)}
     for name, fit in fits.items():
