@@ -1,4 +1,4 @@
-"""One call: wait for capacity, reserve its money, ask, record every attempt, settle the money.
+"""One call: wait for capacity, reserve the money, send, record every attempt, settle the money.
 
 Nothing else in clash calls a provider. The result is always a :class:`Call` record, whether the
 model answered or not; only a model that refused for good raises, and only once that is on record.
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 
 class ModelStopError(ClashError):
-    """The model is not asked any more in this run; the message says why.
+    """The model gets no more calls in this run; the message says why.
 
     Attributes:
-        call_id: the call in which it refused, which need not be the one that was to be made.
+        call_id: the call in which it refused; not always the one that was about to be made.
     """
 
     exit_code = 4
@@ -93,7 +93,7 @@ class Past(Protocol):
 
 
 class Listener(Protocol):
-    """Is told how calls proceed: the progress line."""
+    """Is told of each attempt; the progress line is one."""
 
     def attempt_began(self, pending: PendingCall) -> None:
         """An attempt goes out."""
@@ -117,8 +117,8 @@ class ModelConnection:
     Attributes:
         limiter: holds the provider's account to its limits.
         capacity: holds the model to its own ``concurrency``, whoever asks it; null without one.
-        stop_reason: why the model is not asked any more; null while it is.
-        stop_call_id: the call that showed it.
+        stop_reason: why the model gets no more calls; null while it gets them.
+        stop_call_id: the call in which it refused.
     """
 
     model: str
@@ -129,22 +129,22 @@ class ModelConnection:
     stop_call_id: str | None = None
 
     def stop(self, reason: str, call_id: str | None = None) -> None:
-        """Ask the model no more; the first reason stays."""
+        """Send the model no more calls; the first reason is kept."""
         if self.stop_reason is None:
             self.stop_reason, self.stop_call_id = reason, call_id
 
     def check(self) -> None:
-        """Refuse a call to a model that is not asked any more.
+        """Refuse a call to a model that was stopped.
 
         Raises:
-            ModelStopError: it is one.
+            ModelStopError: it was stopped.
         """
         if self.stop_reason is not None:
             raise ModelStopError(self.stop_reason, self.stop_call_id)
 
     @property
     def name(self) -> str:
-        """The model with where it is asked: ``compatible/m at host with VARIABLE``."""
+        """The model and its account: ``compatible/m at host with VARIABLE``."""
         return f"{self.model} {self.provider.account.partition(' ')[2]}"
 
 
@@ -197,12 +197,12 @@ class Caller:
 
     @property
     def workers(self) -> int:
-        """How many pieces of one model's work may be started at once."""
+        """How many calls to one model may be started at once."""
         return self._limits.concurrency
 
     @property
     def stop_reasons(self) -> dict[str, str]:
-        """Models that refused for good, and why; with address and key where one has several."""
+        """Models that refused for good, and why; with address and key where a model has several."""
         return {
             self._label(connection): connection.stop_reason
             for connection in self._connections.values()
@@ -210,7 +210,7 @@ class Caller:
         }
 
     def label(self, ref: ModelRef) -> str:
-        """What :attr:`stopped` calls a model."""
+        """The name of a model in :attr:`stop_reasons`."""
         return self._label(self._connection(ref))
 
     def _label(self, connection: ModelConnection) -> str:
@@ -218,18 +218,18 @@ class Caller:
         return connection.name if len({c.provider.account for c in alike}) > 1 else connection.model
 
     def keep_stopped(self, stopped: Mapping[str, str]) -> None:
-        """Ask these models no more, which refused for good before; by label, and why."""
+        """Stop these models, which refused for good in an earlier process; the reason by label."""
         for connection in self._connections.values():
             if (reason := stopped.get(self._label(connection))) is not None:
                 connection.stop(reason)
 
     def start(self, tasks: TaskGroup) -> None:
-        """Start what works between calls within ``tasks``."""
+        """Start background work in ``tasks``."""
         if self._pool is not None:
             self._pool.start(tasks)
 
     async def finish(self) -> None:
-        """Wait for work between calls that must not be cut off; here there is none."""
+        """Wait for background work that must not be cut off; here there is none."""
 
     def open(self, ref: ModelRef) -> None:
         """Open the connection to a model now, so that a missing key is found before any call.
@@ -240,11 +240,11 @@ class Caller:
         self._connection(ref)
 
     def answers_at_once(self, ref: ModelRef) -> bool:
-        """Whether a model is a rule, which judges without waiting, for nothing."""
+        """Whether a model is a rule: it answers without waiting and costs nothing."""
         return isinstance(self._connection(ref).provider, AtOnce)
 
     def answer_at_once(self, pending: PendingCall) -> Call:
-        """The answer of a rule: no turn to wait for, no money to reserve, nothing to try again.
+        """The answer of a rule, which needs no turn, no money and no retry.
 
         Raises:
             Interrupted: the run was told to stop.

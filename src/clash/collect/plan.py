@@ -69,7 +69,8 @@ class Plan:
         reused_criteria: criteria of an earlier run, by item.
         redactor: knows every secret that this run could write down.
         secret: the codes of the pages follow from it; null for runs made before there was one.
-            Of several, separated by spaces, the items take turns (:func:`joined_secrets`).
+            Of several, separated by spaces, the items take turns
+            (:func:`~clash.collect.shards.joined_secrets`).
         shard: the part of a run that this is; null for a whole run.
     """
 

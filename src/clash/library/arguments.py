@@ -28,7 +28,7 @@ ProgressCallback = Any
 
 
 class RunArguments(TypedDict, total=False):
-    """Keyword arguments of :func:`evaluate` and :func:`validate`; see :func:`evaluate`."""
+    """Keyword arguments of :func:`evaluate`, which explains them, and of :func:`validate`."""
 
     max_cost: float | None
     seed: int | None

@@ -197,7 +197,7 @@ def _earlier_criteria(config: Config) -> dict[str, Criteria]:
 
 
 def _still_reused(folder: RunFolder, config: Config) -> dict[str, Criteria]:
-    """As :func:`_reused`, for a run whose folder says what it reuses: the criteria it lacks.
+    """The criteria that a resumed run reuses and does not have yet.
 
     Raises:
         RunFolderError: the run that it names is none that lies beside it.

@@ -787,7 +787,7 @@ def run_votes(
     observers: bool = False,
     scores: bool = False,
 ) -> Votes:
-    """The votes of a run folder, as :func:`read_votes` would read its export.
+    """The votes of a run folder, as :func:`clash.votes.read_votes` would read its export.
 
     Args:
         folder: the run.

@@ -78,7 +78,7 @@ def read_lines(file: Path, kind: type[AnyLine]) -> Iterator[list[AnyLine]]:
 
     Args:
         file: the file.
-        kind: what a line becomes: a :class:`Line`, or one that knows more keys.
+        kind: what a line becomes: a :class:`VoteLine`, or a kind that knows more keys.
 
     Raises:
         InputError: a line is not a vote, or the file cannot be read.

@@ -372,7 +372,7 @@ def choose_strength(
         fit: ``ising_shared``, ``ising_class``, or ``ising_family`` with its families bound.
         patterns: the votes.
         rng: draws the folds.
-        prior_of: the prior of each value: :func:`ridge_of` or :func:`whole_prior`.
+        prior_of: the prior of each value: :func:`ridge_of` or :func:`~clash.stats.latent.ising.whole_prior`.
         grid: values to try; the larger, the harder.
         groups: shape (n_items,): items of one group are held out together.
 
