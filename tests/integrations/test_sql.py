@@ -4,10 +4,13 @@ import csv
 import io
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 from clash.cli.app import run
+from clash.integrations import sql as sql_module
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +120,45 @@ def test_a_broken_line_is_an_error(capsys, folder, tmp_path, text):
     error = capsys.readouterr().err
     assert "items.jsonl" in error or "JSON" in error
     assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select repeat('x', 3000000000)",
+        "select list(repeat('y', 9999999)) from range(999)",
+    ],
+)
+def test_a_text_that_a_query_computes_counts_as_memory(capsys, folder, sql):
+    """DuckDB's own bound counts its buffers only: these took 6 GB and 20 seconds."""
+    assert run(["query", str(folder), sql]) == 2
+    assert "needs more than 1GB of memory" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_a_query_that_has_no_end(folder, monkeypatch):
+    """DuckDB itself heard no signal there; without an end of its process this test would wait."""
+
+    def interrupt(_answers):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(sql_module, "_answer", interrupt)
+    endless = "with recursive t(n) as (select 1 union all select n + 1 from t) select max(n) from t"
+    assert run(["query", str(folder), endless]) == 130
+
+
+def test_rows_that_nobody_reads_are_not_queried(folder):
+    command = [
+        sys.executable,
+        "-m",
+        "clash",
+        "query",
+        str(folder),
+        "select * from range(1000000000)",
+    ]
+    with subprocess.Popen(
+        [*command, "--csv"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"range\n"
+        process.stdout.close()  # as `| head -1` does
+        assert process.wait() == 0
+        assert process.stderr.read() == b""

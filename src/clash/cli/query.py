@@ -4,7 +4,7 @@ import csv
 import json
 import math
 import sys
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +13,7 @@ import typer
 from clash.cli.common import print_json, print_tables
 from clash.cli.options import AsJson, Out, RunArgument
 from clash.cli.sources import open_run
+from clash.cli.streams import is_lost
 from clash.errors import ConfigError
 from clash.escape import clip, for_csv, for_terminal
 from clash.extras import require
@@ -41,16 +42,17 @@ def query(
     folder = open_run(run, out)
     from clash.integrations.sql import query as ask
 
-    result = ask(folder.path, sql)
-    if as_json:
-        rows = [[_as_json(value) for value in row] for row in result.rows()]
-        print_json({"run": str(folder.path), "columns": list(result.columns), "rows": rows})
-    elif as_csv:
-        lines = csv.writer(sys.stdout, lineterminator="\n")
-        lines.writerow(result.columns)
-        lines.writerows([_as_csv(value) for value in row] for row in result.rows())
-    else:
-        _print(result)
+    with ask(folder.path, sql) as result:
+        if as_json:
+            rows = [[_as_json(value) for value in row] for row in result.rows()]
+            print_json({"run": str(folder.path), "columns": list(result.columns), "rows": rows})
+        elif as_csv:
+            lines = csv.writer(sys.stdout, lineterminator="\n")
+            lines.writerow(result.columns)
+            rows_read = takewhile(lambda _row: not is_lost(sys.stdout), result.rows())
+            lines.writerows([_as_csv(value) for value in row] for row in rows_read)
+        else:
+            _print(result)
 
 
 def _print(result: QueryResult) -> None:

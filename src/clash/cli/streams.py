@@ -63,9 +63,18 @@ def patient(stream: TextIO | None) -> TextIO:
 def failure(stream: TextIO) -> OSError | None:
     """Why some of what was printed is lost; null where it is not, or where nobody wants it."""
     stream.flush()
-    raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    error = raw.failure if isinstance(raw, _PatientFile) else None
+    error = _first_failure(stream)
     return None if error is None or error.errno in _READER_GONE else error
+
+
+def is_lost(stream: TextIO) -> bool:
+    """Whether what is written goes nowhere any more: a command that only prints may stop."""
+    return _first_failure(stream) is not None
+
+
+def _first_failure(stream: TextIO) -> OSError | None:
+    raw = getattr(getattr(stream, "buffer", None), "raw", None)
+    return raw.failure if isinstance(raw, _PatientFile) else None
 
 
 class GuardedStream:

@@ -6,16 +6,17 @@ A query reads lines as they stream past, so a run may be larger than memory.
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
+import subprocess
+import sys
 import types
-import weakref
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
+from typing import IO, TYPE_CHECKING, Any, Union, cast, get_args, get_origin
 
-import duckdb
 from pydantic import BaseModel
 
 from clash.errors import InputError, RunFolderError
@@ -26,11 +27,60 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
-_MEMORY = "1GB"
-_LONGEST_LINE = 32 * 2**20
-"""Bytes. DuckDB keeps two buffers of this size for each thread."""
-_THREADS = "2"
-_AT_ONCE = 1000
+MEMORY = "1GB"
+"""What DuckDB may take for its tables and sorts."""
+_PROGRAM = "from clash.integrations import sql_process; sql_process.main()"
+
+
+@dataclass(frozen=True)
+class View:
+    """A view of one file of records.
+
+    Attributes:
+        name: as queries name it.
+        path: the file; null where it is missing or empty, and the view has no rows.
+        columns: DuckDB's types by name.
+    """
+
+    name: str
+    path: str | None
+    columns: dict[str, str]
+
+
+@dataclass(frozen=True)
+class SqlTask:
+    """One query and what it may read."""
+
+    sql: str
+    views: tuple[View, ...]
+
+
+@dataclass(frozen=True)
+class Header:
+    """The names and types of the columns that a query selects."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+
+class SqlFailure(Exception):
+    """Why a query has no more rows.
+
+    Attributes:
+        message: what is wrong.
+        hint: what to do about it.
+        path: the file that DuckDB cannot open, where that is the reason.
+    """
+
+    def __init__(self, message: str, hint: str | None = None, path: str | None = None) -> None:
+        super().__init__(message, hint, path)
+        self.message, self.hint, self.path = message, hint, path
+
+
+OUT_OF_MEMORY = SqlFailure(
+    f"needs more than {MEMORY} of memory",
+    "select fewer columns or rows, or count instead of sorting",
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +94,7 @@ class QueryResult:
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
-    _cursor: duckdb.DuckDBPyConnection
+    _answers: IO[bytes]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """The rows; lists and objects as such, everything else as Python's own type.
@@ -54,74 +104,44 @@ class QueryResult:
         """
         json_columns = [i for i, name in enumerate(self.types) if name == "JSON"]
         try:
-            while batch := self._cursor.fetchmany(_AT_ONCE):
+            while batch := _answer(self._answers):
                 for row in batch:
                     yield _decode_row(row, json_columns)
-        except duckdb.Error as error:
-            raise _query_error(error) from None
         except (ValueError, RecursionError):
             raise InputError("a value is no JSON that can be read", field="query") from None
 
 
-def query(path: Path, sql: str) -> QueryResult:
-    """Run one ``SELECT`` over a run folder.
+@contextmanager
+def query(path: Path, sql: str) -> Iterator[QueryResult]:
+    """Run one ``SELECT`` over a run folder, in a process that ends with the context.
 
     Views: one for each ``.jsonl`` file with records (``items``, ``responses``, ``calls``,
     ``judgments``, ``verdicts``, …), with its fields as columns; objects are structs (``tokens.input``), lists are JSON.
 
     Raises:
-        InputError: the query is no single SELECT, or is wrong.
+        InputError: the query is no single SELECT, or is wrong, or needs too much memory.
         RunFolderError: a file is not a regular file, or its last line is not complete.
     """
+    with _record_files(path, sql) as files, _process() as (task, answers):
+        views = tuple(_view(name, file) for name, file in files.items())
+        with task:
+            pickle.dump(SqlTask(sql, views), task)
+        header = _answer(answers)
+        yield QueryResult(header.names, header.types, answers)
+
+
+@contextmanager
+def _record_files(path: Path, sql: str) -> Iterator[Mapping[str, Path]]:
+    """The files that a query may read, by the names of their records."""
     paths = {name: path / name for name in layout.RECORDS}
     if not run_files.is_file(path / layout.PACKED_CALLS):
-        return _query(paths, sql)
-    if "calls" not in sql.casefold():  # a view that cannot be named is worth no copy
-        del paths[layout.CALLS]
-        return _query(paths, sql)
-    with ExitStack() as stack:
-        folder = TemporaryDirectory(prefix="clash-", ignore_cleanup_errors=True)
-        paths[layout.CALLS] = Path(stack.enter_context(folder)) / layout.CALLS
-        _unpack(path / layout.CALLS, paths[layout.CALLS])
-        result = _query(paths, sql)
-        weakref.finalize(result, stack.pop_all().close)  # rows are read from the copy
-    return result
-
-
-def _query(paths: Mapping[str, Path], sql: str) -> QueryResult:
-    """The query over these files, by the names of their records."""
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "autoinstall_known_extensions": "false",
-            "autoload_known_extensions": "false",
-            "memory_limit": _MEMORY,
-            # DuckDB writes what does not fit beneath the working folder, and lets queries read it.
-            "temp_directory": "",
-            "threads": _THREADS,
-        },
-    )
-    files = [path for path in paths.values() if _is_readable(path)]
-    for name, path in paths.items():
-        columns = _columns(layout.RECORDS[name])
-        _add_view(connection, path, columns, is_empty=path not in files)
-    # Both the pattern and the file that it finds must be allowed.
-    patterns = dict.fromkeys(text for file in files for text in (str(file), _literal(file)))
-    path_list = ", ".join("'" + text.replace("'", "''") + "'" for text in patterns)
-    connection.execute(f"SET allowed_paths = [{path_list}]")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
-    try:
-        statements = connection.extract_statements(sql)
-        # COPY could overwrite the files that a query may read.
-        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
-            raise InputError("expected a single SELECT", field="query", hint="a run is only read")
-        cursor = connection.execute(statements[0])
-    except duckdb.Error as error:
-        raise _query_error(error) from None
-    description = cursor.description or []
-    names, kinds = (tuple(str(column[i]) for column in description) for i in (0, 1))
-    return QueryResult(names, kinds, cursor)
+        yield paths
+        return
+    with TemporaryDirectory(prefix="clash-", ignore_cleanup_errors=True) as folder:
+        paths[layout.CALLS] = Path(folder) / layout.CALLS
+        if "calls" in sql.casefold():  # a view that cannot be named is worth no copy
+            _unpack(path / layout.CALLS, paths[layout.CALLS])
+        yield paths
 
 
 def _unpack(calls: Path, to: Path) -> None:
@@ -130,30 +150,39 @@ def _unpack(calls: Path, to: Path) -> None:
         shutil.copyfileobj(lines, copy)
 
 
-def _add_view(
-    connection: duckdb.DuckDBPyConnection, file: Path, columns: dict[str, str], *, is_empty: bool
-) -> None:
-    """A view of a file by its name; a file that is missing or empty has no rows.
+@contextmanager
+def _process() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """The stdin and stdout of a process that answers one query, and is ended here."""
+    # -P: a module in the working folder must not take the place of one of clash.
+    command = [sys.executable, "-P", "-c", _PROGRAM]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: S603 - this program
+        try:
+            yield cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+        finally:
+            process.kill()
+
+
+def _answer(answers: IO[bytes]) -> Any:  # noqa: ANN401 - a header, rows, or null at the end
+    """The next answer of the process.
 
     Raises:
-        RunFolderError: its path cannot be opened.
+        InputError: the query failed, or the process ended without an answer: out of memory.
+        RunFolderError: a file cannot be opened.
     """
-    if is_empty:
-        nulls = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns.items())
-        connection.execute(f'CREATE VIEW "{file.stem}" AS SELECT {nulls} WHERE false')
-        return
     try:
-        records = connection.read_json(
-            _literal(file),
-            format="newline_delimited",
-            columns=columns,
-            maximum_object_size=_LONGEST_LINE,
-        )
-    except duckdb.IOException:  # a backslash beside a bracket, which no pattern can spell
-        raise RunFolderError(
-            f"{file}: DuckDB cannot open this path\n  fix: give the folder another name"
-        ) from None
-    records.create_view(file.stem)
+        answer = pickle.load(answers)  # noqa: S301 - written by clash.integrations.sql_process
+    except (EOFError, pickle.UnpicklingError):
+        answer = OUT_OF_MEMORY
+    if not isinstance(answer, SqlFailure):
+        return answer
+    if answer.path is not None:
+        raise RunFolderError(f"{answer.path}: {answer.message}\n  fix: {answer.hint}")
+    raise InputError(answer.message, field="query", hint=answer.hint)
+
+
+def _view(name: str, file: Path) -> View:
+    path = str(file) if _is_readable(file) else None
+    return View(file.stem, path, _columns(layout.RECORDS[name]))
 
 
 def _is_readable(path: Path) -> bool:
@@ -173,11 +202,6 @@ def _is_readable(path: Path) -> bool:
                 f"{path}: its last line is not complete\n  fix: `clash resume {path.parent}`"
             )
     return True
-
-
-def _literal(path: Path) -> str:
-    """A path in which DuckDB finds no pattern of file names."""
-    return "".join(f"[{c}]" if c in "*?[" else c for c in str(path))
 
 
 def _columns(record: type[BaseModel]) -> dict[str, str]:
@@ -205,18 +229,3 @@ def _decode_row(row: tuple[Any, ...], json_columns: list[int]) -> tuple[Any, ...
     for i in json_columns:
         values[i] = None if values[i] is None else json.loads(values[i])
     return tuple(values)
-
-
-def _query_error(error: duckdb.Error) -> InputError:
-    """DuckDB's message without the excerpt of the query, which people can see."""
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return InputError(
-            f"needs more than {_MEMORY} of memory",
-            field="query",
-            hint="select fewer columns or rows, or count instead of sorting",
-        )
-    message = str(error).partition("\n\nLINE")[0].partition(", due to the following Python")[0]
-    message = message.replace("\n", " ").strip()
-    is_unknown = isinstance(error, duckdb.CatalogException | duckdb.BinderException)
-    hint = "`show tables` and `describe TABLE` name what there is" if is_unknown else None
-    return InputError(message, field="query", hint=hint)
