@@ -418,7 +418,15 @@ def test_a_cap_that_cannot_suffice_is_said_before_and_priced(lab):
 
 @pytest.mark.parametrize(
     "extra",
-    [{"max_tokens": 100_000}, {"n": 50}, {"generationConfig": {"candidateCount": 8}}],
+    [
+        {"max_tokens": 100_000},
+        {"n": 50},
+        {"generationConfig": {"candidateCount": 8}},
+        {"tools": [{"type": "web_search"}]},
+        {"plugins": [{"id": "web"}]},
+        {"models": ["vendor/dear"]},
+        {"service_tier": "priority"},
+    ],
     ids=str,
 )
 def test_no_field_of_ones_own_makes_an_answer_dearer_than_was_reserved(lab, extra):

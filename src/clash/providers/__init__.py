@@ -58,6 +58,15 @@ _OWN_FIELDS = frozenset(
     }
 )
 """The question, and what multiplies its answer or lifts the cap on it, in every vendor's words."""
+_PAID_FIELDS = frozenset(
+    {
+        *("tools", "plugins", "web_search_options", "mcp_servers", "container"),
+        *("models", "fallbacks", "prediction"),
+    }
+)
+"""What is billed beside the tokens of question and answer, or lets a dearer model answer."""
+_DEAR_VALUES = {"service_tier": "priority", "serviceTier": "priority", "speed": "fast"}
+"""Values that multiply the price of a token."""
 _OBJECTS_WITH_CAPS = ("generationConfig", "generation_config")
 
 
@@ -110,6 +119,13 @@ def _check_extra(model: str, fields: Mapping[str, Any]) -> None:
                 f"{name} of {model} is what clash itself sets, and what budgets rest on",
                 field="options.extra",
                 hint="leave it out; max_tokens beside extra caps answers",
+            )
+        if name in _PAID_FIELDS or (name in _DEAR_VALUES and value == _DEAR_VALUES[name]):
+            raise ConfigError(
+                f"{name} of {model} can cost more than its tokens at their price, "
+                "which budgets rest on",
+                field="options.extra",
+                hint="leave it out; a Python function as a candidate may use tools",
             )
         if name in _OBJECTS_WITH_CAPS and isinstance(value, dict):
             _check_extra(model, value)
