@@ -458,7 +458,7 @@ def test_the_page_holds_nothing_of_the_run_and_may_not_be_framed(folder):
     ("options", "is_drawn"), [(["--all"], False), ([], True), (["--sample", "24"], True)]
 )
 def test_a_page_from_disk_holds_no_name_and_its_file_is_read_back(
-    folder, tmp_path, options, is_drawn
+    folder, tmp_path, capsys, options, is_drawn
 ):
     page, file = tmp_path / "page.html", tmp_path / "labels.json"
     words = ["review", str(folder.path), *options, "--export-static", str(page)]
@@ -483,8 +483,12 @@ def test_a_page_from_disk_holds_no_name_and_its_file_is_read_back(
     assert {(label.winner, label.annotator) for label in labels} == {("south", "Dee")}
     assert {label.draw is not None for label in labels} == {is_drawn}
     assert run(["verify", str(folder.path)]) == 0
-    file.write_text(json.dumps({**given_page, "draw": {"seed": -1, "equal": False}}))
-    assert run(["review", str(folder.path), "--import", str(file)]) == 2
+    for draw in (None, {"seed": -1, "equal": False}, {"seed": 7, "equal": False}, [], "drawn"):
+        if draw != given_page["draw"]:
+            file.write_text(json.dumps({**given_page, "draw": draw}))
+            assert run(["review", str(folder.path), "--import", str(file)]) == 2
+            assert "a draw that no page of this run had" in capsys.readouterr().err
+    assert len(folder.labels()) == 24
 
 
 def test_whoever_knows_the_names_cannot_work_out_the_sides_of_a_page_from_disk(folder, tmp_path):
@@ -511,6 +515,7 @@ def test_whoever_knows_the_names_cannot_work_out_the_sides_of_a_page_from_disk(f
 def test_a_key_that_is_no_text_is_no_crash(folder, tmp_path):
     file = tmp_path / "labels.json"
     answer_file = {"format": FORMAT, "run": folder.path.name, "key": "\ud800", "annotator": "Dee"}
+    answer_file["proof"] = proof("\ud800", None, page_secret(folder))
     file.write_text(json.dumps({**answer_file, "decisions": [{"item": "q0", "choice": "A"}]}))
     assert run(["review", str(folder.path), "--import", str(file)]) == 0
     assert len(folder.labels()) == 1

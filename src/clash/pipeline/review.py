@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from clash.analysis.corrected import correction
 from clash.analysis.findings import compute_findings
 from clash.documents import read_json, read_text
 from clash.errors import InputError
 from clash.report.formats import percent
-from clash.review.page import order, parse_returned_file
+from clash.review.page import order, parse_returned_file, proof
 from clash.review.session import label, name_of
 from clash.review.tasks import review_tasks
 from clash.store import layout
@@ -19,7 +19,7 @@ from clash.store.manifest import seal_file
 from clash.wording import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from clash.analysis.findings import Findings
@@ -94,14 +94,11 @@ def _votes(folder: RunFolder) -> Votes | None:
         return None  # nobody judged anything
 
 
-def _drawn_tasks(run: RunData, draw: object, path: Path) -> list[ReviewTask]:
-    """All items of a run, each with how the page from disk says it was drawn."""
+def _drawn_tasks(run: RunData, draw: Mapping[str, Any] | None) -> list[ReviewTask]:
+    """All items of a run, each with how a page from disk drew it."""
     if draw is None:
         return review_tasks(run, "all")
-    seed, equal = (draw.get("seed"), draw.get("equal")) if isinstance(draw, dict) else (None, None)
-    if type(seed) is not int or seed < 0 or not isinstance(equal, bool):
-        raise InputError("is a seed and whether chances are equal", path=path, field="draw")
-    return review_tasks(run, seed=seed, sample=len(run.items) if equal else None)
+    return review_tasks(run, seed=draw["seed"], sample=len(run.items) if draw["equal"] else None)
 
 
 def why_decision_stands(run: RunData, labels: Sequence[Label], *, names: bool = True) -> str | None:
@@ -156,9 +153,18 @@ def import_decisions(folder: RunFolder, run: RunData, path: Path) -> int:
         raise InputError(
             f"is not a review file of {folder.path.name}", path=path, hint="see --export-static"
         )
-    tasks = {task.item.item_id: task for task in _drawn_tasks(run, document.get("draw"), path)}
+    secret = page_secret(folder)
+    draw = document.get("draw")
+    if document.get("proof") != proof(document["key"], draw, secret):
+        raise InputError(
+            "names a draw that no page of this run had",
+            path=path,
+            field="draw",
+            hint="ask for the file as the page gave it, or export the page again",
+        )
+    tasks = {task.item.item_id: task for task in _drawn_tasks(run, draw)}
     annotator = name_of(document.get("annotator"))
-    key = order(document["key"], page_secret(folder))
+    key = order(document["key"], secret)
     labels = []
     for decision in document["decisions"]:
         name = decision.get("item") if isinstance(decision, dict) else None

@@ -34,11 +34,13 @@ def static(run: str, tasks: Sequence[ReviewTask], secret: str, annotator: str = 
     with the run. Only the run can tell which candidate was meant, whatever a person guesses.
     """
     key = secrets.token_hex(16)
+    draw = _draw(tasks)
     contents = {
         "format": FORMAT,
         "run": run,
         "key": key,
-        "draw": _draw(tasks),
+        "draw": draw,
+        "proof": proof(key, draw, secret),
         "items": [blinded_item(task, order(key, secret)) for task in tasks],
     }
     return _page(run, annotator, pack(json.dumps(contents).encode()), connect="'none'")
@@ -48,6 +50,15 @@ def _draw(tasks: Sequence[ReviewTask]) -> dict[str, Any] | None:
     """How the items were drawn, for the file to repeat; null where they were not."""
     draw = next((task.draw for task in tasks if task.draw is not None), None)
     return None if draw is None else {"seed": draw.seed, "equal": draw.equal}
+
+
+def proof(key: str, draw: object, secret: str) -> str:
+    """What shows that a page of this key and draw came from the run.
+
+    Whoever returns a file could otherwise choose the draw in which its items come first.
+    """
+    text = json.dumps(["draw", key, draw], sort_keys=True)
+    return hmac.new(secret.encode(), text.encode(), "sha256").hexdigest()
 
 
 def order(key: str, secret: str) -> str:

@@ -41,7 +41,7 @@
       },
       undo: async () => { const one = decisions.pop(); save(); return now(one && one.item); },
       finish: async () => {
-        const file = { format: held.format, run: held.run, key: held.key, draw: held.draw, annotator, decisions };
+        const file = { format: held.format, run: held.run, key: held.key, draw: held.draw, proof: held.proof, annotator, decisions };
         const link = el("a", { download: `labels-${annotator.replace(/[^\w-]+/g, "-")}.json` });
         link.href = URL.createObjectURL(new Blob([JSON.stringify(file, null, 1)], { type: "application/json" }));
         link.click();
