@@ -63,6 +63,7 @@ _SENTENCE_END = re.compile(
 )
 _LIST_ITEM = re.compile(r"[ \t]{0,20}(?:[-*•]|\d{1,3}[.)])[ \t]")
 _LEAD_CHARS = 300
+_QUOTED_LINE = re.compile(r"[ \t]{0,20}(?:[-*•][ \t]{1,9})?(?:>|&gt;)")
 _QUOTATION = re.compile(r"[\"“][^\"“”\n]{0,400}[\"”]")
 # A sentence that leads into the answer and attributes it to somebody else, or says that it is not
 # the judge's last word.
@@ -195,12 +196,15 @@ def _check_surroundings(
         repairs: what is passed over is appended.
     """
     last = spans[-1]
+    line = reply[start : last.start].rpartition("\n")[2]
     before, after = _unwrap(reply[start : last.start], reply[last.end :], repairs)
     after_blank_line = before[len(before.rstrip()) :].count("\n") > 1
     before = before.rstrip()
     ending, courtesy = _without_courtesy(after.strip())
     if courtesy:
         note(repairs, "a courtesy after the ballot")
+    if _QUOTED_LINE.match(line):
+        raise Unreadable("the ballot is quoted (>), and a quotation is no answer")
     if not _ENDING.fullmatch(ending):
         raise Unreadable("the answer continues after the ballot and may retract it")
     if _inside_thinking(before):
