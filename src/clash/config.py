@@ -25,6 +25,7 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import PydanticCustomError
 
 from clash.conversations import transcript
 from clash.records import Criterion, Role, Turn, UserGoal, weigh_names
@@ -52,7 +53,13 @@ _CONNECTION_HEADERS = frozenset(
 )
 """Headers that decide which server receives a request and where it ends. Many servers share the
 address of a CDN, which forwards a request, its key included, to the server that ``Host`` names."""
+_ASK = "write what models are asked, or remove the item"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def hinted(problem: str, hint: str) -> PydanticCustomError:
+    """An error of a validator whose message ends in ``fix: hint``."""
+    return PydanticCustomError("hinted", "{problem}", {"problem": problem, "hint": hint})
 
 
 class Strict(BaseModel):
@@ -942,19 +949,19 @@ class PromptEntry(Strict):
     @model_validator(mode="after")
     def _ends_with_a_question(self, info: ValidationInfo) -> Self:
         if sum(part is not None for part in (self.prompt, self.messages, self.turns)) != 1:
-            raise ValueError("expected either prompt or messages (or turns)")
+            raise hinted("expected either prompt or messages (or turns)", "keep one of them")
         if self.turns is not None and not (self.turns and all(map(str.strip, self.turns))):
-            raise ValueError("turns must be user messages that are not empty")
+            raise hinted("turns must be user messages that are not empty", _ASK)
         if self.prompt is not None and not self.prompt.strip():
-            raise ValueError("the prompt is empty")
+            raise hinted("the prompt is empty", _ASK)
         if self.messages is not None:
             last_turn = self.messages and self.messages[-1]
             if not last_turn or last_turn.role != "user" or not last_turn.content.strip():
-                raise ValueError("messages must end with a user message that is not empty")
+                raise hinted("messages must end with a user message that is not empty", _ASK)
             if not all(turn.content.strip() for turn in self.messages if turn.role == "user"):
-                raise ValueError("a user message is empty")
+                raise hinted("a user message is empty", _ASK)
         if self.response is not None and self.responses:
-            raise ValueError("expected either response or responses")
+            raise hinted("expected either response or responses", "keep one of them")
         if not (info.context or {}).get(SINGLE):
             self._check_ranked()
         return self

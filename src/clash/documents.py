@@ -246,7 +246,7 @@ def _explain(
     loc = tuple(step for step in first["loc"] if not _is_variant(step, document, first["loc"]))
     line = document.line(loc)
     message = first["msg"].removeprefix("Value error, ")
-    hint = None
+    hint = first.get("ctx", {}).get("hint")
     if first["type"] == "extra_forbidden":
         message = f'unknown key "{loc[-1]}"'
         loc, hint = loc[:-1], _nearest_key(model, loc)

@@ -135,7 +135,11 @@ def test_an_address_that_is_missing_is_asked_for(capsys, monkeypatch):
     ("text", "where", "what"),
     [
         ("- prompt: Hi\n  respnses: {}\n", 'prompts.yaml:2: unknown key "respnses"', "responses"),
-        ("- prompt: ''\n  responses: {a: x, b: y}\n", "prompts.yaml", "the prompt is empty"),
+        (
+            "- prompt: ''\n  responses: {a: x, b: y}\n",
+            "prompts.yaml",
+            "the prompt is empty\nfix: write what",
+        ),
         ("- {id: x, prompt: Hi, responses: {a: x, b: y}}\n" * 2, "prompts.yaml:2: id", "twice"),
         ("- prompt: Hi\n  responses: {a: x}\n", "prompts.yaml: responses", "--models a,b"),
         ("- prompt: Hi\n  responses: {a: x, b: y}\n  label: c\n", "prompts.yaml", "label 'c'"),

@@ -689,12 +689,16 @@ def _check_text_item(plan: Plan, item: Item, candidates: set[str], prompts: Prom
 def _check_ranked_item(item: Item, candidates: set[str], prompts: Prompts) -> None:
     """An item whose responses are ranked: two of them at least, and a label that is one of them."""
     if len(candidates) < 2:
-        have = f"has one response ({min(candidates)})" if candidates else "has no response"
+        problem = (
+            f"one response ({min(candidates)}), and nothing to compare it with"
+            if candidates
+            else "no responses to compare"
+        )
         raise InputError(
-            f"item {item.item_id!r} {have}, and nothing to compare it with",
+            f"item {item.item_id!r} has {problem}",
             path=prompts.path,
             field="responses",
-            hint="give a second response, or name models to write some: --models a,b",
+            hint="write at least two under responses, or name models to write some: --models a,b",
         )
     if item.label is not None and item.label not in {*candidates, "tie"}:
         raise InputError(

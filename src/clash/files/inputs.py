@@ -141,7 +141,9 @@ def _open_regular(path: Path) -> io.BufferedReader:
     try:
         descriptor = os.open(path, _FLAGS)
     except FileNotFoundError:
-        raise InputError("no such file", path=path, hint="check the path") from None
+        is_dash = str(path) == "-"
+        hint = "standard input is not read: write it to a file" if is_dash else "check the path"
+        raise InputError("no such file", path=path, hint=hint) from None
     except PermissionError:
         if path.is_dir():
             raise _folder_error(path) from None
