@@ -26,7 +26,7 @@ from clash.cli.app import run
 from clash.errors import InputError
 from clash.pipeline.review import page_secret, read_item_list, why_decision_stands
 from clash.records import LabelDraw
-from clash.review.page import FORMAT, live, order
+from clash.review.page import FORMAT, live, order, proof
 from clash.review.review_server import ReviewServer
 from clash.review.session import Session
 from clash.review.tasks import named_tasks, needs_person, review_tasks
