@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from clash.cli.app import run as clash
+from clash.pipeline import execute
 from clash.store import layout
 
 PROMPTS = "".join(
@@ -38,6 +40,18 @@ def seal_again(run, name, text):
         manifest = writer.manifest()
         files = {**manifest.files, **seals_of(run, [name])}
         writer.save(manifest.model_copy(update={"files": files}).with_seal())
+
+
+def test_ctrl_c_while_the_report_is_computed_says_how_to_go_on(run, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    words = ["eval", "p.jsonl", "--panel", "baseline", "-q", "--yes", "--run-id", "s"]
+    with monkeypatch.context() as patch:
+        patch.setattr(execute, "finish", interrupt)
+        assert clash(words) == 130
+    assert f"`clash resume {Path('runs/s')}` goes on" in capsys.readouterr().err
+    assert clash(["resume", "s"]) == 0
 
 
 def test_a_complete_run_is_left_as_it_is(run, capsys):

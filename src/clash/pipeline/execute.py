@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -101,7 +102,14 @@ def carry_on(
     except BaseExceptionGroup as group:
         raise _expected_error(group) from None
     wall_s = round(manifest.wall_s + time.monotonic() - start_time, 3)
-    return finish(writer, manifest.model_copy(update={"wall_s": wall_s}), outcome)
+    try:
+        return finish(writer, manifest.model_copy(update={"wall_s": wall_s}), outcome)
+    except KeyboardInterrupt:
+        observer.note(
+            "stopped at once; every finished call is in the folder, and "
+            f"`clash resume {shlex.quote(str(writer.path))}` goes on"
+        )
+        raise
 
 
 async def _collect(
