@@ -24,7 +24,11 @@ def measured_data(n=40, bob_first=10, costs=COSTS, times=TIMES):
         [["bob"], ["ada"], ["cyd"]] if i < bob_first else [["ada"], ["bob"], ["cyd"]]
         for i in range(n)
     ]
-    data = run_data([{"x": order} for order in orders], NAMES)
+    return with_figures(run_data([{"x": order} for order in orders], NAMES), costs, times)
+
+
+def with_figures(data, costs=COSTS, times=TIMES):
+    """The run, with what each response cost and took."""
     return replace(
         data,
         responses=tuple(
@@ -63,6 +67,17 @@ def test_worth_buys_the_dearer_one_only_where_its_wins_pay():
     assert question.preferred.estimate == pytest.approx(0.75)
     assert question.usd_per_win.estimate == pytest.approx(0.02 / 0.5)
     assert question.usd_per_win.low < 0.04 < question.usd_per_win.high
+
+
+def test_the_price_of_a_win_is_within_its_own_interval_where_all_labels_name_the_dearer():
+    order = [["ada"], ["bob"]]
+    rows = [dict.fromkeys("xyz", order if i % 20 else order[::-1]) for i in range(60)]
+    labels = tuple(Label(item_id=f"q{i}", annotator="ann", winner="ada") for i in range(40))
+    run = replace(with_figures(run_data(rows, NAMES[:2])), labels=labels)
+    (question,) = choose(run, ChoiceLimits()).questions
+    price = question.usd_per_win
+    assert price.estimate == pytest.approx(0.02)
+    assert price.low <= price.estimate <= price.high
 
 
 def test_a_sure_choice_has_no_regret_and_a_level_one_has():

@@ -468,10 +468,11 @@ class _Chooser:
             return None
         prices = self.draws.cost[:, a] - self.draws.cost[:, b]
         per_win = price_of_a_win(self.draws.shares[:, a, b], prices)
-        point = price_of_a_win(np.array([share.estimate]), np.array([abs(extra)]))
+        point = float(price_of_a_win(np.array([share.estimate]), np.array([abs(extra)]))[0])
         ends = np.quantile(per_win, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], method="inverted_cdf")
+        low, high = ends.tolist()
         interval = Interval(
-            float(point[0]), float(ends[0]), float(ends[1]), LEVEL, share.n,
+            point, min(low, point), max(high, point), LEVEL, share.n,
             share.n_effective, "Bayesian bootstrap over clusters",
         )  # fmt: skip
         cheap = float(cheaper.cost_usd.estimate) if cheaper.cost_usd else 0.0

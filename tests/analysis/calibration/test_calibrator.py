@@ -162,6 +162,9 @@ def test_too_few_labels_or_one_label_for_all_is_said():
     rows_of_one_class = [VoteRow(f"q{i}", j, i % 2, 1) for i in range(40) for j in JUDGES]
     with pytest.raises(InputError, match="all labels are the same"):
         ScoreFrame.of(encode(rows_of_one_class))
+    nobody = [VoteRow(f"q{i}", j, None, i % 2) for i in range(40) for j in JUDGES]
+    with pytest.raises(InputError, match="no judge voted on any labelled row"):
+        ScoreFrame.of(encode(nobody))
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="../shared/data is absent")

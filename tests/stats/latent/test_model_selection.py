@@ -74,6 +74,14 @@ def test_a_judge_that_always_names_the_common_class_counts_for_majority():
     assert selection.judges is None
 
 
+def test_copies_of_one_source_cannot_be_held_out():
+    rng = np.random.default_rng(0)
+    votes, _ = independent(100, [0.9, 0.8, 0.7, 0.7], rng)
+    selection = select(votes, rng=rng, groups=np.zeros(100, int))
+    assert selection.method == "majority"
+    assert "copies of one source" in selection.reason
+
+
 def test_a_moved_bloc_is_discounted():
     rng = np.random.default_rng(1)
     skill = [1.2] * 5 + [2.0, 2.3, 2.6, 2.9]

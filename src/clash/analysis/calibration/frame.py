@@ -46,7 +46,8 @@ class ScoreFrame:
             fewest: labelled rows that are enough.
 
         Raises:
-            InputError: too few labels, one label for all, scores against ties, or too few sources.
+            InputError: too few labels, one label for all, labelled rows without a vote, scores
+                against ties, or too few sources.
         """
         where = votes.source or None
         labels = votes.labels[votes.labelled]
@@ -65,6 +66,13 @@ class ScoreFrame:
                 path=where,
                 field="label",
                 hint="label items of the other outcome too",
+            )
+        if np.isnan(votes.matrix[votes.labelled]).all():
+            raise InputError(
+                "no judge voted on any labelled row: there are no votes to calibrate",
+                path=where,
+                field="vote",
+                hint="label items that were judged",
             )
         _check_sources(votes)
         low, high = _range(votes, labels)

@@ -117,7 +117,8 @@ def _case(
     if label not in (*order[item.item_id], TIE):
         raise RunFolderError(
             f"{run.manifest.run}: item {item.item_id!r} has the label {label!r}, which is not one of"
-            f" {', '.join(order[item.item_id])}, {TIE}"
+            f" {', '.join(order[item.item_id])}, {TIE}: correct it in labels.jsonl of the run or in the"
+            " prompts file"
         )
     rankings = run.ballots.get(item.item_id)
     tiers = [tag.removeprefix(_TIER) for tag in item.tags if tag.startswith(_TIER)]

@@ -174,6 +174,9 @@ def select(
     if n_folds < 2:
         raise StatisticsError("cross-validation needs at least 2 folds")
     fold = folds(patterns.n_items, n_folds, rng, groups)
+    if len(np.unique(fold)) < 2 <= patterns.n_items:
+        reason = "all items are copies of one source, so that nothing can be held out"
+        return _majority_selection(patterns, reason, (), mean_correlation(patterns))
     if has_labels(patterns):
         return _by_labels(patterns, families, fold)
     return _without_constant_judges(patterns, families, fold, rng) or _by_votes(
