@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import anyio
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 
 from clash.baselines import BASELINES, Case, find, judge, top
 from clash.baselines.text import (
+    count_sentences,
     count_words,
+    prose,
+    sentences,
     stem,
     terms,
 )
@@ -336,3 +340,16 @@ def test_a_baseline_refuses_to_generate_or_to_write_criteria():
     with pytest.raises(ProviderError, match="not a language model") as error:
         ask("longest", None)
     assert (error.value.action, error.value.error_class) == ("stop", "unsupported")
+
+
+SCRAPS = ["word", "def", "-", "*", "##", "1.", "12)", ".", "…", "?", "。", " ", "\t", "\r", "\n", "\x0b", "\u2028"]  # fmt: skip
+
+
+@given(text=st.lists(st.sampled_from(SCRAPS), max_size=14).map("".join))
+@settings(deadline=None, max_examples=500)
+def test_sentences_are_counted_as_they_are_split_and_marks_leave_the_start_of_any_line(
+    text: str,
+) -> None:
+    markers = re.compile(r"^[ \t]*(?:[-*+•]|#{1,6}|\d{1,3}[.)])[ \t]+", re.MULTILINE)
+    assert prose(text) == markers.sub("", text)
+    assert count_sentences(text) == len(sentences(text))

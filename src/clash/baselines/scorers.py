@@ -6,11 +6,12 @@ import json
 import math
 import re
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Protocol
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from clash.baselines.text import (
     FUNCTION_WORDS,
+    count_sentences,
     count_words,
     ends_at_blanks,
     paragraphs,
@@ -54,8 +55,7 @@ class BaselineTask(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """The measure of one response.
 
     Attributes:
@@ -66,7 +66,7 @@ class Mark:
     value: float
     explain: Callable[[], str]
 
-    @cached_property
+    @property
     def reason(self) -> str:
         """At most ten words."""
         return self.explain()
@@ -274,15 +274,14 @@ _TABLE = re.compile(r"\b(?:as|in|into|make) an? (?:\w+ )?table\b|\bmarkdown tabl
 
 _ITEM = re.compile(r"^[ \t]*(?:[-*+•]|\d{1,3}[.)])[ \t]+\S", re.MULTILINE)
 _ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.MULTILINE)
-_LOOKS_LIKE_CODE = re.compile(
-    r"```|`[^`\n]{8,}`|^[ \t]*(?:def|class|import|from|return|for|while|SELECT|const|let|function)\b",
-    re.MULTILINE,
+_CODE_MARK = re.compile(r"```|`[^`\n]{8,}`")
+_CODE_LINE = re.compile(
+    r"\n[ \t]*(?:def|class|import|from|return|for|while|SELECT|const|let|function)\b"
 )
 _FENCE = re.compile(r"^\s*```\w*\n|\n?```\s*$")
 
 
-@dataclass(frozen=True, slots=True)
-class FormCheck:
+class FormCheck(NamedTuple):
     """The result of one check: 1 met, 0 not met at all; ``fault`` says what is wrong."""
 
     value: float
@@ -301,8 +300,8 @@ def wishes(prompt: str) -> list[Wish]:
 
 
 def _code(text: str) -> FormCheck:
-    has_code = _LOOKS_LIKE_CODE.search(text) is not None
-    return FormCheck(float(has_code), "No code where the prompt asks for some")
+    has_code = _CODE_MARK.search(text) or _CODE_LINE.search(f"\n{text}")
+    return FormCheck(float(has_code is not None), "No code where the prompt asks for some")
 
 
 def _list(text: str) -> FormCheck:
@@ -349,7 +348,7 @@ def _count(unit: str, text: str) -> int:
         case "bullet":
             return len(_ITEM.findall(text))
         case "sentence":
-            return len(sentences(prose(text)))
+            return count_sentences(prose(text))
         case _:
             return len(paragraphs(prose(text)))
 
@@ -357,13 +356,13 @@ def _count(unit: str, text: str) -> int:
 def readability(response: str) -> list[FormCheck]:
     """What can be said of any response: it ends, and its sentences and paragraphs do."""
     plain = prose(response)
-    parts = sentences(plain)
-    if not parts:
+    n_sentences = count_sentences(plain)
+    if not n_sentences:
         return [_completeness(response)]
     blocks = list(map(count_words, paragraphs(plain)))
     # Where sentences end at blanks only, no word is in two of them or in two paragraphs.
-    words = sum(blocks) if ends_at_blanks(plain) else sum(map(count_words, parts))
-    mean, longest = words / len(parts), max(blocks)
+    words = sum(blocks if ends_at_blanks(plain) else map(count_words, sentences(plain)))
+    mean, longest = words / n_sentences, max(blocks)
     return [
         _completeness(response),
         FormCheck(_up_to(mean, 20, 45), f"Sentences average {mean:.0f} words"),
