@@ -328,20 +328,29 @@ def _ends(model: str) -> list[str]:
     return ["/".join(parts[start:]) for start in range(len(parts) - 1, -1, -1) if parts[start]]
 
 
-def _with_short_ids(entries: object) -> object:
+def _with_short_ids(listed_candidates: object) -> object:
     """Candidates as a file has them, with a short id for each that names a model and no id."""
-    if not isinstance(entries, list):
-        return entries
-    candidates = [_model_or_ref(entry) for entry in entries]
-    models = [entry["model"] for entry in candidates if _is_nameless(entry)]
-    explicit_ids = [str(entry.get("id")) for entry in candidates if isinstance(entry, dict)]
-    explicit_ids += [entry.id for entry in candidates if isinstance(entry, Candidate)]
+    if not isinstance(listed_candidates, list):
+        return listed_candidates
+    candidates = [_model_or_ref(settings) for settings in listed_candidates]
+    models = [settings["model"] for settings in candidates if _is_nameless(settings)]
+    explicit_ids = [
+        str(settings.get("id")) for settings in candidates if isinstance(settings, dict)
+    ]
+    explicit_ids += [settings.id for settings in candidates if isinstance(settings, Candidate)]
     names = iter(short_names(models, explicit_ids))
-    return [{**entry, "id": next(names)} if _is_nameless(entry) else entry for entry in candidates]
+    return [
+        {**settings, "id": next(names)} if _is_nameless(settings) else settings
+        for settings in candidates
+    ]
 
 
-def _is_nameless(entry: object) -> TypeGuard[dict[str, Any]]:
-    return isinstance(entry, dict) and isinstance(entry.get("model"), str) and not entry.get("id")
+def _is_nameless(candidate: object) -> TypeGuard[dict[str, Any]]:
+    return (
+        isinstance(candidate, dict)
+        and isinstance(candidate.get("model"), str)
+        and not candidate.get("id")
+    )
 
 
 def _family(ref: ModelRef) -> str:
@@ -947,7 +956,7 @@ class PromptEntry(Strict):
         return {names.get(key, key): part for key, part in value.items()}
 
     @model_validator(mode="after")
-    def _ends_with_a_question(self, info: ValidationInfo) -> Self:
+    def _ends_with_a_question(self, validation: ValidationInfo) -> Self:
         if sum(part is not None for part in (self.prompt, self.messages, self.turns)) != 1:
             raise hinted("expected either prompt or messages (or turns)", "keep one of them")
         if self.turns is not None and not (self.turns and all(map(str.strip, self.turns))):
@@ -962,7 +971,7 @@ class PromptEntry(Strict):
                 raise hinted("a user message is empty", _ASK)
         if self.response is not None and self.responses:
             raise hinted("expected either response or responses", "keep one of them")
-        if not (info.context or {}).get(SINGLE):
+        if not (validation.context or {}).get(SINGLE):
             self._check_ranked()
         return self
 

@@ -218,7 +218,7 @@ def _failures(counts: Coverage) -> str:
 
 
 def _nothing(counts: Coverage) -> str:
-    causes = ", ".join(f"{n} {why}" for why, n in counts.abstained.items()) or "no item"
+    causes = ", ".join(f"{n} {cause}" for cause, n in counts.abstained.items()) or "no item"
     return f"No decision: nothing could be compared ({causes})."
 
 

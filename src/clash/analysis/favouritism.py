@@ -140,8 +140,12 @@ def candidate_families(run: RunData) -> dict[str, str]:
     """The family of each candidate: as its manifest has it, else as the name of its model tells."""
     profiles = candidate_profiles(run)
     models = {response.candidate: response.model or "" for response in run.responses}
-    entries = run.manifest.candidates or run.manifest.config["candidates"]
-    models |= {str(entry["id"]): entry["model"] for entry in entries if entry.get("model")}
+    candidates = run.manifest.candidates or run.manifest.config["candidates"]
+    models |= {
+        str(candidate["id"]): candidate["model"]
+        for candidate in candidates
+        if candidate.get("model")
+    }
     families = {}
     for name in run.candidates:
         profile = profiles.get(name)

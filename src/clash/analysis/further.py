@@ -97,13 +97,13 @@ class Longer:
 
 def longer(run: RunData) -> list[Longer]:
     """People where there are labels, the panel, each judge; raters without such a pair are left out."""
-    says: dict[str, Say] = {"people": _people(run), "the panel": _panel(run)}
-    says |= {panelist.id: _judge(panelist.id) for panelist in run.rules.panelists}
-    wins = {rater: array("d") for rater in says}
+    opinions: dict[str, Say] = {"people": _people(run), "the panel": _panel(run)}
+    opinions |= {panelist.id: _judge(panelist.id) for panelist in run.rules.panelists}
+    wins = {rater: array("d") for rater in opinions}
     lengths, rows = array("d"), array("q")
     for pair in _pairs(run):
-        for rater, say in says.items():
-            wins[rater].append(say(pair))
+        for rater, opinion in opinions.items():
+            wins[rater].append(opinion(pair))
         lengths.extend(pair.lengths)
         rows.append(run.rows[pair.rankings.item_id])
     longer_first, longer_second = np.asarray(lengths).reshape(-1, 2).T

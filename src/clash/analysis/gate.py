@@ -166,8 +166,8 @@ def _check_rule(
     rule: ThresholdRule, figure: Figure | None, on: On, figures: Mapping[str, Figure]
 ) -> GateCheck:
     if figure is None:
-        why = f"{rule.figure}: not a figure of this run{_near(rule.figure, figures)}"
-        return GateCheck(rule, None, None, None, None, "missing", False, why)
+        reason = f"{rule.figure}: not a figure of this run{_near(rule.figure, figures)}"
+        return GateCheck(rule, None, None, None, None, "missing", False, reason)
     least = rule.way in ("min", "max-drop")
     bound = figure.low if least else figure.high
     use_bound = on == "bound" and bound is not None and math.isfinite(bound)
@@ -175,7 +175,7 @@ def _check_rule(
     if on == "bound" and bound is not None and not math.isfinite(bound):
         # An endless interval proves nothing, so it passes nothing.
         tested_value = bound
-    how = (
+    method = (
         ("lower bound" if least else "upper bound")
         if tested_value == bound and on == "bound"
         else "point"
@@ -188,14 +188,14 @@ def _check_rule(
         figure.low,
         figure.high,
         tested_value,
-        how,
+        method,
         is_met,
-        _message(rule, figure, tested_value, how, is_met=is_met),
+        _message(rule, figure, tested_value, method, is_met=is_met),
     )
 
 
 def _message(
-    rule: ThresholdRule, figure: Figure, tested_value: float, how: str, *, is_met: bool
+    rule: ThresholdRule, figure: Figure, tested_value: float, method: str, *, is_met: bool
 ) -> str:
     word = {
         "min": f"at least {rule.limit:g}",
@@ -207,7 +207,7 @@ def _message(
     verdict = "holds" if is_met else "fails"
     change = "change " if rule.way.startswith("max-") else ""
     return (
-        f"{rule.figure}: {change}{figure.value:.4g}{interval}; {how} {tested_value:.4g}"
+        f"{rule.figure}: {change}{figure.value:.4g}{interval}; {method} {tested_value:.4g}"
         f" against {word}: {verdict}"
     )
 

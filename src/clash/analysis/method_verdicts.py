@@ -118,11 +118,11 @@ def decide_by_method(
             rules,
         )
     except StatisticsError as refusal:
-        why = f"{rules.method}: {refusal}"
+        reason = f"{rules.method}: {refusal}"
         results = [
-            v if v.ranking is None else v.model_copy(update={"fallback": why}) for v in verdicts
+            v if v.ranking is None else v.model_copy(update={"fallback": reason}) for v in verdicts
         ]
-        return results, MethodUse(BORDA, fallback=why, n_items=len(judged_rows))
+        return results, MethodUse(BORDA, fallback=reason, n_items=len(judged_rows))
     results = list(verdicts)
     for row, outcome in zip(judged_rows, strengths, strict=True):
         results[row] = _verdict(verdicts[row], rankings[verdicts[row].item_id], outcome, rules, use)

@@ -284,13 +284,13 @@ def _retries(rows: Sequence[PairEvaluation]) -> Flaw:
     in_table = [row for row in again if not row.is_earlier]
     every = _rate(rows, _naive_credit)
     last = _rate([row for row in rows if id(row) in newest], _naive_credit)
-    how = (
+    scope = (
         "are counted" if in_table else "are in the log, where a table over every record counts them"
     )
     return Flaw(
         "retries",
         "present",
-        f"{plural(len(again), 'earlier evaluation')} of pairs that were evaluated again {how}:"
+        f"{plural(len(again), 'earlier evaluation')} of pairs that were evaluated again {scope}:"
         f" {every.estimate:.1%} of {every.n:.0f} records, {last.estimate:.1%} of {last.n:.0f} pairs.",
         tuple(row.row for row in again),
         last,

@@ -120,8 +120,8 @@ def decide_single_texts(
             failures[judgment.item_id].append(f"{judgment.judge}: {judgment.error}")
     for key in votes.texts:
         if failures[key[0]]:
-            why = "every judge failed: " + "; ".join(failures[key[0]])[:300]
-            reasons.setdefault(key, why)
+            reason = "every judge failed: " + "; ".join(failures[key[0]])[:300]
+            reasons.setdefault(key, reason)
     outcome = decide_texts(votes, rules, reasons)
     return DecidedItems(outcome.verdicts, outcome.use)
 

@@ -101,6 +101,6 @@ def _warning(cost: float, expected_usd: float, worst: float, tally: Tally) -> st
     if cost <= worst and cost <= FAR_OVER * expected_usd:
         return None
     causes = [f"{count} {name}" for name, count in tally.extra.most_common() if count]
-    why = ", ".join(causes) or "longer answers or higher prices than expected"
+    reason = ", ".join(causes) or "longer answers or higher prices than expected"
     over = "more than the worst case of single attempts" if cost > worst else "more than expected"
-    return f"the run cost {over}: {why}"
+    return f"the run cost {over}: {reason}"

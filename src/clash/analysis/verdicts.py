@@ -134,8 +134,8 @@ class VerdictRules:
 
 def left_for_review(verdict: Verdict, least: float, **outcome: None) -> Verdict:
     """An abstention in place of a verdict that is less confident than ``least``."""
-    why = f"for review: confidence {verdict.confidence:.2f} is below {least:g} (min_confidence)"
-    blank = {"confidence": None, "unanimous": False, "abstained": why}
+    reason = f"for review: confidence {verdict.confidence:.2f} is below {least:g} (min_confidence)"
+    blank = {"confidence": None, "unanimous": False, "abstained": reason}
     return verdict.model_copy(update={**outcome, **blank})
 
 
@@ -151,7 +151,7 @@ def voting_observers(manifest: Manifest) -> frozenset[str]:
 
 
 def verdict(
-    item_id: str, rankings: ItemRankings | None, rules: VerdictRules, why: str | None = None
+    item_id: str, rankings: ItemRankings | None, rules: VerdictRules, reason: str | None = None
 ) -> Verdict:
     """The outcome of one item by weighted Borda count, whatever the method of the rules.
 
@@ -159,10 +159,10 @@ def verdict(
         item_id: the item.
         rankings: its ballots; null where no judge judged.
         rules: weights, quorum, tie-break.
-        why: the reason to give where no judge judged.
+        reason: the reason to give where no judge judged.
     """
     if rankings is None:
-        return _abstained(item_id, rules, why or "no judge judged it")
+        return _abstained(item_id, rules, reason or "no judge judged it")
     eligible = rules.eligible(rankings.candidates)
     present = _present(rankings, eligible, rules)
     seats = {p.seat for p in present}
@@ -173,8 +173,8 @@ def verdict(
         )
     absent = _candidates_without_rank(rankings, present) if rules.exclusions else []
     if absent:
-        why = f"excluded: no voting judge may judge {', '.join(absent)}"
-        return _abstained(item_id, rules, why)
+        reason = f"excluded: no voting judge may judge {', '.join(absent)}"
+        return _abstained(item_id, rules, reason)
     rows, weights = weighted_rows(rankings, rules)
     outcome = _count_borda(rows.shape, rows.tobytes(), weights.tobytes())
     groups = break_tie(_groups(outcome.places, rankings.candidates), rankings, rules)
@@ -325,5 +325,7 @@ def split_of(tops: Sequence[str | None], winner: str | None) -> str:
     return "-".join(map(str, [*counts, *([tied] if tied else [])])) or "0"
 
 
-def _abstained(item_id: str, rules: VerdictRules, why: str) -> Verdict:
-    return Verdict(item_id=item_id, method=rules.method, ranking=None, winner=None, abstained=why)
+def _abstained(item_id: str, rules: VerdictRules, reason: str) -> Verdict:
+    return Verdict(
+        item_id=item_id, method=rules.method, ranking=None, winner=None, abstained=reason
+    )

@@ -22,10 +22,10 @@ def complete_runs(incomplete: str) -> list[str]:
     runs: list[tuple[float, str]] = []
     with suppress(OSError):
         runs += (
-            (entry.stat().st_mtime, entry.name)
-            for entry in folder.iterdir()
+            (path.stat().st_mtime, path.name)
+            for path in folder.iterdir()
             # A name from a stranger's folder is shown only where it is plain text.
-            if for_terminal(entry.name) == entry.name and (entry / layout.MANIFEST).is_file()
+            if for_terminal(path.name) == path.name and (path / layout.MANIFEST).is_file()
         )
     names = ["latest", *(name for _, name in sorted(runs, reverse=True))]
     return [name for name in names if name.startswith(incomplete)][:_MOST]
@@ -42,7 +42,7 @@ def complete_datasets(incomplete: str) -> list[str]:
     """Names of the public data sets."""
     from clash.datasets.catalogue import entries
 
-    return [entry.name for entry in entries() if entry.name.startswith(incomplete)]
+    return [dataset.name for dataset in entries() if dataset.name.startswith(incomplete)]
 
 
 def complete_verdict_methods(incomplete: str) -> list[str]:

@@ -68,29 +68,32 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
     from clash.report.tables import Table
 
     folder = cache or pull.cache_folder()
-    entries = [
+    datasets = [
         {
-            "name": entry.name,
-            "what": entry.what,
-            "licence": entry.licence,
-            "source": entry.source,
-            "citation": entry.citation,
-            "here": pull.find_pulled(entry, folder) is not None,
+            "name": dataset.name,
+            "what": dataset.what,
+            "licence": dataset.licence,
+            "source": dataset.source,
+            "citation": dataset.citation,
+            "here": pull.find_pulled(dataset, folder) is not None,
         }
-        for entry in catalogue.entries()
+        for dataset in catalogue.entries()
     ]
     votes = votes_files()
     if as_json:
-        files = [{"name": name, **entry.model_dump()} for name, entry in votes.items()]
-        print_json({"datasets": entries, "cache": str(folder), "votes": files})
+        files = [{"name": name, **votes_file.model_dump()} for name, votes_file in votes.items()]
+        print_json({"datasets": datasets, "cache": str(folder), "votes": files})
         return
     rows = [
         [str(d["name"]), "yes" if d["here"] else "no", str(d["what"]), str(d["licence"])]
-        for d in entries
+        for d in datasets
     ]
     print_tables([Table("data sets", ["name", "here", "what", "licence"], rows)])
     print_text(f"kept in {folder}; `clash datasets pull NAME` fetches one")
-    rows = [[name, entry.what, entry.licence, entry.command] for name, entry in votes.items()]
+    rows = [
+        [name, votes_file.what, votes_file.licence, votes_file.command]
+        for name, votes_file in votes.items()
+    ]
     columns = ["name", "what", "licence", "try"]
     note = "votes and labels without texts; datasets/README.md has sources and citations"
     print_tables([Table("votes of real judges, here already", columns, rows, notes=[note])])
@@ -113,16 +116,16 @@ def pull_(
     """Download a data set into the cache; checked, resumable."""
     from clash.datasets import catalogue, pull
 
-    entry = catalogue.find(name)
+    catalogued = catalogue.find(name)
     with _progress(quiet=quiet or as_json) as progress:
         dataset = pull.pull(
-            entry,
+            catalogued,
             cache or pull.cache_folder(),
-            base_url=None if entry.web else base_url,
+            base_url=None if catalogued.web else base_url,
             progress=progress,
             again=again,
         )
-    _print_pull(dataset, entry.citation, as_json=as_json)
+    _print_pull(dataset, catalogued.citation, as_json=as_json)
 
 
 @app.command("sample", cls=Command)
@@ -225,16 +228,16 @@ def _sample_pairs(
 
     pairs, path = sample_pairs(source, runs, to, sources, seed)
     counts = Counter(pair.kind for pair in pairs)
-    used = len({pair.source for pair in pairs})
+    n_sources = len({pair.source for pair in pairs})
     if as_json:
-        record = {"dataset": NAME, "from": source, "seed": seed, "sources": used}
+        record = {"dataset": NAME, "from": source, "seed": seed, "sources": n_sources}
         print_json({**record, "counts": dict(counts), "written": {"prompts": str(path)}})
         return
     rows = [
         {"altered": kind, "pairs": count, "gaps": _gaps(pairs, kind)}
         for kind, count in counts.items()
     ]
-    title = f"{len(pairs)} pairs with known gaps, from {used} responses (seed {seed})"
+    title = f"{len(pairs)} pairs with known gaps, from {n_sources} responses (seed {seed})"
     note = "gap: share of a response's sentences that were altered; 0 is a control, where a tie is right"
     print_tables([Table.of(title, rows, text=("gaps",), notes=[note])])
     print_written([path])

@@ -261,7 +261,7 @@ def _reasons(result: RunResult) -> list[str]:
         case 130:
             return [*_open_batches(result.folder)]
         case 4:
-            models = "; ".join(f"{m}: {why}" for m, why in result.manifest.stopped.items())
+            models = "; ".join(f"{m}: {reason}" for m, reason in result.manifest.stopped.items())
             return [f"models that cannot be used: {models}"]
         case 3 if result.interrupted is not None:
             return [result.interrupted, *_open_batches(result.folder)]

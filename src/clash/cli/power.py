@@ -117,7 +117,7 @@ def power(
     from clash.pipeline import power as pipeline
     from clash.stats.power.design import ErrorRates
 
-    ask = PowerQuestion(
+    power_question = PowerQuestion(
         question=pipeline.check_question(question),
         effect=effect,
         middle=base,
@@ -134,7 +134,7 @@ def power(
         selection = votes.select(pilot, runs, use_labels=use_labels)
         with tasks_on(cluster):
             estimates = pipeline.pilot_power(
-                selection, ask, pair=pair, outcome=outcome, seed=number
+                selection, power_question, pair=pair, outcome=outcome, seed=number
             )
         if as_json:
             print_json(estimates.as_json())
@@ -146,7 +146,7 @@ def power(
     is_default = question == "compare" and panel is None and ballots is None
     with tasks_on(cluster):
         findings = pipeline.plan_power(
-            ask,
+            power_question,
             pipeline.panel_designs(panel or _PANELS, ballots, question),
             pipeline.parse_shares(icc, "--icc"),
             replications=replications if simulate else 0,

@@ -39,8 +39,8 @@ def trust(
     elif variable is not None or remove:
         raise ConfigError("names no host", field="HOST", hint="clash trust VARIABLE HOST")
     if as_json:
-        entries = [{"variable": d.variable, "server": d.server} for d in sorted(destinations)]
-        print_json({"confirmed": entries})
+        records = [{"variable": d.variable, "server": d.server} for d in sorted(destinations)]
+        print_json({"confirmed": records})
         return
     for where in sorted(destinations):
         print_line(str(where))

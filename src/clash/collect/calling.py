@@ -316,10 +316,10 @@ class Caller:
 
     def _connection(self, ref: ModelRef) -> ModelConnection:
         # Each call of a judge comes with the same object, and to write that out takes long.
-        entry = self._by_object.get(id(ref))
-        if entry is None:
-            entry = self._by_object[id(ref)] = ref, self._equal_connection(ref)
-        return entry[1]
+        ref_and_connection = self._by_object.get(id(ref))
+        if ref_and_connection is None:
+            ref_and_connection = self._by_object[id(ref)] = ref, self._equal_connection(ref)
+        return ref_and_connection[1]
 
     def _equal_connection(self, ref: ModelRef) -> ModelConnection:
         """The connection that all equal references share."""

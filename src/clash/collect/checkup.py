@@ -88,20 +88,20 @@ def check_setup(
     for panel_config in panels:
         members = _refs_of([panel_config])
         if all(has_key(member, environ) for member in members):
-            says = f"{len(members)} models, no key missing"
-            yield CheckupFinding("ok", f"panel {panel_config.name}", says)
+            finding = f"{len(members)} models, no key missing"
+            yield CheckupFinding("ok", f"panel {panel_config.name}", finding)
     other_refs = _refs_beside_panel(config, models)
     needed_refs = [*other_refs, *(_refs_of(panels) if has_panel else [])]
     yield from _missing_keys(panels, other_refs, environ, is_panel_needed=has_panel)
-    entries = _entries([*needed_refs, *_refs_of(panels)], environ)
+    refs_by_model = _entries([*needed_refs, *_refs_of(panels)], environ)
     needed_entries = set(_entries(needed_refs, environ))
     retirements = read_retirements()
-    names = _names(entries)
-    for entry, ref in entries.items():
+    names = _names(refs_by_model)
+    for entry, ref in refs_by_model.items():
         is_needed = entry in needed_entries
         yield from _model(names[entry], ref, environ, retirements, is_needed=is_needed)
     if ping:
-        refs = {names[e]: ref for e, ref in entries.items() if _can_be_called(ref, environ)}
+        refs = {names[e]: ref for e, ref in refs_by_model.items() if _can_be_called(ref, environ)}
         yield from anyio.run(_ping_all, refs, environ)
 
 
@@ -142,20 +142,20 @@ def _entries(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> dict[Model
     """The models that have keys or addresses to check, each once at each address."""
     return {
         ModelEntry(ref.model, base_url(ref, environ), key_variable(ref, environ)): ref
-        for entry in refs
-        for ref in entry.servers
+        for model in refs
+        for ref in model.servers
         if ref.provider != KEYLESS_PANEL
     }
 
 
-def _names(entries: Iterable[ModelEntry]) -> dict[ModelEntry, str]:
+def _names(models_to_check: Iterable[ModelEntry]) -> dict[ModelEntry, str]:
     """The name of each entry: its model, and what differs where a model has several entries."""
-    models = Counter(entry.model for entry in entries)
+    counts = Counter(identity.model for identity in models_to_check)
     return {
-        entry: entry.model
-        if models[entry.model] == 1
-        else f"{entry.model} at {entry.address} with {entry.key_variable or 'no key'}"
-        for entry in entries
+        identity: identity.model
+        if counts[identity.model] == 1
+        else f"{identity.model} at {identity.address} with {identity.key_variable or 'no key'}"
+        for identity in models_to_check
     }
 
 

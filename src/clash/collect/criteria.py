@@ -123,8 +123,8 @@ def _values(text: str) -> list[Any]:
     return objects(fence_text if fence_text.strip() else text, [])
 
 
-def _read_criteria(entries: list[Any]) -> list[Criterion]:
-    rows = weigh_names(entries)
+def _read_criteria(records: list[Any]) -> list[Criterion]:
+    rows = weigh_names(records)
     if not 3 <= len(rows) <= 5:
         raise Unreadable(f"expected 3 to 5 criteria, found {len(rows)}")
     try:

@@ -172,11 +172,11 @@ def read_history(plan: Plan, folder: RunWriter) -> RunHistory:
         if calls.was_answered(bound.call_id, bound.attempt) is None:
             open_usd[bound.call_id, bound.attempt] = bound.usd
     batches = _unfinished_batches(folder, calls, open_usd)
-    for entry in (entry for batch in batches for entry in batch.entries.values()):
+    for batch_row in (batch_row for batch in batches for batch_row in batch.entries.values()):
         # This money is not lost: the answer may yet come.
-        calls.add_attempt(entry.call_id, entry.attempt)
-        open_usd.pop((entry.call_id, entry.attempt), None)
-        budget.hold(entry.reservation)
+        calls.add_attempt(batch_row.call_id, batch_row.attempt)
+        open_usd.pop((batch_row.call_id, batch_row.attempt), None)
+        budget.hold(batch_row.reservation)
     for usd in open_usd.values():
         budget.book(Decimal(repr(usd)), exact=False)
     return RunHistory(calls, budget, batches)

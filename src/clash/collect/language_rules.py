@@ -81,8 +81,10 @@ class RuleIndex:
                         self._by_word.append([])
                 masks = tuple(sum(1 << numbers[word] for word in words) for words in further)
                 rule = _IndexedRule(language, pattern, masks)
-                for entry in [self._by_word[numbers[word]] for word in first] or [self._always]:
-                    entry.append(rule)
+                for numbered_rule in [self._by_word[numbers[word]] for word in first] or [
+                    self._always
+                ]:
+                    numbered_rule.append(rule)
         self._bits = [1 << number for number in range(len(numbers))]
         self._words = ahocorasick_rs.AhoCorasick(list(numbers))
 

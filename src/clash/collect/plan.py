@@ -336,10 +336,10 @@ def make_plan(
         shard,
     )
     _check(plan, prompts)
-    used = templates.of_run(
+    template_names = templates.of_run(
         has_turns=any(map(plan.has_turns, items)), shows_names=config.blinding.show_names
     )
-    plan = replace(plan, templates=used)
+    plan = replace(plan, templates=template_names)
     for ref in plan.refs():
         _check_options(ref)
     return plan

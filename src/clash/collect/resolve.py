@@ -113,14 +113,14 @@ def _select_candidates(
     """
     if models is None:
         return None
-    entries: dict[str, Any] = {}
-    for candidate, entry in zip(
+    roles: dict[str, Any] = {}
+    for candidate, settings in zip(
         own_candidates, document.value.get("candidates") or (), strict=True
     ):
-        fields = {"model": entry} if isinstance(entry, str) else entry
+        fields = {"model": settings} if isinstance(settings, str) else settings
         for name in (candidate.model, candidate.id):
-            entries[name] = {**fields, "id": candidate.id}
-    return [entries.get(model, model) if isinstance(model, str) else model for model in models]
+            roles[name] = {**fields, "id": candidate.id}
+    return [roles.get(model, model) if isinstance(model, str) else model for model in models]
 
 
 def _with_overrides(value: Mapping[str, Any], overrides: Mapping[str, Any]) -> dict[str, Any]:
@@ -187,10 +187,10 @@ def resolve(config: Config, environ: Mapping[str, str]) -> ResolvedConfig:
     """
     notes: list[str] = []
     panel = _panel(config, environ, notes)
-    ref, why = _criteria(config, panel, environ)
-    if why is not None and panel.name != KEYLESS_PANEL:
-        notes.append(f"criteria: the four generic ones for every item ({why})")
-    return ResolvedConfig(config, panel, ref, why, notes)
+    ref, reason = _criteria(config, panel, environ)
+    if reason is not None and panel.name != KEYLESS_PANEL:
+        notes.append(f"criteria: the four generic ones for every item ({reason})")
+    return ResolvedConfig(config, panel, ref, reason, notes)
 
 
 def _panel(config: Config, environ: Mapping[str, str], notes: list[str]) -> Panel:

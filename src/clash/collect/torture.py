@@ -62,9 +62,9 @@ class Gateway:
     environ: MutableMapping[str, str]
     subject: str = ""
 
-    def finding(self, level: Level, says: str, hint: str = "") -> CheckupFinding:
+    def finding(self, level: Level, text: str, hint: str = "") -> CheckupFinding:
         """What a probe shows, and what follows from it or can be done."""
-        return CheckupFinding(level, self.subject, says, hint)
+        return CheckupFinding(level, self.subject, text, hint)
 
     def failure(self, error: ProviderError) -> CheckupFinding:
         """The finding of a probe whose call failed."""

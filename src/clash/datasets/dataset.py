@@ -90,14 +90,14 @@ class Dataset:
         """Response by item and candidate."""
         return texts_by_item(self.items, self.responses)
 
-    def only(self, keep: Collection[str], exclusions: Sequence[Exclusion] = ()) -> Dataset:
-        """The items in ``keep``, with what belongs to them, in their order here."""
+    def only(self, item_ids: Collection[str], exclusions: Sequence[Exclusion] = ()) -> Dataset:
+        """The items in ``item_ids``, with what belongs to them, in their order here."""
         return replace(
             self,
-            items=tuple(item for item in self.items if item.item_id in keep),
-            responses=tuple(r for r in self.responses if r.item_id in keep),
-            labels=tuple(label for label in self.labels if label.item_id in keep),
-            facts={key: fact for key, fact in self.facts.items() if key in keep},
+            items=tuple(item for item in self.items if item.item_id in item_ids),
+            responses=tuple(r for r in self.responses if r.item_id in item_ids),
+            labels=tuple(label for label in self.labels if label.item_id in item_ids),
+            facts={key: fact for key, fact in self.facts.items() if key in item_ids},
             exclusions=(*self.exclusions, *exclusions),
         )
 
@@ -329,11 +329,11 @@ def to_prompts(dataset: Dataset) -> Iterator[str]:
         if response.text is not None:
             answers[response.item_id][response.candidate] = written_answer(response)
     for item in dataset.items:
-        entry = item.model_dump(
+        prompt = item.model_dump(
             include={"prompt", "messages", "user", "system", "reference", "tags", "label", "group"},
             exclude_defaults=True,
         )
-        line = {"id": item.item_id, **entry, **_responses_of(answers[item.item_id])}
+        line = {"id": item.item_id, **prompt, **_responses_of(answers[item.item_id])}
         if item.text_labels is not None:
             line["labels"] = item.text_labels
         yield json.dumps(line, ensure_ascii=False)

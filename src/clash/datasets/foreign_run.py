@@ -237,7 +237,7 @@ class ForeignRunBuilder:
         if self._again:
             notes += (f"{self._again} judgments appeared more than once; the last of each counts",)
         missing = Counter(r.error for r in self._responses.values() if r.text is None)
-        notes += tuple(f"{count} responses: {why}" for why, count in missing.items())
+        notes += tuple(f"{count} responses: {reason}" for reason, count in missing.items())
         items = tuple(self._items.values())
         return ForeignRun(
             name=name,

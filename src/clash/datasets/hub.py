@@ -156,22 +156,22 @@ class Http:
         raise DownloadError(f"{url}: answered {status}\n  fix: {hint}")
 
 
-def home(entry: CatalogueEntry) -> str:
+def home(dataset: CatalogueEntry) -> str:
     """Where a data set is pulled from: its web address, ``HF_ENDPOINT``, or the public hub."""
-    if entry.web is None:
+    if dataset.web is None:
         return os.environ.get("HF_ENDPOINT") or DEFAULT_HUB
-    address = httpx2.URL(entry.web)
+    address = httpx2.URL(dataset.web)
     return f"{address.scheme}://{address.netloc.decode()}"
 
 
-def token(entry: CatalogueEntry, base: str) -> str | None:
+def token(dataset: CatalogueEntry, base: str) -> str | None:
     """The token for the hub at ``base``; null for a publisher's own web server, which is no hub.
 
     Raises:
         ConfigError: the token would be sent unencrypted, and its owner has not confirmed that.
     """
     value = os.environ.get(TOKEN, "").strip()
-    if not value or entry.web is not None:
+    if not value or dataset.web is not None:
         return None
     where = destination_named(TOKEN, base)
     environ = Environ({}, destinations=read_confirmed(), hosts=trusted_hosts(os.environ))
@@ -184,37 +184,37 @@ def token(entry: CatalogueEntry, base: str) -> str | None:
     )
 
 
-def snapshot(entry: CatalogueEntry, http: Http) -> Snapshot:
-    """The files of ``entry``.
+def snapshot(dataset: CatalogueEntry, http: Http) -> Snapshot:
+    """The files of ``dataset``.
 
     Raises:
         DownloadError: the publisher cannot be reached or no file matches.
     """
-    if entry.web is not None:
-        root = httpx2.URL(entry.web)
+    if dataset.web is not None:
+        root = httpx2.URL(dataset.web)
         address = f"{http.base}{root.path}"
-        files = (RemoteFile(path, address + quote(path)) for path in entry.files)
-        return Snapshot(entry.revision, tuple(files))
-    commit = _commit(entry, http)
+        files = (RemoteFile(path, address + quote(path)) for path in dataset.files)
+        return Snapshot(dataset.revision, tuple(files))
+    commit = _commit(dataset, http)
     remotes = tuple(
-        _remote(entry, http, commit, record)
-        for record in _tree(entry, http, commit)
-        if matches_any(record["path"], entry.files)
+        _remote(dataset, http, commit, record)
+        for record in _tree(dataset, http, commit)
+        if matches_any(record["path"], dataset.files)
     )
     if not remotes:
-        raise DownloadError(f"{entry.source}: no file matches {', '.join(entry.files)}")
+        raise DownloadError(f"{dataset.source}: no file matches {', '.join(dataset.files)}")
     return Snapshot(commit, tuple(sorted(remotes, key=lambda remote: remote.path)))
 
 
-def _commit(entry: CatalogueEntry, http: Http) -> str:
-    if entry.revision != "main":
-        return entry.revision
-    answer = http.json(f"{http.base}/api/datasets/{entry.hub}/revision/{entry.revision}").json()
+def _commit(dataset: CatalogueEntry, http: Http) -> str:
+    if dataset.revision != "main":
+        return dataset.revision
+    answer = http.json(f"{http.base}/api/datasets/{dataset.hub}/revision/{dataset.revision}").json()
     return str(answer["sha"])
 
 
-def _tree(entry: CatalogueEntry, http: Http, commit: str) -> Iterator[dict[str, Any]]:
-    url: str | None = f"{http.base}/api/datasets/{entry.hub}/tree/{commit}?recursive=true"
+def _tree(dataset: CatalogueEntry, http: Http, commit: str) -> Iterator[dict[str, Any]]:
+    url: str | None = f"{http.base}/api/datasets/{dataset.hub}/tree/{commit}?recursive=true"
     while url:
         answer = http.json(url)
         yield from (record for record in answer.json() if record.get("type") == "file")
@@ -222,13 +222,13 @@ def _tree(entry: CatalogueEntry, http: Http, commit: str) -> Iterator[dict[str, 
         url = urljoin(url, following) if following else None
 
 
-def _remote(entry: CatalogueEntry, http: Http, commit: str, record: dict[str, Any]) -> RemoteFile:
+def _remote(dataset: CatalogueEntry, http: Http, commit: str, record: dict[str, Any]) -> RemoteFile:
     path = _require_inside(record["path"])
     large = record.get("lfs") or {}
     sha256 = large.get("oid") or large.get("sha256")
     return RemoteFile(
         path=path,
-        url=f"{http.base}/datasets/{entry.hub}/resolve/{commit}/{quote(path)}",
+        url=f"{http.base}/datasets/{dataset.hub}/resolve/{commit}/{quote(path)}",
         size=large.get("size") or record.get("size"),
         checksum=Checksum("sha256", sha256) if sha256 else Checksum("git-sha1", record["oid"]),
     )

@@ -75,11 +75,11 @@ class PreparedSet:
 
 def _buckets(dataset: Dataset, rng: np.random.Generator) -> Dataset:
     """Up to 1,000 comments of each bucket of toxicity, at random."""
-    keep: set[str] = set()
+    kept_ids: set[str] = set()
     for bucket in single_texts.BUCKETS:
         ids = [item.item_id for item in dataset.items if bucket in item.tags]
-        keep.update(rng.permutation(ids)[:PER_BUCKET].tolist())
-    return _only(dataset, keep, f"not drawn: {PER_BUCKET:,} of each bucket are")
+        kept_ids.update(rng.permutation(ids)[:PER_BUCKET].tolist())
+    return _only(dataset, kept_ids, f"not drawn: {PER_BUCKET:,} of each bucket are")
 
 
 def _battles(dataset: Dataset, _rng: np.random.Generator) -> Dataset:
@@ -87,7 +87,7 @@ def _battles(dataset: Dataset, _rng: np.random.Generator) -> Dataset:
     reasons = {item.item_id: _unfit(dataset, item.item_id) for item in dataset.items}
     texts = dataset.texts()
     exclusions: list[Exclusion] = []
-    keep: set[str] = set()
+    kept_ids: set[str] = set()
     for item in dataset.items:
         reason = reasons[item.item_id]
         if reason is None and item.label == TIE:
@@ -95,13 +95,13 @@ def _battles(dataset: Dataset, _rng: np.random.Generator) -> Dataset:
         length = len(item.prompt or "") + sum(len(t or "") for t in texts[item.item_id].values())
         if reason is None and length > MOST_TOKENS * CHARS_PER_TOKEN:
             reason = f"more than {MOST_TOKENS:,} tokens, at {CHARS_PER_TOKEN} characters each"
-        if reason is None and len(keep) == BATTLES:
+        if reason is None and len(kept_ids) == BATTLES:
             reason = f"after the first {BATTLES}"
         if reason is None:
-            keep.add(item.item_id)
+            kept_ids.add(item.item_id)
         else:
             exclusions.append(Exclusion(item.item_id, reason))
-    return dataset.only(keep, exclusions)
+    return dataset.only(kept_ids, exclusions)
 
 
 def _unfit(dataset: Dataset, item_id: str) -> str | None:
@@ -109,9 +109,9 @@ def _unfit(dataset: Dataset, item_id: str) -> str | None:
     return None if facts is None or facts.language == "English" else "not English"
 
 
-def _only(dataset: Dataset, keep: set[str], reason: str) -> Dataset:
-    left_out = [Exclusion(i.item_id, reason) for i in dataset.items if i.item_id not in keep]
-    return dataset.only(keep, left_out)
+def _only(dataset: Dataset, item_ids: set[str], reason: str) -> Dataset:
+    left_out = [Exclusion(i.item_id, reason) for i in dataset.items if i.item_id not in item_ids]
+    return dataset.only(item_ids, left_out)
 
 
 PAPER_SETS = {
@@ -196,14 +196,14 @@ def _distinct(dataset: Dataset) -> set[str]:
     return {item.item_id for item in dataset.items} - exact_repeats(dataset.items, texts).keys()
 
 
-def _files(entry: catalogue.CatalogueEntry, path: Path | None, cache: Path | None) -> list[Path]:
+def _files(dataset: catalogue.CatalogueEntry, path: Path | None, cache: Path | None) -> list[Path]:
     if path is None:
-        return pull.pulled_files(entry, cache)
+        return pull.pulled_files(dataset, cache)
     if not path.exists():
         raise InputError("no such file or folder", path=path, hint="check the path")
     files = record_files.files_below(path, *_PATTERNS)
     if not files:
-        raise InputError(f"holds no file of {entry.title}", path=path)
+        raise InputError(f"holds no file of {dataset.title}", path=path)
     return files
 
 

@@ -36,8 +36,8 @@ class PublishedModel(BaseModel):
 def models() -> dict[str, PublishedModel]:
     """Every model, by the name that the paper gives it."""
     document = read_yaml(_FILE)
-    entries = (validate(PublishedModel, document.at(index)) for index in range(len(document.value)))
-    return {model.name: model for model in entries}
+    models = (validate(PublishedModel, document.at(index)) for index in range(len(document.value)))
+    return {model.name: model for model in models}
 
 
 @cache

@@ -83,38 +83,38 @@ def cache_folder() -> Path:
     return (Path(root) if root else Path.home() / ".cache") / "clash" / "datasets"
 
 
-def find_pulled(entry: CatalogueEntry, cache: Path) -> PulledDataset | None:
+def find_pulled(dataset: CatalogueEntry, cache: Path) -> PulledDataset | None:
     """The data set, where it was pulled before and its files still have their sizes."""
-    record = cache / entry.name / _RECORD
+    record = cache / dataset.name / _RECORD
     try:
         value = json.loads(record.read_bytes())
         files = tuple(PulledFile(**file) for file in value.pop("files"))
-        dataset = PulledDataset(**value, folder=record.parent, files=files)
+        pulled = PulledDataset(**value, folder=record.parent, files=files)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     complete = all(
         path.is_file() and path.stat().st_size == file.size
-        for path, file in zip(dataset.paths, files, strict=True)
+        for path, file in zip(pulled.paths, files, strict=True)
     )
-    return dataset if complete else None
+    return pulled if complete else None
 
 
-def pulled_files(entry: CatalogueEntry, cache: Path | None = None) -> list[Path]:
+def pulled_files(dataset: CatalogueEntry, cache: Path | None = None) -> list[Path]:
     """The files of a data set that was pulled.
 
     Raises:
         InputError: it was not.
     """
-    copy = find_pulled(entry, cache or cache_folder())
+    copy = find_pulled(dataset, cache or cache_folder())
     if copy is None:
         raise InputError(
-            f"the data set {entry.name!r} is not on this machine", hint=entry.how_to_get
+            f"the data set {dataset.name!r} is not on this machine", hint=dataset.how_to_get
         )
     return copy.paths
 
 
 def pull(
-    entry: CatalogueEntry,
+    dataset: CatalogueEntry,
     cache: Path,
     *,
     base_url: str | None = None,
@@ -126,7 +126,7 @@ def pull(
     """Fetch a data set, or find it where it was fetched before.
 
     Args:
-        entry: from the catalogue.
+        dataset: from the catalogue.
         cache: the folder that data sets are kept in.
         base_url: another hub; default ``HF_ENDPOINT``, else the public one.
         progress: told after every block.
@@ -141,34 +141,36 @@ def pull(
 
     from clash.datasets import hub
 
-    present = find_pulled(entry, cache)
+    present = find_pulled(dataset, cache)
     if present is not None and not again:
         return present
-    if entry.page is not None:
+    if dataset.page is not None:
         raise DownloadError(
-            f"{entry.title}: its publisher asks for agreement to terms first"
-            f"\n  fix: {entry.how_to_get}"
+            f"{dataset.title}: its publisher asks for agreement to terms first"
+            f"\n  fix: {dataset.how_to_get}"
         )
-    folder = cache / entry.name
+    folder = cache / dataset.name
     with httpx2.Client(timeout=_TIMEOUT_S, follow_redirects=False) as client:
-        base = base_url or hub.home(entry)
-        http = hub.Http(client, base, hub.token(entry, base))
-        snapshot = hub.snapshot(entry, http)
+        base = base_url or hub.home(dataset)
+        http = hub.Http(client, base, hub.token(dataset, base))
+        snapshot = hub.snapshot(dataset, http)
         fetch = _Fetch(http, folder, progress or (lambda _: None), attempts, wait_s)
         files = tuple(fetch.file(remote) for remote in snapshot.files)
-    return _record(entry, snapshot, folder, files)
+    return _record(dataset, snapshot, folder, files)
 
 
 def _record(
-    entry: CatalogueEntry, snapshot: Snapshot, folder: Path, files: tuple[PulledFile, ...]
+    dataset: CatalogueEntry, snapshot: Snapshot, folder: Path, files: tuple[PulledFile, ...]
 ) -> PulledDataset:
-    dataset = PulledDataset(entry.name, entry.source, snapshot.commit, entry.licence, folder, files)
-    value: dict[str, Any] = asdict(dataset)
+    pulled = PulledDataset(
+        dataset.name, dataset.source, snapshot.commit, dataset.licence, folder, files
+    )
+    value: dict[str, Any] = asdict(pulled)
     del value["folder"]
     part = folder / f".{_RECORD}.part"
     part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
     part.replace(folder / _RECORD)
-    return dataset
+    return pulled
 
 
 @dataclass(frozen=True)

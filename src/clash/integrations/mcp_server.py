@@ -357,13 +357,13 @@ def marked_as_data(value: Any, *, plain: bool = False) -> Any:  # noqa: ANN401 -
         is_plain = not value or (plain and _is_word(value))
         return value if is_plain else {_DATA_KEY: _shorten(value)}
     if isinstance(value, dict):
-        entries = {
+        files = {
             str(key): marked_as_data(part, plain=plain or str(key) in _PLAIN)
             for key, part in value.items()
         }
-        if all(map(_is_word, entries)):
-            return entries
-        return [{"name": marked_as_data(key), "value": part} for key, part in entries.items()]
+        if all(map(_is_word, files)):
+            return files
+        return [{"name": marked_as_data(key), "value": part} for key, part in files.items()]
     if isinstance(value, list | tuple):
         return [marked_as_data(part, plain=plain) for part in value]
     return value

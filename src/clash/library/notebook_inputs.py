@@ -76,7 +76,7 @@ def _rows(source: Any, name: str) -> list[dict[str, Any]]:  # noqa: ANN401 - wha
             field=name,
             hint="give a path, a list of texts or dicts, or a data frame",
         )
-    return [_row(entry) for entry in source]
+    return [_row(prompt) for prompt in source]
 
 
 def _line(row: dict[str, Any], number: int, name: str) -> bytes:
@@ -90,14 +90,14 @@ def _line(row: dict[str, Any], number: int, name: str) -> bytes:
         ) from None
 
 
-def _row(entry: object) -> dict[str, Any]:
-    if isinstance(entry, str):
-        return {"prompt": entry}
-    if isinstance(entry, Mapping):
-        return {str(name): _scalar(value) for name, value in entry.items()}
-    if hasattr(entry, "model_dump"):
-        return entry.model_dump(mode="json", exclude_none=True)  # type: ignore[no-any-return]
-    raise InputError(f"cannot be read: {entry!r:.60}", hint="each entry is a text or a dict")
+def _row(prompt: object) -> dict[str, Any]:
+    if isinstance(prompt, str):
+        return {"prompt": prompt}
+    if isinstance(prompt, Mapping):
+        return {str(name): _scalar(value) for name, value in prompt.items()}
+    if hasattr(prompt, "model_dump"):
+        return prompt.model_dump(mode="json", exclude_none=True)  # type: ignore[no-any-return]
+    raise InputError(f"cannot be read: {prompt!r:.60}", hint="each entry is a text or a dict")
 
 
 def _without_blanks(row: Mapping[str, Any]) -> dict[str, Any]:

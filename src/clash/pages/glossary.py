@@ -32,8 +32,8 @@ class Term:
 def _read() -> dict[str, Term]:
     text = Path(__file__).with_name("glossary.toml").read_text(encoding="utf-8")
     return {
-        name: Term(name, entry["meaning"], tuple(entry.get("also", ())))
-        for name, entry in tomllib.loads(text).items()
+        name: Term(name, definition["meaning"], tuple(definition.get("also", ())))
+        for name, definition in tomllib.loads(text).items()
     }
 
 

@@ -119,12 +119,12 @@ def _manifest(run: ForeignRun, source: Path) -> Manifest:
 
 
 def _dataset(run: ForeignRun) -> dict[str, Any]:
-    entry = catalogue.find_in_text(run.name)
+    known_dataset = catalogue.find_in_text(run.name)
     return {
         "name": run.name,
         "source": run.source,
         "licence": run.licence,
-        "published": [ref.model_dump() for ref in entry.published] if entry else [],
+        "published": [ref.model_dump() for ref in known_dataset.published] if known_dataset else [],
         "figures": [dict(claim) for claim in run.claims],
     }
 

@@ -51,7 +51,7 @@ def check(refs: Iterable[ModelRef], environ: Mapping[str, str], observer: Observ
 def lines(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> Iterator[str]:
     """``VARIABLE -> host`` for people, with the models that are called there."""
     models: dict[Destination, dict[str, None]] = {}
-    for ref in (server for entry in refs for server in entry.servers):
+    for ref in (server for model in refs for server in model.servers):
         if (where := destination(ref, environ)) is not None:
             doubt = " (not confirmed)" if needs_confirmation(ref, environ) else ""
             models.setdefault(where, {})[ref.model + doubt] = None

@@ -314,7 +314,7 @@ def _reused_criteria(plan: Plan, origin: Origin) -> Iterator[Criteria]:
     """The criteria of an earlier run for every item, so that this folder no longer needs that one."""
     if not plan.reused_criteria:
         return
-    pool = (entry.item.item_id for entry in origin.pool)
+    pool = (pool_item.item.item_id for pool_item in origin.pool)
     for item_id in dict.fromkeys(chain(plan.positions, pool)):
         if item_id in plan.reused_criteria:
             yield plan.reused_criteria[item_id].model_copy(update={"call_id": None})

@@ -85,7 +85,7 @@ def audits_json(audits: Iterable[PublishedAudit]) -> dict[str, Any]:
     return {"evaluations": [{**to_dict(audit), "n_present": audit.n_present} for audit in audits]}
 
 
-def parse_figures(entries: Iterable[str]) -> PublishedFigures:
+def parse_figures(texts: Iterable[str]) -> PublishedFigures:
     """``concordance=0.88`` and the like.
 
     Raises:
@@ -93,8 +93,8 @@ def parse_figures(entries: Iterable[str]) -> PublishedFigures:
     """
     values: dict[str, Any] = {}
     ranges = {"concordance": (0, 1), "kappa": (-1, 1), "n": (1, 10**9)}
-    for entry in entries:
-        name, _, text = entry.partition("=")
+    for figure_text in texts:
+        name, _, text = figure_text.partition("=")
         if name not in ranges:
             raise ConfigError(
                 f"{name!r} is no figure", field="--published", hint="concordance, kappa or n"
@@ -214,7 +214,9 @@ def _evaluations(
 
 def _one_say(rankings: Iterable[Mapping[str, int]], pair: tuple[str, str]) -> str | None:
     """What a judge says of a pair over all pages that it saw; a tie where they contradict."""
-    sides = [say for ranks in rankings if (say := side(ranks, *pair)) is not None]
+    sides = [
+        side_of_ranks for ranks in rankings if (side_of_ranks := side(ranks, *pair)) is not None
+    ]
     lead = sides.count("A") - sides.count("B")
     return None if not sides else TIE if lead == 0 else "A" if lead > 0 else "B"
 

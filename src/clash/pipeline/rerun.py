@@ -253,7 +253,9 @@ def plan_rerun(parent: RunFolder, number: int, rerun: RerunOptions, options: Run
     origin = Origin(
         labels=tuple(label for label in parent.labels() if label.item_id in ids),
         dataset={key: part for key, part in manifest.dataset.items() if key != "figures"},
-        candidates=tuple(entry for entry in candidates if entry["id"] not in generated_ids),
+        candidates=tuple(
+            settings for settings in candidates if settings["id"] not in generated_ids
+        ),
         parent=manifest.run,
         seeds={"parent_seed": seed, "number": number, **rerun.seeds},
         notes=rerun.notes,

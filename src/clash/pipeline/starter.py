@@ -90,9 +90,9 @@ def retirement_warnings(starter: Starter) -> list[str]:
     """Candidates that their vendor retires, with the day and a successor."""
     retirements = read_retirements()
     return [
-        f"{candidate.model} is being retired ({entry.day}); fix: use {entry.instead}"
+        f"{candidate.model} is being retired ({retirement.day}); fix: use {retirement.instead}"
         for candidate in starter.candidates
-        if (entry := retirements.get(canonical(candidate))) is not None
+        if (retirement := retirements.get(canonical(candidate))) is not None
     ]
 
 
@@ -170,9 +170,9 @@ def _hint(name: str) -> str:
 
 def _config_text(starter: Starter) -> str:
     text = _text(assets.path("configs", "examples", "clash.yaml"))
-    entries = "".join(_candidate_lines(candidate) for candidate in starter.candidates)
+    lines = "".join(_candidate_lines(candidate) for candidate in starter.candidates)
     return _replace(
-        _replace(text, r"(^candidates:\n)(?:  (?!# - ).*\n)+", entries),
+        _replace(text, r"(^candidates:\n)(?:  (?!# - ).*\n)+", lines),
         r"()^panel: .*\n",
         "".join(_panel_lines(starter.panel)),
     )
@@ -205,8 +205,8 @@ def _prompts_text(names: Sequence[str]) -> str:
 
 def _workflow_text(starter: Starter) -> str:
     text = _text(assets.path("configs", "examples", "github-workflow.yaml"))
-    entries = [f"{name}: ${{{{ secrets.{name} }}}}" for name in starter.variables]
-    lines = f"\n{' ' * 10}".join(entries or ["{}"])
+    secret_lines = [f"{name}: ${{{{ secrets.{name} }}}}" for name in starter.variables]
+    lines = f"\n{' ' * 10}".join(secret_lines or ["{}"])
     text = _replace(text, r"( {10})OPENROUTER_API_KEY: .*", lines)
     secrets_line = f"Needs the repository secrets {', '.join(starter.variables)}."
     return text.replace(

@@ -66,15 +66,15 @@ class Look:
         return self.high - self.low
 
     @classmethod
-    def read(cls, entry: Mapping[str, Any]) -> Look:
+    def read(cls, record: Mapping[str, Any]) -> Look:
         """Read a look from its entry in the manifest."""
         return cls(
-            prompts=entry["prompts"],
-            candidate=entry["candidate"],
-            estimate=math.nan if entry["estimate"] is None else entry["estimate"],
-            low=entry["low"],
-            high=entry["high"],
-            once=entry["width_looked_at_once"],
+            prompts=record["prompts"],
+            candidate=record["candidate"],
+            estimate=math.nan if record["estimate"] is None else record["estimate"],
+            low=record["low"],
+            high=record["high"],
+            once=record["width_looked_at_once"],
         )
 
 
@@ -154,7 +154,7 @@ def as_json(rule: StoppingRule, looks: Sequence[Look]) -> dict[str, Any]:
 
 def outcome(rule: StoppingRule, looks: Sequence[Look], sizes: Sequence[int]) -> str:
     """The outcome of the rule, for the notes of a report."""
-    why = (
+    reason = (
         "met"
         if is_met(rule, looks)
         else "not met: the prompts ended"
@@ -162,4 +162,4 @@ def outcome(rule: StoppingRule, looks: Sequence[Look], sizes: Sequence[int]) -> 
         else "not met yet: the run was interrupted"
     )
     count = plural(len(looks), "look")
-    return f"{NOTE}{rule.text} ({rule.sequential}, {count}), {why}: {describe(looks[-1], rule)}"
+    return f"{NOTE}{rule.text} ({rule.sequential}, {count}), {reason}: {describe(looks[-1], rule)}"

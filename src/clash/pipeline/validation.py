@@ -165,7 +165,7 @@ def sample_prompts(sample: DatasetSample) -> Prompts:
 def sample_origin(sample: DatasetSample, tiers: Path | None) -> Origin:
     """Labels, data set and candidates of a sample, for the manifest of its run."""
     dataset = sample.dataset
-    entry = catalogue.find_in_text(dataset.name)
+    known_dataset = catalogue.find_in_text(dataset.name)
     return Origin(
         labels=dataset.labels,
         dataset={
@@ -174,7 +174,9 @@ def sample_origin(sample: DatasetSample, tiers: Path | None) -> Origin:
             "licence": dataset.licence,
             "rules": sample.rules.record(),
             "counts": dict(sample.counts),
-            "published": [ref.model_dump() for ref in entry.published] if entry else [],
+            "published": [ref.model_dump() for ref in known_dataset.published]
+            if known_dataset
+            else [],
         },
         candidates=tuple(_describe_candidates(dataset.candidates, tiers)),
     )
@@ -187,14 +189,14 @@ def _describe_candidates(candidates: Iterable[str], tiers: Path | None) -> list[
         document = read_yaml(tiers)
         if not isinstance(document.value, dict):
             raise document.error("expected candidate: tier", hint="gpt-4: strong")
-        for name, entry in document.value.items():
-            overrides[str(name)] = _tier_entry(entry, document, str(name))
+        for name, tier in document.value.items():
+            overrides[str(name)] = _tier_entry(tier, document, str(name))
     return [{**published_models.describe(name), **overrides.get(name, {})} for name in candidates]
 
 
-def _tier_entry(entry: object, document: Document, name: str) -> dict[str, Any]:
-    if isinstance(entry, str):
-        return {"tier": entry}
-    if isinstance(entry, dict) and set(entry) <= {"tier", "elo", "family"}:
-        return entry
+def _tier_entry(tier: object, document: Document, name: str) -> dict[str, Any]:
+    if isinstance(tier, str):
+        return {"tier": tier}
+    if isinstance(tier, dict) and set(tier) <= {"tier", "elo", "family"}:
+        return tier
     raise document.error("expected a tier, or tier, elo and family", name)

@@ -211,8 +211,8 @@ class StudyResult:
         """How many arms are missing, and why; null where none is."""
         if not self.missing:
             return None
-        why = f" ({self.interrupted})" if self.interrupted else ""
-        return f"{plural(len(self.missing), 'arm')} missing{why}"
+        reason = f" ({self.interrupted})" if self.interrupted else ""
+        return f"{plural(len(self.missing), 'arm')} missing{reason}"
 
 
 # -- a study and its folder -----------------------------------------------------------------------

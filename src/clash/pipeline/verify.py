@@ -132,7 +132,7 @@ class SealResult:
             "run": str(self.folder.path),
             "seal": self.manifest.seal,
             "chain": self.manifest.chain,
-            "files": {name: entry.sha256 for name, entry in self.manifest.files.items()},
+            "files": {name: file.sha256 for name, file in self.manifest.files.items()},
             "signature": None if self.signature is None else str(self.signature),
             "unchecked": list(self.gaps),
         }

@@ -72,12 +72,12 @@ class Lease(Generic[T]):
     def get(self) -> T:
         """The resource, made by the first who asks."""
         if self._entry is None:
-            entries = _OPEN.setdefault(asyncio.get_running_loop(), {})
-            entry = entries.get(self._name)
-            if entry is None:
-                entry = entries[self._name] = _Entry(self._make())
-            entry.holders += 1
-            self._entry = entry  # type: ignore[assignment] # equal names hold equal types
+            resources = _OPEN.setdefault(asyncio.get_running_loop(), {})
+            resource = resources.get(self._name)
+            if resource is None:
+                resource = resources[self._name] = _Entry(self._make())
+            resource.holders += 1
+            self._entry = resource  # type: ignore[assignment] # equal names hold equal types
         return self._entry.resource  # type: ignore[union-attr]
 
     async def aclose(self) -> None:

@@ -229,8 +229,8 @@ def _prices_in(
     name: str, addresses: tuple[_Address, ...], batch: bool, minute: int
 ) -> tuple[Price, ...]:
     """The prices of a minute since 1970; nearly every call asks for them several times."""
-    entry = _listing(name, addresses)
-    return () if entry is None else rates(entry[1], _context(batch), 60 * minute)
+    listing = _listing(name, addresses)
+    return () if listing is None else rates(listing[1], _context(batch), 60 * minute)
 
 
 def rates(
@@ -276,9 +276,9 @@ def _listing(name: str, addresses: Iterable[_Address]) -> tuple[Provider, ModelI
 
     Nobody knows beforehand which of the servers will answer, and at whose price.
     """
-    entries = [_entry(name, *address) for address in addresses]
-    sellers = {None if entry is None else entry[0].id for entry in entries}
-    return entries[0] if len(sellers) == 1 else None
+    listings = [_entry(name, *address) for address in addresses]
+    sellers = {None if listing is None else listing[0].id for listing in listings}
+    return listings[0] if len(sellers) == 1 else None
 
 
 def _from_table(
@@ -297,10 +297,10 @@ def _from_table(
         return plain_sum(price, tokens_in, tokens_out)  # a tenth of the time of the table's own sum
     from genai_prices import Usage
 
-    entry = _listing(name, map(_where, ref.servers))
-    if entry is None:
+    listing = _listing(name, map(_where, ref.servers))
+    if listing is None:
         return None
-    provider, model = entry
+    provider, model = listing
     usage = Usage(
         input_tokens=tokens_in,
         output_tokens=tokens_out,

@@ -100,8 +100,8 @@ def registered(
             raise ConfigError(
                 f"{name!r} is not a function with a name", hint="functions={'mine': FUNCTION}"
             )
-    entries = {name: RegisteredFunction(f, home_loop) for name, f in functions.items()}
-    token = _FUNCTIONS.set({**_FUNCTIONS.get(), **entries})
+    registrations = {name: RegisteredFunction(f, home_loop) for name, f in functions.items()}
+    token = _FUNCTIONS.set({**_FUNCTIONS.get(), **registrations})
     try:
         yield
     finally:
@@ -203,9 +203,9 @@ def find(ref: ModelRef) -> RegisteredFunction:
         ConfigError: none of this name is registered, it is not the one that the run was made
             with, or it does not take the arguments of its role.
     """
-    entry = _FUNCTIONS.get().get(ref.name)
+    registration = _FUNCTIONS.get().get(ref.name)
     name = ref.options.extra.get("callable")
-    if entry is None:
+    if registration is None:
         former_name = f" (it was {name})" if name else ""
         raise ConfigError(
             f"{ref.model} is a Python function, and none is registered as "
@@ -214,9 +214,9 @@ def find(ref: ModelRef) -> RegisteredFunction:
             hint=f"from Python: clash.resume(RUN, functions={{{ref.name!r}: FUNCTION}}), rerun"
             " likewise; a new run takes functions as candidates and judges of clash.evaluate",
         )
-    _check_source(ref, entry.function)
-    _check_signature(ref, entry.function)
-    return entry
+    _check_source(ref, registration.function)
+    _check_signature(ref, registration.function)
+    return registration
 
 
 def _check_source(ref: ModelRef, function: Function) -> None:
@@ -273,20 +273,20 @@ class PythonFunction:
     offline = True
 
     def __init__(self, ref: ModelRef, limits: Limits, environ: Mapping[str, str]) -> None:
-        entry = find(ref)
+        registration = find(ref)
         self.account = ref.model
         self._model = ref.model
-        self._function = entry.function
-        self._home_loop = entry.home_loop
-        self._parameters = _parameters(entry.function) or []
-        self._is_async = _is_async(entry.function)
+        self._function = registration.function
+        self._home_loop = registration.home_loop
+        self._parameters = _parameters(registration.function) or []
+        self._is_async = _is_async(registration.function)
         self._timeout_s = limits.timeout_s
         # Of its own: functions that block must not take the threads that clash itself works in.
         self._threads = anyio.CapacityLimiter(limits.concurrency)
         self._redactor = Redactor.of_environ(environ)
         self._origin = {
-            "callable": qualified_name(entry.function),
-            "source_sha256": source_sha256(entry.function),
+            "callable": qualified_name(registration.function),
+            "source_sha256": source_sha256(registration.function),
         }
 
     async def complete(self, request: Request) -> Reply:

@@ -304,9 +304,9 @@ class RayPool:
 
 def _cannot_start(reason: str) -> WorkerError:
     lines = [line.strip() for line in reason.splitlines() if line.strip()]
-    why = f": {lines[-1][:200]}" if lines else ""
+    last_line = f": {lines[-1][:200]}" if lines else ""
     return WorkerError(
-        f"{_VAIN_STARTS} workers on the cluster could not be started{why}"
+        f"{_VAIN_STARTS} workers on the cluster could not be started{last_line}"
         f"\n  fix: install clash {__version__} with the extra ray on every node"
     )
 

@@ -223,14 +223,14 @@ def _pairs(dependence: Dependence, *, verbose: bool) -> Table:
         columns += ["coupling W", "s.e.", "p W=0 (Holm)"]
     notes = ["p: score test of independence given the truth"]
     if dependence.couplings is not None:
-        how = (
+        method = (
             "sandwich s.e. of the pseudo-likelihood, p by Wald"
             if dependence.coupling_method == "pseudo-likelihood"
             else "s.e. by Wald, p by likelihood ratio"
         )
         notes.append(
             "W: log odds ratio given the truth and all other judges, interval by the bootstrap,"
-            f" {how}"
+            f" {method}"
         )
     title = (
         "Pairs"

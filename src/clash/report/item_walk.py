@@ -34,8 +34,8 @@ def print_walk(console: Console, walk: Walk) -> None:
     for label, candidate in walk.labels.items():
         _text(console, f"{label} = {candidate}", style="bold")
         _response(console, walk, candidate)
-    for candidate, why in walk.missing.items():
-        _text(console, f"{candidate}: no response ({why})", style="red")
+    for candidate, reason in walk.missing.items():
+        _text(console, f"{candidate}: no response ({reason})", style="red")
         _turns(console, walk.turns.get(candidate, []))
     for hit in walk.scrubs:
         _text(console, f"masked for the judges: {hit}", style="yellow")
@@ -82,8 +82,8 @@ def _outcome(walk: Walk) -> str:
     if verdict.ranking is None:
         return f"no verdict: {verdict.abstained}"
     winner = verdict.winner or "tie of " + ", ".join(verdict.ranking[0])
-    how = unanimity(verdict) or "split"
-    line = f"{winner} ({how}, {verdict.split}, confidence {verdict.confidence:.2f})"
+    split = unanimity(verdict) or "split"
+    line = f"{winner} ({split}, {verdict.split}, confidence {verdict.confidence:.2f})"
     if verdict.borda is not None:
         line += f"; by Borda {' > '.join(' = '.join(group) for group in verdict.borda)}"
     return line
@@ -174,8 +174,8 @@ def _judgment(console: Console, judgment: JudgmentStep, labels: Mapping[str, str
     for label, row in judgment.scores.items():
         for criterion, score in row.items():
             reason = judgment.reasons.get(label, {}).get(criterion)
-            why = f'  → "{reason}"' if reason else ""
-            _text(console, f"{label} {criterion}: {score}/5{why}", indent=6)
+            because = f'  → "{reason}"' if reason else ""
+            _text(console, f"{label} {criterion}: {score}/5{because}", indent=6)
     if judgment.parse == "repaired" and not judgment.repairs:
         _text(console, "note: the answer was repaired", style="yellow", indent=6)
     for note in (*judgment.repairs, *judgment.flags):

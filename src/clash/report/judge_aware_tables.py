@@ -52,7 +52,7 @@ def candidates(ranking: JudgeAwareRanking) -> Table:
         f"{ranking.level:.0%} intervals, those of ranks for all candidates together",
         f"{plural(ranking.n, 'comparison')}, errors clustered by {ranking.n_clusters} items or "
         "prompts",
-        *(f"not adjusted for {name}: {why}" for name, why in ranking.left_out.items()),
+        *(f"not adjusted for {name}: {reason}" for name, reason in ranking.left_out.items()),
         *ranking.notes,
     ]
     if len(rows) > _MOST_ROWS:

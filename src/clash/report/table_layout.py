@@ -111,11 +111,11 @@ class _Grid:
 
     def without(self, absent: Sequence[int]) -> _Grid:
         """The grid less some columns."""
-        keep = [index for index in range(len(self.columns)) if index not in absent]
-        new_index = {old: new for new, old in enumerate(keep)}
+        columns = [index for index in range(len(self.columns)) if index not in absent]
+        new_index = {old: new for new, old in enumerate(columns)}
         return _Grid(
-            [self.columns[index] for index in keep],
-            [[row[index] for index in keep] for row in self.rows],
+            [self.columns[index] for index in columns],
+            [[row[index] for index in columns] for row in self.rows],
             frozenset(new_index[index] for index in self.numeric if index in new_index),
             frozenset(new_index[index] for index in self.names if index in new_index),
         )

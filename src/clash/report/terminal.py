@@ -68,8 +68,8 @@ def print_report(console: Console, findings: Findings) -> None:
     print_text(console, _facts(findings), style="dim")
     if (cost := cost_line(findings.spending)) is not None:
         print_line(console, cost, "dim")
-    for model, why in findings.stops.items():
-        print_text(console, f"{model} cannot be used: {why}", style="bold red")
+    for model, reason in findings.stops.items():
+        print_text(console, f"{model} cannot be used: {reason}", style="bold red")
     print_tables(console, report_tables(findings))
 
 

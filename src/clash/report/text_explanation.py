@@ -100,8 +100,8 @@ def _line(text: TellingText) -> str:
     people = "" if text.people is None else f", people {_value_text(text.people)}"
     votes = ", ".join(f"{o.judge} {_value_text(o.vote)}" for o in text.opinions)
     reason = next((o.reason for o in text.opinions if o.reason and o.vote != text.people), None)
-    why = "" if reason is None else f". “{clip(reason, REASON_LENGTH)}”"
-    return f"panel {_value_text(text.verdict)}{people} ({votes}){why}"
+    because = "" if reason is None else f". “{clip(reason, REASON_LENGTH)}”"
+    return f"panel {_value_text(text.verdict)}{people} ({votes}){because}"
 
 
 def _value_text(value: str | float | None) -> str:

@@ -213,8 +213,8 @@ def read_confirmed() -> frozenset[Destination]:
         ConfigError: the file cannot be read.
     """
     try:
-        entries = json.loads((config_folder() / _STORE).read_bytes())["confirmed"]
-        return frozenset(Destination(entry["variable"], entry["server"]) for entry in entries)
+        records = json.loads((config_folder() / _STORE).read_bytes())["confirmed"]
+        return frozenset(Destination(record["variable"], record["server"]) for record in records)
     except FileNotFoundError:
         return frozenset()
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -231,10 +231,10 @@ def write_confirmed(destinations: Iterable[Destination]) -> Path:
     Raises:
         ConfigError: the folder cannot be written to.
     """
-    entries = [{"variable": d.variable, "server": d.server} for d in sorted(destinations)]
+    records = [{"variable": d.variable, "server": d.server} for d in sorted(destinations)]
     try:
         file = config_folder() / _STORE
-        _write(file, json.dumps({"v": 1, "confirmed": entries}, indent=1).encode() + b"\n")
+        _write(file, json.dumps({"v": 1, "confirmed": records}, indent=1).encode() + b"\n")
     except OSError as error:
         raise ConfigError(
             f"the user's configuration folder cannot be written to ({error.strerror})",

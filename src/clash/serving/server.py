@@ -159,8 +159,8 @@ class _Handler(BaseHTTPRequestHandler):
         return cast("_Server", self.server).owner
 
     def do_GET(self) -> None:
-        if (why := self._foreign()) is not None:
-            self._refuse(why)
+        if (reason := self._foreign()) is not None:
+            self._refuse(reason)
             return
         try:
             page = self._local.page(self.path)
@@ -228,8 +228,8 @@ class _Handler(BaseHTTPRequestHandler):
             status, message = HTTPStatus.METHOD_NOT_ALLOWED, "only GET and POST"
         self._json(status, {"error": message or status.phrase})
 
-    def _refuse(self, why: str) -> None:
-        self._json(HTTPStatus.FORBIDDEN, {"error": why})
+    def _refuse(self, reason: str) -> None:
+        self._json(HTTPStatus.FORBIDDEN, {"error": reason})
 
     def _json(self, status: HTTPStatus, value: dict[str, Any]) -> None:
         text = json.dumps(value, ensure_ascii=True)

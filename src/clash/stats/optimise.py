@@ -172,9 +172,9 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
         return np.asarray(np.linalg.solve(matrix, right[..., None])[..., 0], np.float64)
     from scipy.linalg.lapack import dposv
 
-    _, solution, info = dposv(matrix, right)
-    if info != 0:
-        raise np.linalg.LinAlgError(f"the leading minor of order {info} is not positive")
+    _, solution, status = dposv(matrix, right)
+    if status != 0:
+        raise np.linalg.LinAlgError(f"the leading minor of order {status} is not positive")
     return np.asarray(solution, np.float64)
 
 

@@ -229,15 +229,15 @@ def _labels_since(path: Path, seal: FileSeal) -> Iterator[str | AuditGap]:
 
 def _entries(folder: RunFolder) -> Iterator[str]:
     """Entries that clash did not write. Uses ``lstat``, so that no link is followed."""
-    for entry in sorted(os.scandir(folder.path), key=lambda entry: entry.name):
-        if entry.is_symlink():
-            yield f"{entry.name!r} is a link"
-        elif not entry.is_file(follow_symlinks=False):
-            yield f"{entry.name!r} is not a regular file"
-        elif entry.name not in layout.ENTRIES:
-            yield f"{entry.name!r} is not a file of a run"
-        elif entry.name == layout.LOCK and entry.stat(follow_symlinks=False).st_size:
-            yield f"{entry.name!r} is not empty, and clash writes nothing into it"
+    for file in sorted(os.scandir(folder.path), key=lambda file: file.name):
+        if file.is_symlink():
+            yield f"{file.name!r} is a link"
+        elif not file.is_file(follow_symlinks=False):
+            yield f"{file.name!r} is not a regular file"
+        elif file.name not in layout.ENTRIES:
+            yield f"{file.name!r} is not a file of a run"
+        elif file.name == layout.LOCK and file.stat(follow_symlinks=False).st_size:
+            yield f"{file.name!r} is not empty, and clash writes nothing into it"
 
 
 def _manifest_hashes(folder: RunFolder) -> Iterator[str | AuditGap]:

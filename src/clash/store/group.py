@@ -118,13 +118,13 @@ class RunGroup(RunFolder):
     def records(self, model: type[R]) -> Sequence[R]:
         """The records that count of a kind, in the order of the whole."""
         parts = [folder.records(model) for folder in self.folders]
-        entries = [
+        positions = [
             (self._position(record), part, index)
             for part, records in enumerate(parts)
             for index, record in enumerate(records)
         ]
-        entries.sort()
-        return JoinedRecords(parts, [(part, index) for _, part, index in entries])
+        positions.sort()
+        return JoinedRecords(parts, [(part, index) for _, part, index in positions])
 
     def _position(self, record: Record) -> tuple[bool, int]:
         """Where a record is in the whole; given responses come first, as in one run."""
@@ -175,16 +175,16 @@ class RunGroup(RunFolder):
         Raises:
             RunFolderError: a line is not a record of the file.
         """
-        entries = [
+        spans = [
             (self._key(line.part, name), number, line.start, line.size)
             for number, folder in enumerate(self.folders)
             for line in _line_index(folder.path / name, layout.RECORDS[name])
         ]
         # Lines with equal keys stay as they are in their file: attempts, repeated judgments.
-        entries.sort()
+        spans.sort()
         files = [_open(folder.path / name) for folder in self.folders]
         try:
-            for _, number, start, size in entries:
+            for _, number, start, size in spans:
                 file = files[number]
                 if file is not None:
                     file.seek(start)

@@ -41,9 +41,9 @@ def scan(folder: Path, redactor: Redactor) -> dict[str, Any]:
     """
     hits: dict[str, list[str]] = {}
     names = sorted(
-        entry.name
-        for entry in os.scandir(folder)
-        if entry.is_file(follow_symlinks=False) and entry.name != layout.LOCK
+        file.name
+        for file in os.scandir(folder)
+        if file.is_file(follow_symlinks=False) and file.name != layout.LOCK
     )
     for name in names:
         origins = {

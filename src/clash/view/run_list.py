@@ -82,9 +82,9 @@ class RunList:
         Raises:
             RunFolderError: the folder cannot be listed.
         """
-        entries = [self._entry(path) for path in _run_folders(self.folder)]
+        runs = [self._entry(path) for path in _run_folders(self.folder)]
         return sorted(
-            entries, key=lambda e: (e.time.timestamp() if e.time else 0.0, e.name), reverse=True
+            runs, key=lambda e: (e.time.timestamp() if e.time else 0.0, e.name), reverse=True
         )
 
     def _entry(self, path: Path) -> RunEntry:
@@ -96,20 +96,20 @@ class RunList:
             return RunEntry(path, None, "manifest.json is missing")
         return RunEntry(path, manifest)
 
-    def row(self, entry: RunEntry) -> dict[str, Any]:
+    def row(self, run: RunEntry) -> dict[str, Any]:
         """What the page shows of a run."""
-        manifest = entry.manifest
+        manifest = run.manifest
         if manifest is None:
-            return _row(entry, RunSummary("This folder cannot be read.", entry.error or ""))
+            return _row(run, RunSummary("This folder cannot be read.", run.error or ""))
         try:
-            report = self._read(entry.path / layout.REPORT_JSON, _REPORT.decode)
+            report = self._read(run.path / layout.REPORT_JSON, _REPORT.decode)
             retest = None
             if manifest.kind == "rerun":
-                retest = self._read(entry.path / layout.RETEST_JSON, _RETEST.decode)
+                retest = self._read(run.path / layout.RETEST_JSON, _RETEST.decode)
         except RunFolderError as error:
-            return _row(entry, RunSummary("Its report cannot be read.", _reason(error)))
-        state = _state(entry.path, manifest)
-        return _row(entry, summary(report, retest, state, manifest.kind))
+            return _row(run, RunSummary("Its report cannot be read.", _reason(error)))
+        state = _state(run.path, manifest)
+        return _row(run, summary(report, retest, state, manifest.kind))
 
     def _read(self, path: Path, decode: Callable[[bytes], T]) -> T | None:
         """A file's decoded part; null where the file is missing.
@@ -139,8 +139,8 @@ class RunList:
 
 def _run_folders(folder: Path) -> list[Path]:
     try:
-        with os.scandir(folder) as entries:
-            names = [e.name for e in entries if not e.name.startswith(".") and _is_folder(e)]
+        with os.scandir(folder) as files:
+            names = [e.name for e in files if not e.name.startswith(".") and _is_folder(e)]
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -148,9 +148,9 @@ def _run_folders(folder: Path) -> list[Path]:
     return [folder / name for name in names if os.path.lexists(folder / name / layout.MANIFEST)]
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def _is_folder(file: os.DirEntry[str]) -> bool:
     try:
-        return entry.is_dir()
+        return file.is_dir()
     except OSError:
         return False
 
@@ -159,12 +159,12 @@ def _reason(error: RunFolderError) -> str:
     return str(error).partition("\n")[0]
 
 
-def _row(entry: RunEntry, words: RunSummary) -> dict[str, Any]:
-    manifest, time = entry.manifest, entry.time
+def _row(run: RunEntry, words: RunSummary) -> dict[str, Any]:
+    manifest, time = run.manifest, run.time
     row: dict[str, Any] = {
-        "id": entry.name,
+        "id": run.name,
         "kind": "unreadable" if manifest is None else manifest.kind,
-        "state": "unreadable" if manifest is None else _state(entry.path, manifest),
+        "state": "unreadable" if manifest is None else _state(run.path, manifest),
         "day": None if time is None else _day(time),
         "time": "" if time is None else f"{time:%H:%M}",
         "source": "" if manifest is None else manifest.prompts or "",

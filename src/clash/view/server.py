@@ -126,16 +126,16 @@ class ViewServer(LocalServer):
         start = request.get("from")
         if type(start) is not int or start < 0:
             raise InputError("is a number", field="from")
-        entries = self.runs.entries()
-        version = _version(entries)
+        runs = self.runs.entries()
+        version = _version(runs)
         rows: list[dict[str, Any]] = []
         if request.get("version") != version:
-            for entry in entries[start : start + PORTION]:
-                key = self._key(entry.name)
-                self._paths[key] = entry.path
-                rows.append({**self.runs.row(entry), "key": key})
+            for run in runs[start : start + PORTION]:
+                key = self._key(run.name)
+                self._paths[key] = run.path
+                rows.append({**self.runs.row(run), "key": key})
         folder = short_path(self.runs.folder)
-        return {"folder": folder, "total": len(entries), "version": version, "rows": rows}
+        return {"folder": folder, "total": len(runs), "version": version, "rows": rows}
 
     def _key(self, name: str) -> str:
         code = hmac.new(self.token.encode(), name.encode("utf-8", "surrogateescape"), "sha256")
@@ -214,13 +214,13 @@ def _unfit(error: BaseException) -> RunFolderError:
     )
 
 
-def _version(entries: list[RunEntry]) -> str:
+def _version(runs: list[RunEntry]) -> str:
     """Changes when a run is added, removed, or goes on."""
     digest = hashlib.sha256()
-    for entry in entries:
+    for run in runs:
         try:
-            time = (entry.path / layout.MANIFEST).lstat().st_mtime_ns
+            time = (run.path / layout.MANIFEST).lstat().st_mtime_ns
         except OSError:
             time = 0
-        digest.update(f"{entry.name}\0{time}\0".encode("utf-8", "surrogateescape"))
+        digest.update(f"{run.name}\0{time}\0".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()

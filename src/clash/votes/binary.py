@@ -112,13 +112,13 @@ class MethodTable:
 
     def only_decisive(self) -> MethodTable:
         """The rows whose label is a side, groups numbered anew."""
-        keep = self.decisive
+        rows = self.decisive
         return replace(
             self,
-            items=tuple(self.items[row] for row in np.flatnonzero(keep)),
-            codes=self.codes[keep],
-            truth=self.truth[keep],
-            groups=np.unique(self.groups[keep], return_inverse=True)[1].astype(np.intp),
+            items=tuple(self.items[row] for row in np.flatnonzero(rows)),
+            codes=self.codes[rows],
+            truth=self.truth[rows],
+            groups=np.unique(self.groups[rows], return_inverse=True)[1].astype(np.intp),
             presentation_rows=None,
         )
 

@@ -145,9 +145,9 @@ class Votes:
     @property
     def label_use(self) -> LabelUse:
         """How many rows have a label, and whether the labels are used."""
-        used = not self.n_unused_labels
-        n_labels = int(self.labelled.sum()) if used else self.n_unused_labels
-        return LabelUse(self.n_rows, n_labels, used)
+        labels_are_used = not self.n_unused_labels
+        n_labels = int(self.labelled.sum()) if labels_are_used else self.n_unused_labels
+        return LabelUse(self.n_rows, n_labels, labels_are_used)
 
     @property
     def n_rows(self) -> int:

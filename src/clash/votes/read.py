@@ -173,25 +173,27 @@ class VoteTable:
         decisive: bool,
     ) -> VoteTable:
         """The lines that a command asked for."""
-        keep = np.ones(len(self.codes["item"]), dtype=bool)
+        is_kept = np.ones(len(self.codes["item"]), dtype=bool)
         filters = {"judge": judges, "subset": subset}
         filters["presentation"] = None if presentation is None else [presentation]
         for name, globs in filters.items():
             if globs is not None:
-                keep &= self._matching(name, globs)[self.codes[name]]
-                if not keep.any():
+                is_kept &= self._matching(name, globs)[self.codes[name]]
+                if not is_kept.any():
                     self._nothing_left(name, globs)
         if decisive:
             truth = self.values["label"][self.codes["label"]]
-            keep &= (truth == 1) | (truth == 0)
-            if not keep.any():
+            is_kept &= (truth == 1) | (truth == 0)
+            if not is_kept.any():
                 raise InputError(
                     "no vote has a label A or B", path=self.file, hint="leave out --decisive"
                 )
-        if keep.all():
+        if is_kept.all():
             return self
-        codes = {name: column[keep] for name, column in self.codes.items()}
-        return VoteTable(self.file, codes, self.names, self.values, self.raw, np.flatnonzero(keep))
+        codes = {name: column[is_kept] for name, column in self.codes.items()}
+        return VoteTable(
+            self.file, codes, self.names, self.values, self.raw, np.flatnonzero(is_kept)
+        )
 
     def _matching(self, name: str, globs: list[str]) -> NDArray[np.bool_]:
         return np.array([matches_globs(text, globs) for text in self.names[name]], dtype=bool)

@@ -62,10 +62,10 @@ def fit_ising(
         StatisticsError: not identified, or too many gaps.
     """
     if name != "ising-family" and patterns.n_judges > MOST_JUDGES:
-        fit, how = _fit_pseudo(name, patterns, ridge, seed)
+        fit, choice = _fit_pseudo(name, patterns, ridge, seed)
     else:
-        fit, how = _fit_exact(name, patterns, table, ridge, seed)
-    return fit, (f"{FORMS[name]}; {how}",)
+        fit, choice = _fit_exact(name, patterns, table, ridge, seed)
+    return fit, (f"{FORMS[name]}; {choice}",)
 
 
 def _fit_exact(
@@ -118,9 +118,9 @@ def _fit_pseudo(
     )
     if fit.parameters is not None:
         fit = replace(fit, temperature=temperature(fit.parameters, patterns))
-    why = " (there is no likelihood to choose it with)" if ridge == "held-out" else ""
-    how = (
+    reason = " (there is no likelihood to choose it with)" if ridge == "held-out" else ""
+    choice = (
         f"pseudo-likelihood, {patterns.n_judges} judges are too many to enumerate (at most "
-        f"{MOST_JUDGES}), L2 of {share:g} of the items and more the more judges there are{why}"
+        f"{MOST_JUDGES}), L2 of {share:g} of the items and more the more judges there are{reason}"
     )
-    return replace(fit, name=name), how
+    return replace(fit, name=name), choice

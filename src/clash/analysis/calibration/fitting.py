@@ -96,7 +96,7 @@ def _finite(value: float) -> float | None:
 
 
 def _patterns(cells: Cells, evidence: Evidence) -> list[TrainingPattern]:
-    used = np.flatnonzero(evidence.votes > 0)
+    voters = np.flatnonzero(evidence.votes > 0)
     return [
         TrainingPattern(
             votes=[None if np.isnan(v) else float(v) for v in cells.values[cell]],
@@ -104,7 +104,7 @@ def _patterns(cells: Cells, evidence: Evidence) -> list[TrainingPattern]:
             s=[float(s) for s in evidence.s[cell]],
             n_rows=float(evidence.votes[cell]),
         )
-        for cell in used
+        for cell in voters
     ]
 
 

@@ -89,10 +89,10 @@ def label_plan(votes: Votes, n: int, seed: int = 0) -> LabelPlan:
     if not n_labels:
         raise InputError("every item has a label already", path=votes.source or None)
     curve, is_imagined = _curve(panel, rng)
-    why = _reason(
+    reason = _reason(
         curve, len(np.unique(panel.group[labelled_rows])) + n_labels, is_imagined=is_imagined
     )
-    way: LabelSampling = "random" if why else "active"
+    way: LabelSampling = "random" if reason else "active"
     rows = (
         plan_labels(panel, unlabelled_rows, n_labels, rng, evidence)
         if way == "active"
@@ -101,7 +101,7 @@ def label_plan(votes: Votes, n: int, seed: int = 0) -> LabelPlan:
     return LabelPlan(
         tuple(votes.items[row] for row in rows),
         way,
-        why or "choosing items reduced the error in a replay of these labels",
+        reason or "choosing items reduced the error in a replay of these labels",
         len(labelled_rows),
         tuple(curve),
         is_imagined,

@@ -141,6 +141,6 @@ def answered_shares(calibrator: Calibrator, votes: Votes) -> tuple[AnsweredShare
         for limit in (RiskLimit(max_risk), RiskLimit(max_risk, LEVEL)):
             rows = apply(calibrator, votes.matrix[:, columns], limit)
             share = float(rows.answered.mean())
-            why = "" if share or not rows.warnings else rows.warnings[-1]
-            shares.append(AnsweredShare(limit, share, why))
+            reason = "" if share or not rows.warnings else rows.warnings[-1]
+            shares.append(AnsweredShare(limit, share, reason))
     return tuple(shares)

@@ -414,11 +414,11 @@ def _family_lines(
         winners = [o.by_family[name] for o in outcomes if name in o.by_family]
         if len(winners) < min(_TWO_OF_THEM, len(outcomes)):
             continue
-        used = sum(m.weight for o in outcomes for m in o.model.members if m.family == name)
+        weight = sum(m.weight for o in outcomes for m in o.model.members if m.family == name)
         yield FamilyResult(
             name,
             FAMILIES[name].kind,
             float(np.mean([candidate.k for candidate, _ in winners])),
             _figures([metrics for _, metrics in winners]),
-            used / len(outcomes),
+            weight / len(outcomes),
         )

@@ -140,14 +140,14 @@ def compare(
         all_alike=_all_alike(runs, rng),
         across=across,
     )
-    entries = [
-        entry
-        for entry in published_entries(runs, "compare")
-        if entry.get("every_record", False) == every_record
+    figures_of_runs = [
+        figure
+        for figure in published_entries(runs, "compare")
+        if figure.get("every_record", False) == every_record
     ]
-    if not entries:
+    if not figures_of_runs:
         return comparison
-    return replace(comparison, published_claims=claims(entries, figures(comparison)))
+    return replace(comparison, published_claims=claims(figures_of_runs, figures(comparison)))
 
 
 def _with_holm(pairs: list[RunAgainstRun]) -> list[RunAgainstRun]:

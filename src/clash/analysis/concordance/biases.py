@@ -112,9 +112,9 @@ def _by(judge: str) -> Say:
 
 
 def _family(
-    rater: str, family: str, cases: Sequence[LabelledCase], of: Mapping[str, str], say: Say
+    rater: str, family: str, cases: Sequence[LabelledCase], of: Mapping[str, str], opinion: Say
 ) -> FamilyBias | None:
-    with_choice = [case for case in cases if say(case) is not None]
+    with_choice = [case for case in cases if opinion(case) is not None]
     contests = [
         case
         for case in with_choice
@@ -122,12 +122,12 @@ def _family(
     ]
     if not contests:
         return None
-    picks = [float(of.get(say(case) or "") == family) for case in contests]
+    picks = [float(of.get(opinion(case) or "") == family) for case in contests]
     people = [float(of.get(case.label) == family) for case in contests]
     return FamilyBias(
         rater,
         family,
-        sum(of.get(say(case) or "") == family for case in with_choice),
+        sum(of.get(opinion(case) or "") == family for case in with_choice),
         sum(of.get(case.label) == family for case in with_choice),
         len(contests),
         bias.favouritism(picks, people, codes(contests)),
@@ -173,19 +173,19 @@ def lengths(cases: Sequence[LabelledCase], judges: Sequence[str]) -> list[RaterB
     pairs = [case for case in cases if len(case.candidates) == len(case.lengths) == 2]
     if not pairs:
         return []
-    says: dict[str, Say] = {"people": lambda case: case.label, "panel": _panel}
-    says |= {judge: _by(judge) for judge in judges}
+    opinions: dict[str, Say] = {"people": lambda case: case.label, "panel": _panel}
+    opinions |= {judge: _by(judge) for judge in judges}
     first = [case.lengths[case.candidates[0]] for case in pairs]
     second = [case.lengths[case.candidates[1]] for case in pairs]
     return [
-        RaterBias(rater, bias.longer_wins_rate(_first(pairs, say), first, second, codes(pairs)))
-        for rater, say in says.items()
+        RaterBias(rater, bias.longer_wins_rate(_first(pairs, opinion), first, second, codes(pairs)))
+        for rater, opinion in opinions.items()
     ]
 
 
-def _first(pairs: Sequence[LabelledCase], say: Say) -> list[float]:
+def _first(pairs: Sequence[LabelledCase], opinion: Say) -> list[float]:
     """1 where the first listed wins, 0 the second, 0.5 a tie, NaN nothing said."""
-    return [_win(say(case), case.candidates[0]) for case in pairs]
+    return [_win(opinion(case), case.candidates[0]) for case in pairs]
 
 
 def _win(outcome: str | None, name: str) -> float:

@@ -165,8 +165,10 @@ def candidate_profiles(run: RunData) -> dict[str, Profile]:
     """What the manifest says of each candidate."""
     candidates: list[dict[str, Any]] = run.manifest.candidates or run.manifest.config["candidates"]
     return {
-        str(entry["id"]): Profile(entry.get("family"), entry.get("tier"), entry.get("elo"))
-        for entry in candidates
+        str(other_label["id"]): Profile(
+            other_label.get("family"), other_label.get("tier"), other_label.get("elo")
+        )
+        for other_label in candidates
     }
 
 

@@ -212,9 +212,11 @@ class _Work:
             self._test(*NAMES[2], lambda: classes_alike(len(codes))),
         ]
 
-    def _test(self, name: str, says: str, make: Callable[[], CouplingHypothesis]) -> TestFinding:
+    def _test(
+        self, name: str, statement: str, make: Callable[[], CouplingHypothesis]
+    ) -> TestFinding:
         if self.has_few_rows:
-            return TestFinding(name, says, None, None, None, self.few_rows)
+            return TestFinding(name, statement, None, None, None, self.few_rows)
         try:
             if self.panel_is_large:
                 test = pseudo_score_test(
@@ -225,8 +227,8 @@ class _Work:
                     make(), self.untied_patterns, self.p, self.rng, clusters=self.clusters
                 )
         except StatisticsError as refusal:
-            return TestFinding(name, says, None, None, None, str(refusal))
-        return TestFinding(name, says, test.statistic, test.df, test.p)
+            return TestFinding(name, statement, None, None, None, str(refusal))
+        return TestFinding(name, statement, test.statistic, test.df, test.p)
 
     def _judges(self) -> tuple[JudgeFinding, ...]:
         law, has_labels = self.estimate.fit.parameters, self.estimate.source.from_labels
@@ -283,9 +285,9 @@ def _panel(votes: Votes, estimate: TruthEstimate) -> PanelDependence:
 
 
 def _joint(tests: PairwiseIndependence | None, refusal: str) -> TestFinding:
-    name, says = "independence", "no two judges err together"
+    name, statement = "independence", "no two judges err together"
     if tests is None:
-        return TestFinding(name, says, None, None, None, refusal)
+        return TestFinding(name, statement, None, None, None, refusal)
     if tests.joint is None:
         many = len(tests.pairs) > MOST_JOINTLY
         reason = (
@@ -293,8 +295,8 @@ def _joint(tests: PairwiseIndependence | None, refusal: str) -> TestFinding:
             if many
             else "the votes alone cannot test it; labels could"
         )
-        return TestFinding(name, says, None, None, None, reason)
-    return TestFinding(name, says, tests.joint.statistic, tests.joint.df, tests.joint.p)
+        return TestFinding(name, statement, None, None, None, reason)
+    return TestFinding(name, statement, tests.joint.statistic, tests.joint.df, tests.joint.p)
 
 
 def _judge(

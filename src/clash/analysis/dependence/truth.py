@@ -86,13 +86,17 @@ def estimate(rows: MethodTable, method: str) -> TruthEstimate:
     rows = rows.only_voting()
     patterns = rows.patterns()
     fit, reason = _fit(patterns, method, rows.families)
-    used = int((patterns.labels[patterns.inverse] != MISSING).sum())
-    if used == patterns.n_items:
-        left_out = read - used
+    n_labelled = int((patterns.labels[patterns.inverse] != MISSING).sum())
+    if n_labelled == patterns.n_items:
+        left_out = read - n_labelled
         remark = f"; {left_out} rows without one are left out" if left_out else ""
-        source = TruthSource("labels", used, available, f"{used} rows have one{remark}", None, ())
+        source = TruthSource(
+            "labels", n_labelled, available, f"{n_labelled} rows have one{remark}", None, ()
+        )
     else:
-        source = TruthSource(fit.name, used, available, reason, fit.anchor_agreement, fit.warnings)
+        source = TruthSource(
+            fit.name, n_labelled, available, reason, fit.anchor_agreement, fit.warnings
+        )
     return TruthEstimate(rows, patterns, fit.pattern_posterior, fit, source)
 
 

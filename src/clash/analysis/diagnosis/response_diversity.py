@@ -216,12 +216,12 @@ class _Table:
 
     def fit(self, weights: Floats | None = None, start: Floats | None = None) -> ClusteredLogistic:
         """Deciding on diversity; a refit needs no last digits."""
-        keep = slice(None) if weights is None else weights > 0
+        rows = slice(None) if weights is None else weights > 0
         return clustered_logistic(
-            self.design(self.codes, self.x)[keep],
-            self.decisive[keep],
-            self.groups[keep],
-            weights=None if weights is None else weights[keep],
+            self.design(self.codes, self.x)[rows],
+            self.decisive[rows],
+            self.groups[rows],
+            weights=None if weights is None else weights[rows],
             start=start,
             ridge=0.1,
             tol=1e-8 if start is None else 1e-5,
@@ -231,9 +231,9 @@ class _Table:
 def _busiest(judge: NDArray[np.intp], n_judges: int) -> NDArray[np.bool_]:
     """(J,), the judges with most ballots: a rate of its own is no use to one with few."""
     counts = np.bincount(judge, minlength=n_judges)
-    keep = np.zeros(n_judges, dtype=bool)
-    keep[np.argsort(-counts, kind="stable")[:MOST_JUDGES]] = True
-    busiest: NDArray[np.bool_] = keep & (counts >= max(1, min(_FEW_BALLOTS, counts.max())))
+    members = np.zeros(n_judges, dtype=bool)
+    members[np.argsort(-counts, kind="stable")[:MOST_JUDGES]] = True
+    busiest: NDArray[np.bool_] = members & (counts >= max(1, min(_FEW_BALLOTS, counts.max())))
     return busiest
 
 
@@ -264,10 +264,10 @@ def _r2(table: _Table, weights: Floats) -> float:
     total = float(w @ (y - np.average(y, weights=w)) ** 2)
     if total <= 1e-12:
         return 0.0
-    used = int(np.linalg.matrix_rank(x[w > 0])) - 1
+    rank = int(np.linalg.matrix_rank(x[w > 0])) - 1
     free = int(np.sum(w > 0))
     plain = 1 - residual_sum / total
-    return max(0.0, 1 - (1 - plain) * (free - 1) / max(1, free - used - 1))
+    return max(0.0, 1 - (1 - plain) * (free - 1) / max(1, free - rank - 1))
 
 
 def _judge_rates(table: _Table, weights: Floats) -> Floats:
@@ -304,10 +304,10 @@ def _split(
     at_most = 1 - 1 / (1 + np.exp(-(most + intercepts)))
     own_readiness = at[np.arange(len(at)), table.codes]
     w = np.ones(len(own_readiness)) if weights is None else weights
-    keep = w > 0
+    has_weight = w > 0
     if not np.any((1 - table.decisive) * w):
         return TieSplit(math.nan, math.nan, math.nan)
-    rows = np.repeat(np.flatnonzero(keep), w[keep].astype(int))
+    rows = np.repeat(np.flatnonzero(has_weight), w[has_weight].astype(int))
     return split_ties(own_readiness[rows], at[rows], at_most, eligible=eligible)
 
 

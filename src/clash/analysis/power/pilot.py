@@ -233,8 +233,13 @@ class _Ballots:
 
     def informative(self) -> _Ballots:
         """Without ties; clusters keep their codes."""
-        keep = self.scores != 0
-        return _Ballots(self.scores[keep], self.clusters[keep], self.judges[keep], self.n_clusters)
+        is_decisive = self.scores != 0
+        return _Ballots(
+            self.scores[is_decisive],
+            self.clusters[is_decisive],
+            self.judges[is_decisive],
+            self.n_clusters,
+        )
 
 
 def _with_judge(setting: Comparison, rate: JudgeRate, edge: float) -> Comparison:
@@ -336,8 +341,8 @@ class _Crew:
     def notes(self, panel: PanelEdges) -> list[str]:
         """How the edges were had."""
         if self.mean is None:
-            why = panel.unknown or "the judges are no better than a coin on average"
-            return [f"another judge is taken to be as good as the others: {why}"]
+            reason = panel.unknown or "the judges are no better than a coin on average"
+            return [f"another judge is taken to be as good as the others: {reason}"]
         by = "the labels" if panel.source == "labels" else "agreement alone"
         return [f"edge: how much better than a coin a judge decides, by {by} (clash diagnose)"]
 

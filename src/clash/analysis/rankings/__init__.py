@@ -241,8 +241,8 @@ class _Study:
             if rule_replicates is None or intervals is None
             else _with_intervals(without_intervals, rule_replicates, intervals, self.sure)
         )
-        ranked_places = [entry for entry in all_places if entry.rank > 0]
-        return tuple(sorted(ranked_places, key=lambda entry: (entry.rank, entry.candidate)))
+        ranked_places = [place for place in all_places if place.rank > 0]
+        return tuple(sorted(ranked_places, key=lambda place: (place.rank, place.candidate)))
 
 
 def _with_intervals(

@@ -310,7 +310,7 @@ def _places(fit: JudgeAware, seed: int) -> list[Strength]:
         noise = np.random.default_rng(seed).standard_normal((_DRAWS, k))
         ranks = rank_intervals(theta, theta + noise @ root.T, LEVEL, freedom=fit.n_clusters - 1)
     columns = (rank.tolist(), ranks.low.tolist(), ranks.high.tolist())
-    return [Strength(*entry) for entry in zip(fit.strengths(LEVEL), *columns, strict=True)]
+    return [Strength(*bounds) for bounds in zip(fit.strengths(LEVEL), *columns, strict=True)]
 
 
 def _judges(design: _Design, fit: JudgeAware) -> tuple[ReliabilityRow, ...]:

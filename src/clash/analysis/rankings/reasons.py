@@ -85,7 +85,7 @@ def _compare_scores(
 ) -> str:
     parts = [f"head to head{_score(rankings, name, rival)}"]
     for method in usable:
-        scores = {entry.candidate: entry.score for entry in method.places}
+        scores = {place.candidate: place.score for place in method.places}
         if method.method not in HEAD_TO_HEAD and name in scores and rival in scores:
             parts.append(f"{method.method} {scores[name]:.3g} to {scores[rival]:.3g}")
     return ", ".join(parts)
@@ -93,7 +93,7 @@ def _compare_scores(
 
 def _orders(usable: Sequence[MethodRanking]) -> Iterator[str]:
     """Which methods give one and the same order."""
-    places = {m.method: {entry.candidate: entry.rank for entry in m.places} for m in usable}
+    places = {m.method: {place.candidate: place.rank for place in m.places} for m in usable}
     groups: list[list[str]] = []
     for name, order in places.items():
         for group in groups:
@@ -183,7 +183,7 @@ def _worst(
     rankings: CandidateRankings, method: MethodRanking
 ) -> list[tuple[str, str, float, float]]:
     """Pairs whose share of points is more than three standard errors from the fitted one."""
-    scores = {entry.candidate: entry.score for entry in method.places}
+    scores = {place.candidate: place.score for place in method.places}
     theta = np.array([scores.get(name, np.nan) for name in rankings.candidates])
     # Davidson (1970): win, loss and tie are as exp(gap) : exp(-gap) : nu, with gap half the
     # difference of the log strengths, so that without ties this is Bradley-Terry.

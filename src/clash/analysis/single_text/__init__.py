@@ -316,7 +316,7 @@ def _judge(
     run: RunData, votes: TextVotes, column: int, outcomes: Floats, judging: JudgingConfig
 ) -> TextJudge:
     panelist = run.panelist(votes.seats[column])
-    says, clusters = votes.says[:, column], votes.clusters
+    opinions, clusters = votes.says[:, column], votes.clusters
     has_vote = votes.has_vote[:, column]
     has_both = ~np.isnan(outcomes) & has_vote
     shares: dict[str, Interval] = {}
@@ -329,7 +329,7 @@ def _judge(
             if has_vote.any()
         }
     else:
-        score = mean_score(says[has_vote], clusters[has_vote], judging.bounds)
+        score = mean_score(opinions[has_vote], clusters[has_vote], judging.bounds)
     return TextJudge(
         judge=panelist.id,
         role=panelist.role,
@@ -337,7 +337,7 @@ def _judge(
         n_judged=int(has_vote.sum()),
         shares=shares,
         score=score,
-        agreement=_rate(matches(says, outcomes), clusters, has_both),
+        agreement=_rate(matches(opinions, outcomes), clusters, has_both),
         first_listed=_first_listed(votes, column),
         first_expected=1 / len(judging.labels) if judging.labels else None,
         flips=_flips(votes, column),
@@ -366,13 +366,13 @@ def _flips(votes: TextVotes, column: int) -> Interval | None:
 
 
 def _pairs(votes: TextVotes, judging: JudgingConfig) -> Iterator[TextJudgePair]:
-    says = votes.says
+    opinions = votes.says
     for a, b in combinations(range(len(votes.seats)), 2):
-        has_both = ~np.isnan(says[:, a]) & ~np.isnan(says[:, b])
-        rate = _rate(matches(says[:, a], says[:, b]), votes.clusters, has_both)
+        has_both = ~np.isnan(opinions[:, a]) & ~np.isnan(opinions[:, b])
+        rate = _rate(matches(opinions[:, a], opinions[:, b]), votes.clusters, has_both)
         if rate is not None:
             kappa = agreement_beyond_chance(
-                says[has_both, a], says[has_both, b], votes.clusters[has_both], judging
+                opinions[has_both, a], opinions[has_both, b], votes.clusters[has_both], judging
             )
             yield TextJudgePair(
                 votes.seats[a], votes.seats[b], int(has_both.sum()), rate, kappa.interval

@@ -27,8 +27,8 @@ def decision_on_texts(findings: TextFindings) -> Decision:
     item, with Holm's correction over all pairs. ``share`` is then the difference to the closest.
     """
     if not findings.n_decided:
-        why = f"No decision: none of {plural(findings.n_texts, 'text')} could be judged."
-        return Decision("none", None, None, None, None, None, why)
+        reason = f"No decision: none of {plural(findings.n_texts, 'text')} could be judged."
+        return Decision("none", None, None, None, None, None, reason)
     if not findings.contrasts:
         return Decision(
             "decided", None, None, None, None, None, _summary(findings, findings.groups[0])

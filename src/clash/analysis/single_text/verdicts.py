@@ -119,7 +119,7 @@ def _posteriors(panel: _Panel) -> tuple[Floats, MethodUse | None]:
     method = panel.rules.method_name
     if method == MAJORITY:
         return shares, None
-    rows = np.flatnonzero([not why for why in panel.why])
+    rows = np.flatnonzero([not reason for reason in panel.why])
     try:
         p, use = _fit_labels(panel.votes.take(rows), panel.rules)
     except StatisticsError as refusal:
@@ -169,8 +169,8 @@ def _fit_labels(votes: TextVotes, rules: VerdictRules) -> tuple[Floats, MethodUs
 
 def label_codes(votes: TextVotes) -> Index:
     """The label that each judge gives each text, (N, J); -1 where it has no single one."""
-    says = votes.says
-    return np.where(np.isnan(says), -1, np.nan_to_num(says)).astype(np.intp)
+    opinions = votes.says
+    return np.where(np.isnan(opinions), -1, np.nan_to_num(opinions)).astype(np.intp)
 
 
 def two_label_table(votes: TextVotes, rules: VerdictRules) -> MethodTable:
@@ -222,8 +222,8 @@ def _label_verdict(panel: _Panel, row: int, p: Floats, use: MethodUse | None) ->
 
 def _split(panel: _Panel, row: int, label: str | None) -> str:
     names = list(panel.judging.labels)
-    says = panel.votes.says[row][panel.weights[row] > 0].tolist()
-    return split_of([None if code != code else names[int(code)] for code in says], label)
+    opinions = panel.votes.says[row][panel.weights[row] > 0].tolist()
+    return split_of([None if code != code else names[int(code)] for code in opinions], label)
 
 
 # -- scores ----------------------------------------------------------------------------------------
@@ -244,8 +244,8 @@ def _score_verdict(panel: _Panel, row: int) -> Verdict:
     confidence = _score_confidence(scores, weights, float(score), panel.judging)
     least = panel.rules.min_confidence or 0.0
     if confidence < least:
-        why = f"for review: confidence {confidence:.2f} is below {least:g} (min_confidence)"
-        return _abstained(item_id, candidate, method, why)
+        reason = f"for review: confidence {confidence:.2f} is below {least:g} (min_confidence)"
+        return _abstained(item_id, candidate, method, reason)
     return Verdict(
         item_id=item_id,
         candidate=candidate,
@@ -285,14 +285,14 @@ def _score_confidence(
 # -- no verdict ------------------------------------------------------------------------------------
 
 
-def _abstained(item_id: str, candidate: str, method: str, why: str) -> Verdict:
+def _abstained(item_id: str, candidate: str, method: str, reason: str) -> Verdict:
     return Verdict(
         item_id=item_id,
         candidate=candidate,
         method=method,
         ranking=None,
         winner=None,
-        abstained=why,
+        abstained=reason,
     )
 
 

@@ -64,9 +64,9 @@ def load(name_or_path: str | Path, *, cache: Path | None = None) -> Dataset:
     path = Path(name_or_path)
     if path.exists():
         return load_file(path)
-    entry = catalogue.find(str(name_or_path))
-    builder = DatasetBuilder(entry.name, entry.source, entry.licence)
-    return read(entry.loader, pull.pulled_files(entry, cache), builder)
+    dataset = catalogue.find(str(name_or_path))
+    builder = DatasetBuilder(dataset.name, dataset.source, dataset.licence)
+    return read(dataset.loader, pull.pulled_files(dataset, cache), builder)
 
 
 def load_file(path: Path) -> Dataset:

@@ -65,37 +65,39 @@ def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
         InputError: a field is missing or a label cannot be read; names line and field.
     """
     # A row without an id is kept under its number until every id of the file is known.
-    entries: dict[str | int, _LabelledPair] = {}
+    pairs: dict[str | int, _LabelledPair] = {}
     for row in rows:
         texts = _texts(row)
-        entry = entries.setdefault(row.optional(*_ID) or row.number, _LabelledPair(row, texts))
+        labelled_pair = pairs.setdefault(
+            row.optional(*_ID) or row.number, _LabelledPair(row, texts)
+        )
         winners = _winners(row, list(texts))
-        if entry.row is not row:
-            _same_pair(entry, row, texts, winners)
-        entry.winners += winners
-    for key, pair in entries.items():
-        _add(builder, free_id(f"pair-{key:04d}", entries) if isinstance(key, int) else key, pair)
+        if labelled_pair.row is not row:
+            _same_pair(labelled_pair, row, texts, winners)
+        labelled_pair.winners += winners
+    for key, pair in pairs.items():
+        _add(builder, free_id(f"pair-{key:04d}", pairs) if isinstance(key, int) else key, pair)
     return builder.build()
 
 
 def _same_pair(
-    entry: _LabelledPair,
+    pair: _LabelledPair,
     row: SourceRow,
     texts: dict[str, Answer | None],
     winners: list[tuple[str, str]],
 ) -> None:
     """A further row of an item must be another annotator's, on the same responses."""
-    annotators = {annotator for annotator, _ in entry.winners}
+    annotators = {annotator for annotator, _ in pair.winners}
     if not row.optional("annotator", "judge") or annotators & {name for name, _ in winners}:
         raise row.error("the id appears twice", _ID[0], hint="give each item an id of its own")
-    if texts != entry.texts:
+    if texts != pair.texts:
         raise row.error("the id appears twice, with other responses", _ID[0])
 
 
-def _add(builder: DatasetBuilder, item_id: str, entry: _LabelledPair) -> None:
-    if not entry.winners:
+def _add(builder: DatasetBuilder, item_id: str, pair: _LabelledPair) -> None:
+    if not pair.winners:
         return builder.exclude(item_id, "no label")
-    row = entry.row
+    row = pair.row
     fields: dict[str, Any] = {name: row.optional(name) for name in ("system", "reference", "group")}
     messages = row.get("messages")
     if messages is not None:
@@ -104,11 +106,11 @@ def _add(builder: DatasetBuilder, item_id: str, entry: _LabelledPair) -> None:
         row,
         item_id,
         None if messages is not None else _questions(row),
-        entry.texts,
-        label=majority([winner for _, winner in entry.winners]),
+        pair.texts,
+        label=majority([winner for _, winner in pair.winners]),
         labels=[
             Label(item_id=item_id, annotator=annotator, winner=winner)
-            for annotator, winner in entry.winners
+            for annotator, winner in pair.winners
         ],
         tags=_tags(row),
         **fields,

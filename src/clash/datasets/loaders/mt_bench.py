@@ -59,10 +59,10 @@ def read(rows: Iterable[SourceRow], builder: DatasetBuilder) -> Dataset:
     n_repeats = 0
     for row in rows:
         item_id, pair = _pair(row)
-        entry = pairs.setdefault(item_id, pair)
+        first_pair = pairs.setdefault(item_id, pair)
         annotator = row.text("judge")
-        n_repeats += annotator in entry.winners
-        entry.winners[annotator] = _winner(row)
+        n_repeats += annotator in first_pair.winners
+        first_pair.winners[annotator] = _winner(row)
     for item_id, pair in pairs.items():
         _add(builder, item_id, pair)
     note = f"{n_repeats} votes repeat one by the same annotator on the same pair; the last counts"

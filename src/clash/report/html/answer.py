@@ -64,8 +64,8 @@ def notices(findings: Findings) -> Iterator[str]:
         # A model that refused for good is no better the next time.
         fix = "fix what is named below, then " if findings.stops else ""
         yield f"{state} To finish: {fix}`clash resume {findings.run}`."
-    for model, why in findings.stops.items():
-        yield f"{model} cannot be used: {why}"
+    for model, reason in findings.stops.items():
+        yield f"{model} cannot be used: {reason}"
     if findings.spending.warning is not None:
         yield f"{with_capital(findings.spending.warning)}."
 

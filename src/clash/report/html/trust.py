@@ -80,8 +80,10 @@ def _against_injections(findings: Findings, result: Redteam) -> Question:
 def _noise(result: Redteam) -> Iterator[Check]:
     noise = result.panel.noise
     if noise is not None:
-        says = f"Without an injection the same control item changes in {percent(noise)} of repeats."
-        yield Check("Without an injection", says, f"{noise.estimate:.0%}")
+        sentence = (
+            f"Without an injection the same control item changes in {percent(noise)} of repeats."
+        )
+        yield Check("Without an injection", sentence, f"{noise.estimate:.0%}")
 
 
 def _trust_without_labels(findings: Findings) -> tuple[str, str]:
@@ -212,26 +214,26 @@ def _checks(findings: Findings, more: Further) -> Iterator[Check]:
     yield _again(findings, more)
     if findings.coverage.n_flagged:
         texts = plural(findings.coverage.n_flagged, "response")
-        says = f"{texts} address the judge. Judges saw them as quoted text."
-        yield Check("Prompt injection", says, f"{findings.coverage.n_flagged:,}")
+        sentence = f"{texts} address the judge. Judges saw them as quoted text."
+        yield Check("Prompt injection", sentence, f"{findings.coverage.n_flagged:,}")
 
 
 def _against_methods(people: Concordance) -> Iterator[Check]:
     best = telling_baseline(people)
     if best is not None and best.against is not None:
-        says = _compare(baseline_words(best.name), best)
-        yield Check("Better than simple rules", says, *_gain(best))
+        sentence = _compare(baseline_words(best.name), best)
+        yield Check("Better than simple rules", sentence, *_gain(best))
     judges = [line for line in people.methods if line.kind == "judge"]
     if len(judges) > 1:
         top = max(judges, key=lambda line: line.estimate)
         yield Check("Better than its best judge", _compare(f"judge {top.name}", top), *_gain(top))
     if people.people is not None:
         crowd = people.people
-        says = f"Two people agree with each other on {percent(crowd.agreement)} of"
-        says += f" {plural(crowd.items, 'prompt')}; the panel agrees with one person on"
-        says += f" {percent(crowd.panel_with_person)}."
+        sentence = f"Two people agree with each other on {percent(crowd.agreement)} of"
+        sentence += f" {plural(crowd.items, 'prompt')}; the panel agrees with one person on"
+        sentence += f" {percent(crowd.panel_with_person)}."
         yield Check(
-            "Close to another person", says, f"{crowd.agreement.estimate:.0%}", "human ceiling"
+            "Close to another person", sentence, f"{crowd.agreement.estimate:.0%}", "human ceiling"
         )
 
 
@@ -259,28 +261,30 @@ def _rules_without_labels(findings: Findings) -> Iterator[Check]:
     if not lines:
         return
     top = max(lines, key=lambda line: line.agreement.estimate if line.agreement else 0.0)
-    says = f"{with_capital(baseline_words(top.baseline))} gives the same winner that often."
+    sentence = f"{with_capital(baseline_words(top.baseline))} gives the same winner that often."
     share, _, bounds = percent(top.agreement).partition(" ")
-    yield Check("Same as a simple rule", says, share, bounds)
+    yield Check("Same as a simple rule", sentence, share, bounds)
 
 
 def _unanimity(findings: Findings) -> Iterator[Check]:
     labels, agreement = findings.label_concordance, findings.unanimity
     name = "When the judges agree"
     if labels is not None and labels.unanimous is not None and labels.split is not None:
-        says = (
+        sentence = (
             f"Unanimous verdicts match people on {percent(labels.unanimous)} of"
             f" {labels.unanimous.n:.0f} prompts, split ones on {percent(labels.split)} of"
             f" {labels.split.n:.0f}."
         )
         value = f"{labels.unanimous.estimate:.0%}"
-        yield Check(name, says, value, f"against {labels.split.estimate:.0%}")
+        yield Check(name, sentence, value, f"against {labels.split.estimate:.0%}")
     elif len([judge for judge in findings.judges if judge.role == "voting"]) > 1:
-        says = f"All judges put the same response first on {plural(agreement.unanimous, 'prompt')}."
+        sentence = (
+            f"All judges put the same response first on {plural(agreement.unanimous, 'prompt')}."
+        )
         if not agreement.unanimous:
-            says = "The judges are never unanimous."
+            sentence = "The judges are never unanimous."
         share, _, bounds = percent(agreement.rate).partition(" ")
-        yield Check(name, says, share, bounds)
+        yield Check(name, sentence, share, bounds)
 
 
 def _independence(more: Further) -> Iterator[Check]:
@@ -290,13 +294,17 @@ def _independence(more: Further) -> Iterator[Check]:
     worth, judges = errors.effective.by_mean, errors.effective.judges
     if judges < 2:
         return
-    says = f"{with_capital(number(judges))} judges carry as much information as"
-    says += f" {min(worth.estimate, judges):.1f} independent judges."
+    sentence = f"{with_capital(number(judges))} judges carry as much information as"
+    sentence += f" {min(worth.estimate, judges):.1f} independent judges."
     if worth.estimate >= judges:
-        says = "No sign that the judges make the same errors more often than chance would have it."
+        sentence = (
+            "No sign that the judges make the same errors more often than chance would have it."
+        )
     if not errors.truth.from_labels:
-        says += " Errors that all of them share do not show without labels."
-    yield Check("Independent judges", says, f"{min(worth.estimate, judges):.1f}", f"of {judges}")
+        sentence += " Errors that all of them share do not show without labels."
+    yield Check(
+        "Independent judges", sentence, f"{min(worth.estimate, judges):.1f}", f"of {judges}"
+    )
 
 
 def _length(more: Further) -> Iterator[Check]:
@@ -305,8 +313,8 @@ def _length(more: Further) -> Iterator[Check]:
     if panel is None:
         return
     beside = f"; people prefer it in {percent(people.interval)}" if people is not None else ""
-    says = f"The longer response wins {percent(panel.interval)} of pairs{beside}."
-    yield Check("Length preference", says, f"{panel.interval.estimate:.0%}", "of pairs")
+    sentence = f"The longer response wins {percent(panel.interval)} of pairs{beside}."
+    yield Check("Length preference", sentence, f"{panel.interval.estimate:.0%}", "of pairs")
 
 
 def _position(findings: Findings) -> Iterator[Check]:
@@ -314,17 +322,19 @@ def _position(findings: Findings) -> Iterator[Check]:
     if first_rate is None or even is None:
         return
     verdict = "no sign of bias" if first_rate.low <= even <= first_rate.high else "a bias"
-    says = f"The response shown first is put first in {percent(first_rate)} of judgments;"
-    says += f" {even:.0%} would be even: {verdict}."
-    yield Check("Position bias", says, f"{first_rate.estimate:.0%}", f"against {even:.0%}")
+    sentence = f"The response shown first is put first in {percent(first_rate)} of judgments;"
+    sentence += f" {even:.0%} would be even: {verdict}."
+    yield Check("Position bias", sentence, f"{first_rate.estimate:.0%}", f"against {even:.0%}")
 
 
 def _again(findings: Findings, more: Further) -> Check:
     name = "Same verdict twice"
     if isinstance(more.retest, Retest):
         agreement = more.retest.pair_agreement
-        says = f"Two runs give the same verdict on {percent(agreement)} of {more.retest.n} prompts."
-        return Check(name, says, f"{agreement.estimate:.0%}")
+        sentence = (
+            f"Two runs give the same verdict on {percent(agreement)} of {more.retest.n} prompts."
+        )
+        return Check(name, sentence, f"{agreement.estimate:.0%}")
     cost = sum(line.cost_usd or 0.0 for line in findings.economies if line.purpose == "judge")
     price = f"about {money(cost)}" if cost else "free"
     return Check(name, f"Not measured. Run `clash rerun {findings.run}`: {price}.")

@@ -117,11 +117,11 @@ class ExperimentMaterial:
 
     def only(self, ids: Iterable[str]) -> ExperimentMaterial:
         """The items of these ids, in the same order, without their published verdicts."""
-        keep = set(ids)
+        kept_ids = set(ids)
         return replace(
             self,
-            items={i: item for i, item in self.items.items() if i in keep},
-            responses={i: responses for i, responses in self.responses.items() if i in keep},
+            items={i: item for i, item in self.items.items() if i in kept_ids},
+            responses={i: responses for i, responses in self.responses.items() if i in kept_ids},
             published={},
         )
 

@@ -100,16 +100,16 @@ def _at(
 ) -> ErrorGrid:
     evidence = rows.evidence(panel.n_patterns)
     shape = len(NAMES), panel.n_judges
-    left, right, unseen = np.empty(shape), np.empty(shape), np.empty(panel.n_judges)
+    left, right, neither = np.empty(shape), np.empty(shape), np.empty(panel.n_judges)
     for k in range(panel.n_judges):
         cells = panel.cells(range(k + 1))
         cell_evidence = evidence.on(cells)
-        unseen[k] = (cell_evidence.n[cells.of_pattern][test.pattern] == 0).mean()
+        neither[k] = (cell_evidence.n[cells.of_pattern][test.pattern] == 0).mean()
         for row, name in enumerate(NAMES):
             p = _fit(name, cells, cell_evidence)[cells.of_pattern]
             left[row, k] = validation.losses(p, "mse").mean()
             right[row, k] = test.losses(p, "mse").mean()
-    return ErrorGrid(left, right, unseen)
+    return ErrorGrid(left, right, neither)
 
 
 def _fit(name: str, cells: Cells, evidence: Evidence) -> Floats:

@@ -153,13 +153,13 @@ def _pool(votes: Votes, plan: FcpsPlan, rng: np.random.Generator) -> tuple[Votes
             matrix=with_labels.matrix[:, pool],
             failed=with_labels.failed[pool],
         )
-    keep: Bools = np.asarray(~np.isnan(with_labels.matrix).all(axis=1))
-    if not keep.all():
-        notes.append(f"{int((~keep).sum())} rows without a vote of these judges are left out")
-    if plan.most_items is not None and keep.sum() > plan.most_items:
-        notes.append(f"a random {plan.most_items} of {int(keep.sum())} rows (--most-items)")
-        keep = whole_sources(with_labels.groups, keep, plan.most_items, rng)
-    return with_labels.take(keep), notes
+    is_kept: Bools = np.asarray(~np.isnan(with_labels.matrix).all(axis=1))
+    if not is_kept.all():
+        notes.append(f"{int((~is_kept).sum())} rows without a vote of these judges are left out")
+    if plan.most_items is not None and is_kept.sum() > plan.most_items:
+        notes.append(f"a random {plan.most_items} of {int(is_kept.sum())} rows (--most-items)")
+        is_kept = whole_sources(with_labels.groups, is_kept, plan.most_items, rng)
+    return with_labels.take(is_kept), notes
 
 
 def _budgets(plan: FcpsPlan, most: int) -> tuple[int, ...]:
@@ -396,10 +396,10 @@ class _Grid:
     def _pressure(self, b: int) -> PressureAudit:
         outcomes, menu = self.by_budget[b], self.menu
         picks = [menu.candidates[o.best(menu.tables)] for o in outcomes]
-        used = [o.pressures[c.path, c.k] for o, c in zip(outcomes, picks, strict=True)]
-        cells = [p.cell_pressure - p.unseen for p in used]
+        pressures = [o.pressures[c.path, c.k] for o, c in zip(outcomes, picks, strict=True)]
+        cells = [p.cell_pressure - p.unseen for p in pressures]
         mean = {
-            name: float(np.mean([getattr(p, name) for p in used]))
+            name: float(np.mean([getattr(p, name) for p in pressures]))
             for name in ("unseen", "cell_pressure", "v")
         }
         return PressureAudit(
@@ -461,9 +461,9 @@ class _Grid:
             "full": [*menu.tables, *menu.scalars],
         }
         return [
-            self._by_validation(f"{name}, {how}", self._places(where, k=k))
+            self._by_validation(f"{name}, {setting}", self._places(where, k=k))
             for name, where in groups.items()
-            for how, k in ((f"K = {most}", most), ("K by validation", None))
+            for setting, k in ((f"K = {most}", most), ("K by validation", None))
         ]
 
     def _contest(self, b: int) -> FamilyContest:

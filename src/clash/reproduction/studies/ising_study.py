@@ -174,40 +174,40 @@ def _read(
         )
     if len(pool) < len(votes.judges):
         notes.append(f"{len(pool)} of {len(votes.judges)} judges: those that voted most")
-    keep = (table.codes[:, pool] != MISSING).any(axis=1)
-    n_tied = int((table.labelled & ~table.decisive & keep).sum())
+    is_kept = (table.codes[:, pool] != MISSING).any(axis=1)
+    n_tied = int((table.labelled & ~table.decisive & is_kept).sum())
     if n_tied:
         notes.append(f"{n_tied} rows with a tie as label train and are not tested")
-    if not keep.all():
-        notes.append(f"{int((~keep).sum())} rows without a vote of these judges are left out")
-    keep = _sample(table, keep, plan.most_items, rng, notes)
+    if not is_kept.all():
+        notes.append(f"{int((~is_kept).sum())} rows without a vote of these judges are left out")
+    is_kept = _sample(table, is_kept, plan.most_items, rng, notes)
     judges = tuple(votes.judges[table.judges[j]] for j in pool)
-    panel_table = _take(table, keep, pool)
+    panel_table = _take(table, is_kept, pool)
     _check(panel_table, where)
     return panel_table, judges, notes
 
 
 def _sample(
     table: MethodTable,
-    keep: Bools,
+    is_kept: Bools,
     most: int | None,
     rng: np.random.Generator,
     notes: list[str],
 ) -> Bools:
     """Whole sources at random until there are ``most`` rows."""
-    if most is None or keep.sum() <= most:
-        return keep
-    notes.append(f"a random {most} of {int(keep.sum())} rows (--most-items)")
-    return keep & whole_sources(table.groups, keep, most, rng)
+    if most is None or is_kept.sum() <= most:
+        return is_kept
+    notes.append(f"a random {most} of {int(is_kept.sum())} rows (--most-items)")
+    return is_kept & whole_sources(table.groups, is_kept, most, rng)
 
 
-def _take(table: MethodTable, keep: Bools, pool: Index) -> MethodTable:
+def _take(table: MethodTable, is_kept: Bools, pool: Index) -> MethodTable:
     return replace(
         table,
-        items=tuple(table.items[row] for row in np.flatnonzero(keep)),
-        codes=table.codes[keep][:, pool],
-        truth=table.truth[keep],
-        groups=np.unique(table.groups[keep], return_inverse=True)[1].astype(np.intp),
+        items=tuple(table.items[row] for row in np.flatnonzero(is_kept)),
+        codes=table.codes[is_kept][:, pool],
+        truth=table.truth[is_kept],
+        groups=np.unique(table.groups[is_kept], return_inverse=True)[1].astype(np.intp),
         judges=table.judges[pool],
         families=None,
         presentation_rows=None,

@@ -59,8 +59,8 @@ def over_items(
     return interval.within(least, 1.0)
 
 
-def whole_sources(groups: Index, keep: Bools, most: int, rng: np.random.Generator) -> Bools:
+def whole_sources(groups: Index, is_kept: Bools, most: int, rng: np.random.Generator) -> Bools:
     """(N,), which rows are of random whole sources that have at most ``most`` kept rows."""
-    sources = rng.permutation(np.unique(groups[keep]))
-    sizes = np.bincount(groups[keep], minlength=int(groups.max()) + 1)[sources]
+    sources = rng.permutation(np.unique(groups[is_kept]))
+    sizes = np.bincount(groups[is_kept], minlength=int(groups.max()) + 1)[sources]
     return np.isin(groups, sources[np.cumsum(sizes) <= most])

@@ -172,7 +172,7 @@ def contributions(
 
 
 def held_out_logits(
-    features: Floats, target: Floats, patterns: Patterns, fold: Index, used: Bools
+    features: Floats, target: Floats, patterns: Patterns, fold: Index, has_vote: Bools
 ) -> Floats:
     """Log-odds of the target for each item, from a fit to the items of the other folds.
 
@@ -181,14 +181,14 @@ def held_out_logits(
         target: shape (n_patterns,), 0 or 1.
         patterns: which items have which pattern.
         fold: shape (n_items,).
-        used: shape (n_patterns,), whether the target is known.
+        has_vote: shape (n_patterns,), whether the target is known.
     """
     design = np.column_stack([np.ones(len(features)), features])
     out = np.zeros(patterns.n_items)
     for k in np.unique(fold):
         in_fold = fold == k
         n_training = np.bincount(patterns.inverse[~in_fold], minlength=len(design))
-        counts = np.where(used, n_training, 0).astype(np.float64)
+        counts = np.where(has_vote, n_training, 0).astype(np.float64)
         out[in_fold] = (design @ ridge_logistic(design, target, counts))[patterns.inverse[in_fold]]
     return out
 

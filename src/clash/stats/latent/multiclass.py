@@ -260,14 +260,14 @@ def left_out_temperature(
     for judge in range(patterns.votes.shape[1]):
         without = patterns.votes.copy()
         without[:, judge] = MISSING
-        used = np.isin(patterns.votes[:, judge], classes) & (without != MISSING).any(axis=1)
-        if not used.any():  # nobody else voted where the judge did
+        has_votes = np.isin(patterns.votes[:, judge], classes) & (without != MISSING).any(axis=1)
+        if not has_votes.any():  # nobody else voted where the judge did
             continue
-        joint = log_joint(without[used])
-        rank = np.searchsorted(np.sort(classes), patterns.votes[used, judge])
+        joint = log_joint(without[has_votes])
+        rank = np.searchsorted(np.sort(classes), patterns.votes[has_votes, judge])
         position = np.argsort(classes)[rank]
         odds.append(joint - joint[np.arange(len(joint)), position][:, None])
-        weights.append(patterns.counts[used])
+        weights.append(patterns.counts[has_votes])
     if not odds:
         return 1.0
     against, weight = np.vstack(odds), np.concatenate(weights)

@@ -143,8 +143,8 @@ def compatible_states(votes: VoteCodes, n_outcomes: int) -> sparse.csr_array:
     n, n_judges = votes.shape
     powers = n_outcomes ** np.arange(n_judges - 1, -1, -1)
     gaps = votes == MISSING
-    entries = float((float(n_outcomes) ** gaps.sum(axis=1)).sum())
-    if entries > MOST_ENTRIES:
+    n_cells = float((float(n_outcomes) ** gaps.sum(axis=1)).sum())
+    if n_cells > MOST_ENTRIES:
         raise StatisticsError("potts: too many votes are missing to sum them out")
     rows, columns = [], []
     for mask in np.unique(gaps, axis=0):

@@ -59,14 +59,14 @@ def leave_one_judge_out(law: VoteLaw, patterns: Patterns) -> LeftOutVotes:
     for judge in range(patterns.n_judges):
         votes_of_others = patterns.votes.copy()
         votes_of_others[:, judge] = MISSING
-        used = patterns.present[:, judge] & (votes_of_others != MISSING).any(axis=1)
-        if not used.any():
+        has_votes = patterns.present[:, judge] & (votes_of_others != MISSING).any(axis=1)
+        if not has_votes.any():
             continue
-        judge_votes = patterns.votes[used, judge]
-        odds.append(log_odds(posterior(law, votes_of_others[used])))
+        judge_votes = patterns.votes[has_votes, judge]
+        odds.append(log_odds(posterior(law, votes_of_others[has_votes])))
         votes.append(np.where(judge_votes == TIE, 0.5, judge_votes))
         skill = correlation_with(patterns, full_posterior, judge)
-        weights.append(patterns.counts[used] * skill**2)
+        weights.append(patterns.counts[has_votes] * skill**2)
     return LeftOutVotes(np.concatenate(odds), np.concatenate(votes), np.concatenate(weights))
 
 

@@ -189,13 +189,16 @@ def corrected_share(
         design.stratum(len(f)),
     )
     labels_only = _labels_only(sample, level)
-    interval, used = labels_only, _Estimate(labels_only.estimate, 0.0, 0.0, *np.zeros((2, len(f))))
+    interval, chosen_estimate = (
+        labels_only,
+        _Estimate(labels_only.estimate, 0.0, 0.0, *np.zeros((2, len(f)))),
+    )
     is_narrowed = sample.n_sources >= FEWEST and sample.freedom >= 1 and not has_label.all()
     if is_narrowed and sample.varies:
         for estimate, method in _estimates(sample, f, x, labels_only):
             narrower = _interval(estimate, sample, labels_only, method)
             if narrower is not None and narrower.half_width < interval.half_width:
-                interval, used = narrower, estimate
+                interval, chosen_estimate = narrower, estimate
     bias = float(sample.weights @ np.where(has_label, f - sample.y, 0.0))
     always = _always_valid(interval, sample.n_sources)
     return CorrectedShare(
@@ -204,9 +207,9 @@ def corrected_share(
         always,
         float(f.mean()),
         bias,
-        used.power,
-        used.model,
-        y - used.held_out,
+        chosen_estimate.power,
+        chosen_estimate.model,
+        y - chosen_estimate.held_out,
     )
 
 

@@ -146,9 +146,9 @@ class PoolLabels:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def part(self, keep: Index) -> PoolLabels:
+    def part(self, rows_of_part: Index) -> PoolLabels:
         """Some of them."""
-        return PoolLabels(self.rows[keep], self.y[keep], self.groups[keep])
+        return PoolLabels(self.rows[rows_of_part], self.y[rows_of_part], self.groups[rows_of_part])
 
 
 @dataclass(frozen=True)

@@ -227,8 +227,8 @@ class Support:
 def support(panel: PanelVotes, evidence: Evidence, judges: Sequence[int]) -> Support:
     """Risk and effective size of the table of these judges on the selection block."""
     level = PrefixTable.of(panel.codes[:, list(judges)], evidence)
-    used = level.n > 0
-    n, s = level.n[used], level.s[used]
+    has_rows = level.n > 0
+    n, s = level.n[has_rows], level.s[has_rows]
     mean = s / n[:, None]
     # For 0/1 targets the spread within a cell is n p (1 - p); for scores this bounds it.
     spread = float((n[:, None] * mean * (1 - mean)).sum()) / evidence.size
@@ -283,7 +283,9 @@ def cell_pressure(
             effective, int((n > 0).sum()), math.nan, math.nan, math.nan, evidence.size
         )
     share = np.bincount(level.of_cell[new], minlength=len(n)) / len(new)
-    unseen = float(share[n == 0].sum())
-    cells = float((share[n > 0] / n[n > 0]).sum()) + unseen
-    proxy = effective / evidence.size + unseen
-    return CellPressure(effective, int((n > 0).sum()), cells, unseen, proxy, evidence.size)
+    unlabelled_share = float(share[n == 0].sum())
+    cells = float((share[n > 0] / n[n > 0]).sum()) + unlabelled_share
+    proxy = effective / evidence.size + unlabelled_share
+    return CellPressure(
+        effective, int((n > 0).sum()), cells, unlabelled_share, proxy, evidence.size
+    )

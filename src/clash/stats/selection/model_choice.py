@@ -78,8 +78,8 @@ class ModelChoice:
     @property
     def validation_risk(self) -> float:
         """Weighted mean loss of the deployed: an upper bound of the loss of their mean, by convexity."""
-        used = self.weights > 0
-        return float(self.weights[used] @ self.risks[used])
+        has_weight = self.weights > 0
+        return float(self.weights[has_weight] @ self.risks[has_weight])
 
     @property
     def candidate(self) -> CandidateMethod:

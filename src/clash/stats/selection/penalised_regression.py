@@ -59,8 +59,8 @@ def binary_regression(
         centre: (D,), where the parameters are without data.
         start: (D,), where the search begins.
     """
-    used = n > 0
-    a, n, s = x[used], n[used], s[used]
+    has_rows = n > 0
+    a, n, s = x[has_rows], n[has_rows], s[has_rows]
     minimum = minimise(
         LogisticLoss(np.ascontiguousarray(a.T), n, s, penalty, centre),
         start,
@@ -68,7 +68,7 @@ def binary_regression(
         max_iter=NEWTON_STEPS,
     )
     log_odds = np.asarray(x @ minimum.x)
-    odds = log_odds[used]
+    odds = log_odds[has_rows]
     mean = sigmoid(odds)
     lever = ((a @ np.linalg.inv(minimum.hessian)) * a).sum(axis=1)
     # Without a row the Hessian loses p (1 - p) x x', and by Sherman-Morrison the row's log-odds move
@@ -90,14 +90,14 @@ def binomial(x: Floats, n: Floats, s: Floats) -> Floats:
         n: (P,), observations.
         s: (P,), of class 1.
     """
-    used = n > 0
+    has_rows = n > 0
     a = np.column_stack([np.ones(len(x)), x])
     penalty = np.full(a.shape[1], RIDGE)
     penalty[0] = 1e-3
     start = np.zeros(a.shape[1])
     start[0] = float(logit((s.sum() + 0.5) / (n.sum() + 1)))
-    columns = np.ascontiguousarray(a[used].T)
-    loss = LogisticLoss(columns, n[used], s[used], penalty, np.zeros(a.shape[1]))
+    columns = np.ascontiguousarray(a[has_rows].T)
+    loss = LogisticLoss(columns, n[has_rows], s[has_rows], penalty, np.zeros(a.shape[1]))
     return np.asarray(a @ minimise(loss, start, decrement_tol=DECREMENT).x)
 
 
@@ -116,8 +116,8 @@ def softmax_regression(
         centre: (D,), where the parameters are without data.
         start: (D,), where the search begins.
     """
-    used = counts.sum(axis=1) > 0
-    a, s = x[used], counts[used]
+    has_rows = counts.sum(axis=1) > 0
+    a, s = x[has_rows], counts[has_rows]
     n = s.sum(axis=1)
     minimum = minimise(
         SoftmaxLoss(a, s, n, penalty, centre),
@@ -158,9 +158,9 @@ def multinomial(x: Floats, counts: Floats) -> Floats:
     """
     from scipy.optimize import minimize
 
-    used = counts.sum(axis=1) > 0
-    a = np.column_stack([np.ones(used.sum()), x[used]])
-    s = counts[used]
+    has_rows = counts.sum(axis=1) > 0
+    a = np.column_stack([np.ones(has_rows.sum()), x[has_rows]])
+    s = counts[has_rows]
     n, total = s.sum(axis=1)[:, None], float(s.sum())
     shape = (a.shape[1], s.shape[1])
 

@@ -43,22 +43,22 @@ def isotonic(score: Floats, evidence: Evidence) -> Floats:
     Returns:
         (P, C); the base rate where nothing is labelled.
     """
-    base, used = evidence.base, evidence.n > 0
-    if not used.any():
+    base, has_rows = evidence.base, evidence.n > 0
+    if not has_rows.any():
         return np.tile(base, (len(score), 1))
     columns = [
-        _monotone(score[:, c], used, evidence.n, evidence.mean[:, c], float(base[c]))
+        _monotone(score[:, c], has_rows, evidence.n, evidence.mean[:, c], float(base[c]))
         for c in range(score.shape[1])
     ]
     return normalise(np.column_stack(columns))
 
 
-def _monotone(score: Floats, used: Bools, n: Floats, mean: Floats, base: float) -> Floats:
+def _monotone(score: Floats, has_rows: Bools, n: Floats, mean: Floats, base: float) -> Floats:
     from scipy.optimize import isotonic_regression
 
-    x, code = np.unique(np.round(score[used], 9), return_inverse=True)
-    weight = np.bincount(code, n[used])
-    y = np.bincount(code, n[used] * mean[used]) / weight
+    x, code = np.unique(np.round(score[has_rows], 9), return_inverse=True)
+    weight = np.bincount(code, n[has_rows])
+    y = np.bincount(code, n[has_rows] * mean[has_rows]) / weight
     centre = x - weight @ x / weight.sum()
     rising = bool(weight @ (centre * y) >= 0)
     fit = isotonic_regression(y, weights=weight, increasing=rising)
@@ -101,16 +101,16 @@ def majority(cells: Cells, evidence: Evidence) -> Floats:
 
     The anchor: every other family has to beat it.
     """
-    share, used = smoothed_shares(cells), evidence.n > 0
-    n, s = evidence.n[used], evidence.s[used]
+    share, has_rows = smoothed_shares(cells), evidence.n > 0
+    n, s = evidence.n[has_rows], evidence.s[has_rows]
     if cells.n_classes == 1:
         odds = logit(share)
-        x = odds[used, 0]
+        x = odds[has_rows, 0]
         return sigmoid(
             _best_factor(lambda a: float(n @ np.logaddexp(0, a * x) - s[:, 0] @ (a * x))) * odds
         )
     logs = np.log(share)
-    y = logs[used]
+    y = logs[has_rows]
     return softmax(
         _best_factor(lambda a: float(n @ np.logaddexp.reduce(a * y, axis=1) - (s * a * y).sum()))
         * logs

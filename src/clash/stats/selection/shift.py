@@ -71,26 +71,33 @@ def compare_votes(cells: Cells, labelled_counts: Floats, new_counts: Floats, p: 
     """
     before, after = labelled_counts / labelled_counts.sum(), new_counts / max(new_counts.sum(), 1.0)
     distance = float(np.abs(before - after).sum() / 2)
-    unseen = float(after[labelled_counts == 0].sum())
+    unlabelled_share = float(after[labelled_counts == 0].sum())
     expected_unseen = float((labelled_counts == 1).sum() / labelled_counts.sum())
     against = _against_majority(cells, p)
     flips, expected_flips = float(after @ against), float(before @ against)
     level, worst = _moments_differ(cells, labelled_counts, new_counts)
     reasons = _reasons(
         level,
-        unseen - expected_unseen,
+        unlabelled_share - expected_unseen,
         flips,
         expected_flips,
         labelled_counts.sum(),
         new_counts.sum(),
     )
     return Shift(
-        distance, level, worst, unseen, expected_unseen, flips, expected_flips, tuple(reasons)
+        distance,
+        level,
+        worst,
+        unlabelled_share,
+        expected_unseen,
+        flips,
+        expected_flips,
+        tuple(reasons),
     )
 
 
 def _reasons(
-    level: float, unseen: float, flips: float, usual: float, n: float, m: float
+    level: float, unlabelled_share: float, flips: float, usual: float, n: float, m: float
 ) -> list[str]:
     reasons: list[str] = []
     if m < FEWEST:
@@ -99,8 +106,10 @@ def _reasons(
         reasons.append(
             f"judges vote or agree differently than on the labelled rows (p {level:.1g})"
         )
-    if unseen > UNSEEN + 2 * math.sqrt(0.25 / max(m, 1)):
-        reasons.append(f"{unseen:.0%} more rows than expected have a pattern without a label")
+    if unlabelled_share > UNSEEN + 2 * math.sqrt(0.25 / max(m, 1)):
+        reasons.append(
+            f"{unlabelled_share:.0%} more rows than expected have a pattern without a label"
+        )
     error = 2 * math.sqrt(usual * (1 - usual) * (1 / max(n, 1) + 1 / max(m, 1)))
     if abs(flips - usual) > FLIPS + error:
         reasons.append(f"the map contradicts majority on {flips:.0%} of the rows, not {usual:.0%}")

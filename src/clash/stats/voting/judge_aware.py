@@ -160,9 +160,9 @@ class JudgeAware:
         at = len(self.theta) + len(self.style)
         return self._intervals(range(at, at + len(self.reliability)), level)
 
-    def _intervals(self, entries: range, level: float) -> list[Interval]:
+    def _intervals(self, columns: range, level: float) -> list[Interval]:
         identity = np.eye(len(self.covariance))
-        return [self.contrast(identity[entry], level) for entry in entries]
+        return [self.contrast(identity[column], level) for column in columns]
 
 
 def judged_pairs(
@@ -302,19 +302,19 @@ class _Comparisons:
             self._table((row, self.at_judge + pairs.judge, units)),
         )
 
-    def _table(self, *entries: tuple[Index, Index, Floats]) -> Table:
+    def _table(self, *cells: tuple[Index, Index, Floats]) -> Table:
         """An (n, size) matrix of (rows, columns, values): sparse where it would be large."""
         shape = (len(self.pairs.points), self.size)
         if np.prod(shape) <= _CELLS:
             table = np.zeros(shape)
-            for row, column, value in entries:
+            for row, column, value in cells:
                 table[row, column] = value
             return table
         from scipy.sparse import csr_array
 
-        if not entries:
+        if not cells:
             return csr_array(shape)
-        row, column, value = (np.concatenate(part) for part in zip(*entries, strict=True))
+        row, column, value = (np.concatenate(part) for part in zip(*cells, strict=True))
         return csr_array((value, (row, column)), shape=shape)
 
     def _eta(self, parts: Parts) -> tuple[Floats, Floats, Floats, Floats]:
@@ -369,8 +369,8 @@ class _Comparisons:
         if isinstance(rows, np.ndarray):
             np.add.at(totals, cluster, rows)
         else:
-            entries = rows.tocoo()
-            np.add.at(totals, (cluster[entries.row], entries.col), entries.data)
+            cells = rows.tocoo()
+            np.add.at(totals, (cluster[cells.row], cells.col), cells.data)
 
     def information(self, moments: _Moments) -> Floats:
         """Expected information by (theta, beta, log nu, a), (size, size)."""
@@ -482,9 +482,9 @@ class _Posterior:
         if np.linalg.eigvalsh(curvature_at_end)[0] <= 0:
             curvature_at_end = self.map.T @ information @ self.map
         bread = self.map @ np.linalg.solve(curvature_at_end, self.map.T)
-        keep = np.r_[0 : self.at_tie, self.at_judge : self.size]
-        spread = bread[keep] @ self._meat(x) @ bread[:, keep]
-        centre = np.eye(len(keep))
+        columns = np.r_[0 : self.at_tie, self.at_judge : self.size]
+        spread = bread[columns] @ self._meat(x) @ bread[:, columns]
+        centre = np.eye(len(columns))
         centre[: self.k, : self.k] -= 1 / self.k
         covariance: Floats = centre @ spread @ centre.T
         return covariance

@@ -290,8 +290,8 @@ def plackett_luce_rule(pairs: PairwiseTable) -> RankingRule:
     )
     counts = total.of(pairs.own_weights())[0]
     # Sets that only twins chose from take no part in the fit itself.
-    used = counts.sum(axis=1) > 0
-    fit = plackett_luce(ChoiceCounts(choices.choice_sets[used], counts[used]))
+    has_choices = counts.sum(axis=1) > 0
+    fit = plackett_luce(ChoiceCounts(choices.choice_sets[has_choices], counts[has_choices]))
 
     def scores(weights: Floats) -> Floats:
         theta = refit_luce_strengths(choices.choice_sets, total.of(weights), fit.theta)
