@@ -31,7 +31,7 @@ Tab and line feed are left out, and so are joiners, which emoji and several scri
 """
 
 _INVISIBLE = re.compile(f"[{INVISIBLE}]")
-_UNSEEN = re.compile(f"[{INVISIBLE}\ud800-\udfff]")
+_UNPRINTABLE = re.compile(f"[{INVISIBLE}\ud800-\udfff]")
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|&~]|\$(?!\d))")
@@ -48,12 +48,12 @@ def visible(text: str) -> str:
 def for_terminal(text: str) -> str:
     """Text without escape sequences, its other invisible characters written out."""
     visible_text = visible(_SEQUENCE.sub("", text))
-    return _UNSEEN.sub("\ufffd", visible_text)
+    return _UNPRINTABLE.sub("\ufffd", visible_text)
 
 
 def for_json(text: str) -> str:
     """JSON whose invisible characters are escapes: the same data, harmless on a terminal."""
-    return _UNSEEN.sub(_as_escape, text)
+    return _UNPRINTABLE.sub(_as_escape, text)
 
 
 def _as_escape(match: re.Match[str]) -> str:

@@ -174,5 +174,5 @@ def test_what_is_in_a_batch_that_goes_on_is_set_aside_and_not_lost(tmp_path):
     assert past.budget.spent_usd == Decimal("0.125") * 2 + Decimal("0.5")  # x is lost
     (batch,) = past.batches
     assert (batch.provider_id, batch.n_open, batch.n_answered) == ("id-b", 2, 1)
-    assert [position.call_id for position in batch.entries.values()] == ["d", "e"]
+    assert [question.call_id for question in batch.questions.values()] == ["d", "e"]
     assert states == {"b": "submitted", "over": "ended"}

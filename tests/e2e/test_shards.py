@@ -191,7 +191,7 @@ def foreign_call(lab: Lab) -> None:
     folder = copy_shard(lab)
     journal = ChainedJournal(folder / "calls.jsonl")
     with (lab.folder("s1").path / "calls.jsonl").open("rb") as calls:
-        journal.append_line(chain.unlinked(calls.readline()))
+        journal.append_line(chain.without_link(calls.readline()))
     journal.close()
     reseal(folder, chain=chain.head(folder / "calls.jsonl"))
 

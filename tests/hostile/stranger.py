@@ -51,7 +51,7 @@ def lay_out(folder: Path, victim: Path, server: str) -> None:
 def _runs(runs: Path, honest: Path, victim: Path, judges: list[dict[str, Any]]) -> None:
     """Runs that lead elsewhere, send keys, call themselves a path, or do not fit together."""
     linked_copy = shutil.copytree(honest, runs / "linked")
-    for name in layout.ENTRIES:
+    for name in layout.KNOWN_FILES:
         (linked_copy / name).unlink(missing_ok=True)
         (linked_copy / name).symlink_to(victim)
     copy = shutil.copytree(honest, runs / "piped")

@@ -64,7 +64,7 @@ def criterion_scores(data: RunData) -> CriterionScores:
     return CriterionScores(tuple(order), {name: len(items[name]) for name in order}, tuple(cells))
 
 
-class _Scored(JudgmentOutcome, gc=False):
+class _ScoredJudgment(JudgmentOutcome, gc=False):
     """A judgment with its scores, by label and criterion."""
 
     scores: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
@@ -80,7 +80,7 @@ class _Scores:
 
 def _by_cell(data: RunData) -> dict[tuple[str, str], _Scores]:
     by_cell: dict[tuple[str, str], _Scores] = defaultdict(_Scores)
-    for judgment in parts(data.judgments, _Scored):
+    for judgment in parts(data.judgments, _ScoredJudgment):
         if judgment.role != "voting" or not judgment.scores:
             continue
         labels, row = data.blinds.labels(judgment), data.rows[judgment.item_id]

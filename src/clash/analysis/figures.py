@@ -152,8 +152,8 @@ class Claim:
 def published_entries(runs: Sequence[RunData], report: str) -> list[dict[str, Any]]:
     """What the catalogue holds of a report over exactly these runs, in this order."""
     names = [run.manifest.run for run in runs]
-    published = [entry for run in runs for entry in run.manifest.dataset.get("figures", [])]
-    return [e for e in published if e["report"] == report and e["runs"] == names]
+    figures = [figure for run in runs for figure in run.manifest.dataset.get("figures", [])]
+    return [e for e in figures if e["report"] == report and e["runs"] == names]
 
 
 def claims(entries: Sequence[Mapping[str, object]], figures: Mapping[str, Figure]) -> list[Claim]:

@@ -157,12 +157,12 @@ def compute_findings(run: RunData) -> Findings:
         judge_aware=run_strengths(run),
         single_text=on_texts,
     )
-    entries = [
-        entry for entry in run.manifest.dataset.get("figures", []) if entry["report"] == "run"
+    published_figures = [
+        figure for figure in run.manifest.dataset.get("figures", []) if figure["report"] == "run"
     ]
     return (
-        replace(findings, published_claims=claims(entries, figures(findings)))
-        if entries
+        replace(findings, published_claims=claims(published_figures, figures(findings)))
+        if published_figures
         else findings
     )
 

@@ -107,7 +107,7 @@ def judge_edges(votes: Votes, seed: int = 0) -> PanelEdges:
     source = _commonest([judge.source for judge in judges])
     accuracy = triangle.accuracy if source == "agreement" else _labelled_accuracy(votes)
     p = None if math.isnan(triangle.p_independent) else triangle.p_independent
-    unknown = "" if all(j.edge is not None for j in judges) else _why(spins, votes)
+    unknown = "" if all(j.edge is not None for j in judges) else _reason(spins, votes)
     return _panel(judges, source, accuracy, p, unknown)
 
 
@@ -188,7 +188,7 @@ def _labelled_accuracy(votes: Votes) -> Interval | None:
     return wilson_clustered(credit[has_vote], votes.groups[has_label][has_vote])
 
 
-def _why(spins: Floats, votes: Votes) -> str:
+def _reason(spins: Floats, votes: Votes) -> str:
     """Why agreement does not tell how good a judge is."""
     n_voices = len(np.unique(own_voices(votes)[(spins != 0).any(axis=0)]))
     if n_voices < 3:

@@ -279,9 +279,9 @@ def _extent(plan: Registration, run: RunData) -> Iterator[Deviation]:
     missing = sum(verdict.ranking is None for verdict in run.verdicts)
     if missing:
         n_unjudged = len(run.unjudged_items)
-        unjudged = f"; {n_unjudged} not judged yet" if n_unjudged else ""
+        shortfall = f"; {n_unjudged} not judged yet" if n_unjudged else ""
         yield Deviation(
-            "verdicts", f"{n_items} of {n_items}", f"{n_items - missing} of {n_items}{unjudged}"
+            "verdicts", f"{n_items} of {n_items}", f"{n_items - missing} of {n_items}{shortfall}"
         )
     if plan.outcome == "concordance" and not run.truth:
         yield Deviation("primary outcome", "concordance", "there are no labels")

@@ -59,7 +59,7 @@ class _Author(ItemPart, gc=False):
     candidate: str
 
 
-class _Grouped(ItemPart, gc=False):
+class _ItemGroup(ItemPart, gc=False):
     """The prompt that an item repeats."""
 
     group: str | None = None
@@ -353,8 +353,8 @@ class RunData:
         The text is empty where responses are ranked.
         """
         abstained = [v for v in self.verdicts if v.abstained]
-        unasked = self._unasked_judges({v.item_id for v in abstained})
-        return {(v.item_id, v.candidate or "") for v in abstained if v.item_id in unasked}
+        judges_by_item = self._unasked_judges({v.item_id for v in abstained})
+        return {(v.item_id, v.candidate or "") for v in abstained if v.item_id in judges_by_item}
 
     @cached_property
     def unjudged_items(self) -> Collection[str]:
@@ -435,7 +435,7 @@ class RunData:
         codes: dict[str, int] = {}
         clusters = {
             item_id: codes.setdefault(item.group or item_id, len(codes))
-            for item_id, item in zip(self.rows, parts(self.items, _Grouped), strict=True)
+            for item_id, item in zip(self.rows, parts(self.items, _ItemGroup), strict=True)
         }
         return self.rows if clusters == self.rows else clusters
 
@@ -507,8 +507,8 @@ class RunData:
         """The run with or without its labels, and what became of them: one rule for every command."""
         run = self if use_labels else self.without_labels()
         if self.text_votes is not None:
-            labelled = sum(bool(opinions) for opinions in self.people_votes.values())
-            return run, LabelUse(len(self.text_votes.texts), labelled, use_labels, "text")
+            n_labelled = sum(bool(opinions) for opinions in self.people_votes.values())
+            return run, LabelUse(len(self.text_votes.texts), n_labelled, use_labels, "text")
         return run, LabelUse(len(self.items), len(self.truths), use_labels, "item")
 
     def panelist(self, judge: str) -> Panelist:

@@ -40,9 +40,9 @@ def complete_panels(incomplete: str) -> list[str]:
 
 def complete_datasets(incomplete: str) -> list[str]:
     """Names of the public data sets."""
-    from clash.datasets.catalogue import entries
+    from clash.datasets.catalogue import datasets
 
-    return [dataset.name for dataset in entries() if dataset.name.startswith(incomplete)]
+    return [dataset.name for dataset in datasets() if dataset.name.startswith(incomplete)]
 
 
 def complete_verdict_methods(incomplete: str) -> list[str]:

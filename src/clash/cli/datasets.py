@@ -77,7 +77,7 @@ def list_(cache: Cache = None, as_json: AsJson = False) -> None:
             "citation": dataset.citation,
             "here": pull.find_pulled(dataset, folder) is not None,
         }
-        for dataset in catalogue.entries()
+        for dataset in catalogue.datasets()
     ]
     votes = votes_files()
     if as_json:
@@ -116,16 +116,16 @@ def pull_(
     """Download a data set into the cache; checked, resumable."""
     from clash.datasets import catalogue, pull
 
-    catalogued = catalogue.find(name)
+    source_dataset = catalogue.find(name)
     with _progress(quiet=quiet or as_json) as progress:
         dataset = pull.pull(
-            catalogued,
+            source_dataset,
             cache or pull.cache_folder(),
-            base_url=None if catalogued.web else base_url,
+            base_url=None if source_dataset.web else base_url,
             progress=progress,
             again=again,
         )
-    _print_pull(dataset, catalogued.citation, as_json=as_json)
+    _print_pull(dataset, source_dataset.citation, as_json=as_json)
 
 
 @app.command("sample", cls=Command)

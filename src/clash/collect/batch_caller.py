@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Protocol
 
-from clash.collect.batch_queue import BatchEntry, BatchQueue, BatchWatcher, FetchFailure
+from clash.collect.batch_queue import BatchQuestion, BatchQueue, BatchWatcher, FetchFailure
 from clash.collect.calling import Caller, Listener
 from clash.collect.schedule import Interrupted, announce_start
 from clash.errors import ProviderError
@@ -82,8 +82,10 @@ class BatchCaller(Caller):
         self._queue = BatchQueue(folder, limits, listener, stop, cancels=new == "none")
         self._providers: dict[int, BatchProvider] = {}
         self._batches = list(batches)
-        self._open_entries = {
-            entry.call_id: entry for batch in self._batches for entry in batch.entries.values()
+        self._open_questions = {
+            question.call_id: question
+            for batch in self._batches
+            for question in batch.questions.values()
         }
         self._refs: dict[str, ModelRef] = {}
 
@@ -126,8 +128,8 @@ class BatchCaller(Caller):
 
     async def _attempt(self, pending: PendingCall, connection: ModelConnection) -> Call:
         """One attempt, recorded whichever way it ends; one in a batch that is not fetched has no end."""
-        entry = self._open_entries.pop(pending.call_id, None)
-        if entry is None:
+        question = self._open_questions.pop(pending.call_id, None)
+        if question is None:
             if self._new == "none":
                 self.refusal = "batches were cancelled, and nothing new was asked"
                 raise Interrupted(self.refusal)
@@ -137,42 +139,46 @@ class BatchCaller(Caller):
             pending.request, stream=False, item_id=pending.item_id, judge=pending.judge
         )
         provider = self._provider(pending.ref, connection)
-        if entry is None:
-            entry = await self._submit_entry(pending, request, connection, provider)
+        if question is None:
+            question = await self._submit_question(pending, request, connection, provider)
         else:
-            self._resume_entry(pending, entry, request, provider)
+            self._resume_question(pending, question, request, provider)
         self._listener.attempt_began(pending)
         with self._stop.wakes(patient=True):
-            await entry.arrival.wait()
-        return self._finish_entry(pending, entry, connection, provider)
+            await question.arrival.wait()
+        return self._finish_question(pending, question, connection, provider)
 
     def _provider(self, ref: ModelRef, connection: ModelConnection) -> BatchProvider:
         if id(connection) not in self._providers:
             self._providers[id(connection)] = open_batches(ref, self._environ, self._limits)
         return self._providers[id(connection)]
 
-    def _resume_entry(
-        self, pending: PendingCall, entry: BatchEntry, request: Request, provider: BatchProvider
+    def _resume_question(
+        self,
+        pending: PendingCall,
+        question: BatchQuestion,
+        request: Request,
+        provider: BatchProvider,
     ) -> None:
-        """Wait for an entry of a batch that an earlier process submitted."""
+        """Wait for a question of a batch that an earlier process submitted."""
         announce_start()
-        if entry.batch is not None:
-            self._queue.resume(entry.batch, provider)
-        entry.row = provider.row(request, entry.key)
-        if entry.request_hash != request.hash(pending.ref.model):
+        if question.batch is not None:
+            self._queue.resume(question.batch, provider)
+        question.row = provider.row(request, question.key)
+        if question.request_hash != request.hash(pending.ref.model):
             text = "the batch contains a different question from the one that the run would ask"
-            entry.settle(
+            question.settle(
                 ProviderError(text, error_class="bad_request", action="degrade", maybe_billed=True)
             )
 
-    async def _submit_entry(
+    async def _submit_question(
         self,
         pending: PendingCall,
         request: Request,
         connection: ModelConnection,
         provider: BatchProvider,
-    ) -> BatchEntry:
-        """An entry of a batch that is being submitted.
+    ) -> BatchQuestion:
+        """A question of a batch that is being submitted.
 
         Raises:
             Interrupted: the run stopped before the batch was submitted; nothing is spent.
@@ -187,31 +193,31 @@ class BatchCaller(Caller):
         except ProviderError as error:
             self._record(self._error(pending, number, error, Decimal(0)), pending)
             raise
-        entry = BatchEntry(pending.call_id, number, request.hash(pending.ref.model), row=row)
+        question = BatchQuestion(pending.call_id, number, request.hash(pending.ref.model), row=row)
         reservation = None
         with self._stop.wakes():
             reservation = await self._budget.reserve(worst.usd if worst else Decimal(0))
         if reservation is None:
             raise Interrupted(str(self._stop.reason))
-        entry.reservation = reservation
+        question.reservation = reservation
         announce_start()
-        self._queue.add(entry, provider)
+        self._queue.add(question, provider)
         with self._stop.wakes():
-            await entry.submission.wait()
-        if not entry.submission.is_set():
-            self._queue.withdraw(entry, provider)
+            await question.submission.wait()
+        if not question.submission.is_set():
+            self._queue.withdraw(question, provider)
             self._budget.settle(reservation, Decimal(0))
             raise Interrupted(str(self._stop.reason))
-        return entry
+        return question
 
-    def _finish_entry(
+    def _finish_question(
         self,
         pending: PendingCall,
-        entry: BatchEntry,
+        question: BatchQuestion,
         connection: ModelConnection,
         provider: BatchProvider,
     ) -> Call:
-        result, row = entry.result, entry.row
+        result, row = question.result, question.row
         if result is None or row is None:
             raise Interrupted(str(self._stop.reason))
         if isinstance(result, FetchFailure):
@@ -223,16 +229,16 @@ class BatchCaller(Caller):
         except ProviderError as error:
             if error.action == "retry":
                 error.action = "fail"  # the next batch is another day: a resumed run asks again
-            self._budget.settle(entry.reservation, None if error.maybe_billed else Decimal(0))
-            call = self._error(pending, entry.attempt, error, entry.reservation)
-            self._record(_as_batch_call(call, entry), pending)
-            self._queue.count_recorded(entry, has_answer=False)
+            self._budget.settle(question.reservation, None if error.maybe_billed else Decimal(0))
+            call = self._error(pending, question.attempt, error, question.reservation)
+            self._record(_as_batch_call(call, question), pending)
+            self._queue.count_recorded(question, has_answer=False)
             raise
         charge = usage.charge(pending.ref, pending.request, reply, batch=True)
-        self._budget.settle(entry.reservation, charge.cost.usd if charge.cost else None)
-        call = self._reply(pending, entry.attempt, reply, charge, entry.reservation)
-        self._record(call := _as_batch_call(call, entry), pending)
-        self._queue.count_recorded(entry, has_answer=True)
+        self._budget.settle(question.reservation, charge.cost.usd if charge.cost else None)
+        call = self._reply(pending, question.attempt, reply, charge, question.reservation)
+        self._record(call := _as_batch_call(call, question), pending)
+        self._queue.count_recorded(question, has_answer=True)
         return call
 
     def _interruption(self, failure: FetchFailure, connection: ModelConnection) -> Interrupted:
@@ -244,11 +250,11 @@ class BatchCaller(Caller):
         return Interrupted(self.refusal)
 
 
-def _as_batch_call(call: Call, entry: BatchEntry) -> Call:
+def _as_batch_call(call: Call, question: BatchQuestion) -> Call:
     """A call with its row in a batch, and without times: they would be ours, not the model's."""
     row = {
-        "batch": entry.batch and entry.batch.provider_id,
-        "custom_id": entry.row and entry.row.key,
+        "batch": question.batch and question.batch.provider_id,
+        "custom_id": question.row and question.row.key,
     }
     request = {**(call.request or {}), **row}
     return call.model_copy(update={"request": request, "latency_s": None, "ttft_s": None})

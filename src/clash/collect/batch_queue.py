@@ -48,7 +48,7 @@ _SERVER_ERROR = 500
 _UNIFORM = random.SystemRandom().uniform
 
 
-# -- entries and batches --------------------------------------------------------------------------
+# -- questions and batches ------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class FetchFailure:
 
 
 @dataclass(eq=False, slots=True)
-class BatchEntry:
+class BatchQuestion:
     """One question in a batch, and what became of it.
 
     Attributes:
@@ -97,22 +97,22 @@ class RunBatch:
     """A batch, from the moment it is written down.
 
     Attributes:
-        entries: by the name of the row at the provider.
+        questions: by the name of the row at the provider.
         refused_features: features of requests that the model had refused by then.
         provider: null while nobody has asked for it in this process.
         provider_id: the provider's name for it; null where that is not known (yet).
         maybe_submitted: the provider may have it, whether or not it said so.
         from_earlier_process: an earlier process began to submit it.
-        n_open: entries whose calls are not on record.
-        n_answered: entries with an answer on record.
-        n_failed: entries with a failure on record.
+        n_open: questions whose calls are not on record.
+        n_answered: questions with an answer on record.
+        n_failed: questions with a failure on record.
         outcome: how it ended, in the provider's word.
         cancellation: set once the provider knows that it is to cancel the batch, or need not.
     """
 
     mark: str
     model: str
-    entries: dict[str, BatchEntry]
+    questions: dict[str, BatchQuestion]
     refused_features: list[str]
     start_time: str
     provider: BatchProvider | None = None
@@ -159,8 +159,8 @@ def unfinished_batches(
     for record in folder.batches():
         if record.state == "ended":
             continue
-        entries = {
-            row.custom_id: BatchEntry(
+        questions = {
+            row.custom_id: BatchQuestion(
                 row.call_id,
                 row.attempt,
                 row.request_hash,
@@ -174,19 +174,19 @@ def unfinished_batches(
         batch = RunBatch(
             record.batch,
             record.model,
-            entries,
+            questions,
             record.refused,
             record.time,
             provider_id=record.provider_id,
             maybe_submitted=True,
             from_earlier_process=True,
-            n_open=len(entries),
+            n_open=len(questions),
             n_answered=outcomes.count(True),
             n_failed=outcomes.count(False),
         )
-        for entry in entries.values():
-            entry.batch = batch
-            entry.submission.set()
+        for question in questions.values():
+            question.batch = batch
+            question.submission.set()
         batches.append(batch)
     return batches
 
@@ -222,7 +222,7 @@ class BatchQueue:
         self._run = folder.manifest().run
         self._ids = {batch.provider_id for batch in folder.batches() if batch.provider_id}
         self._sizes = {batch.batch: len(batch.rows) for batch in folder.batches()}
-        self._waiting: defaultdict[BatchProvider, list[BatchEntry]] = defaultdict(list)
+        self._waiting: defaultdict[BatchProvider, list[BatchQuestion]] = defaultdict(list)
         self._counts: defaultdict[str, dict[str, int]] = defaultdict(dict)
         self._locks: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._tasks: TaskGroup | None = None
@@ -231,18 +231,18 @@ class BatchQueue:
         """Work within ``tasks`` from now on."""
         self._tasks = tasks
 
-    def add(self, entry: BatchEntry, provider: BatchProvider) -> None:
+    def add(self, question: BatchQuestion, provider: BatchProvider) -> None:
         """Put a question into the next batch of its model."""
         waiting = self._waiting[provider]
-        waiting.append(entry)
+        waiting.append(question)
         if len(waiting) == 1:
             self._start(self._gather, provider)
 
-    def withdraw(self, entry: BatchEntry, provider: BatchProvider) -> None:
+    def withdraw(self, question: BatchQuestion, provider: BatchProvider) -> None:
         """Withdraw a question that has not been submitted."""
-        entry.withdrawn = True
-        if entry in self._waiting[provider]:
-            self._waiting[provider].remove(entry)
+        question.withdrawn = True
+        if question in self._waiting[provider]:
+            self._waiting[provider].remove(question)
 
     def resume(self, batch: RunBatch, provider: BatchProvider) -> None:
         """Follow a batch of an earlier process to its end; only the first call does something."""
@@ -252,9 +252,9 @@ class BatchQueue:
                 provider.ladder.refuse(cast("Feature", feature))
             self._start(self._complete, batch)
 
-    def count_recorded(self, entry: BatchEntry, *, has_answer: bool) -> None:
-        """The call of an entry is on record; with the last of them the batch has ended."""
-        batch = entry.batch
+    def count_recorded(self, question: BatchQuestion, *, has_answer: bool) -> None:
+        """The call of a question is on record; with the last of them the batch has ended."""
+        batch = question.batch
         if batch is None:
             return
         batch.n_open -= 1
@@ -276,43 +276,45 @@ class BatchQueue:
         while n_waiting != len(self._waiting[provider]):
             n_waiting = len(self._waiting[provider])
             await anyio.sleep(QUIET_S)
-        entries = self._waiting.pop(provider, [])
-        for part in _split(entries, provider):
+        questions = self._waiting.pop(provider, [])
+        for part in _split(questions, provider):
             self._start(self._submit, part, provider)
 
-    def _write_down(self, entries: Sequence[BatchEntry], provider: BatchProvider) -> RunBatch:
+    def _write_down(self, questions: Sequence[BatchQuestion], provider: BatchProvider) -> RunBatch:
         """A batch that is about to be submitted, on record together with what it may cost."""
         batch = RunBatch(
             mark=secrets.token_hex(6),
             model=provider.model,
-            entries={},
+            questions={},
             refused_features=list(provider.ladder.refusals),
             start_time=now(),
             provider=provider,
-            n_open=len(entries),
+            n_open=len(questions),
         )
-        self._sizes[batch.mark] = len(entries)
-        for entry in entries:
-            key = f"{entry.call_id.replace('+', '-')}-{batch.mark}"
-            entry.row = entry.row and replace(entry.row, key=key)
-            entry.key, entry.batch = key, batch
-            batch.entries[key] = entry
-            entry.submission.set()
+        self._sizes[batch.mark] = len(questions)
+        for question in questions:
+            key = f"{question.call_id.replace('+', '-')}-{batch.mark}"
+            question.row = question.row and replace(question.row, key=key)
+            question.key, question.batch = key, batch
+            batch.questions[key] = question
+            question.submission.set()
         rows = [
             BatchRow(
-                call_id=entry.call_id,
-                attempt=entry.attempt,
+                call_id=question.call_id,
+                attempt=question.attempt,
                 custom_id=key,
-                request_hash=entry.request_hash,
+                request_hash=question.request_hash,
             )
-            for key, entry in batch.entries.items()
+            for key, question in batch.questions.items()
         ]
         self._folder.append(batch.record("submitting", rows))
-        for entry in entries:
-            if entry.reservation:
+        for question in questions:
+            if question.reservation:
                 self._folder.append(
                     Reservation(
-                        call_id=entry.call_id, attempt=entry.attempt, usd=float(entry.reservation)
+                        call_id=question.call_id,
+                        attempt=question.attempt,
+                        usd=float(question.reservation),
                     )
                 )
         return batch
@@ -337,14 +339,14 @@ class BatchQueue:
         finally:
             batch.cancellation.set()
 
-    async def _submit(self, entries: Sequence[BatchEntry], provider: BatchProvider) -> None:
+    async def _submit(self, questions: Sequence[BatchQuestion], provider: BatchProvider) -> None:
         # One at a time: a batch whose answer was lost can then be told from the others of the
         # account, since no other one was submitted meanwhile.
         async with self._locks[provider.account]:
-            entries = [entry for entry in entries if not entry.withdrawn]
-            if self._stop or not entries:
+            questions = [question for question in questions if not question.withdrawn]
+            if self._stop or not questions:
                 return
-            batch = self._write_down(entries, provider)
+            batch = self._write_down(questions, provider)
             await anyio.to_thread.run_sync(self._folder.sync)
             try:
                 await self._with_retries(lambda: self._try_submit(batch))
@@ -358,7 +360,7 @@ class BatchQueue:
         provider, lot = self._provider_of(batch), self._lot(batch)
         # The provider may have the batch of an attempt whose answer was lost.
         provider_id = await provider.find(lot) if batch.maybe_submitted else None
-        rows = [entry.row for entry in batch.entries.values() if entry.row is not None]
+        rows = [question.row for question in batch.questions.values() if question.row is not None]
         try:
             with anyio.CancelScope(shield=True):
                 self._set_id(batch, provider_id or await provider.submit(lot, rows))
@@ -417,29 +419,29 @@ class BatchQueue:
 
     async def _fetch(self, batch: RunBatch, progress: BatchStatus) -> None:
         def take(result: BatchResult) -> None:
-            entry = batch.entries.get(result.key)
-            if entry is not None:
-                entry.settle(result)
+            question = batch.questions.get(result.key)
+            if question is not None:
+                question.settle(result)
 
         batch.outcome = progress.outcome
         if progress.failure is None:
             await self._with_retries(lambda: self._provider_of(batch).fetch(_id(batch), take))
-        for key, entry in batch.entries.items():
-            entry.settle(BatchResult(key, failure=never_came(progress)))
+        for key, question in batch.questions.items():
+            question.settle(BatchResult(key, failure=never_came(progress)))
 
     def _settle_unsubmitted(self, batch: RunBatch) -> None:
-        """An earlier process was killed before it had submitted: the entries are asked again."""
+        """An earlier process was killed before it had submitted: the questions are asked again."""
         batch.outcome = "never handed in"
-        for entry in batch.entries.values():
+        for question in batch.questions.values():
             text = "the run was killed before this batch was handed in"
-            entry.settle(ProviderError(text, error_class="interrupted", action="degrade"))
+            question.settle(ProviderError(text, error_class="interrupted", action="degrade"))
 
     def _give_up(self, batch: RunBatch, error: ProviderError) -> None:
         """Tell all who wait why there will be no result in this process."""
         with_provider = batch.maybe_submitted or batch.provider_id is not None
         batch.outcome = None if with_provider else "refused"
-        for entry in batch.entries.values():
-            entry.settle(FetchFailure(error) if with_provider else _copy_of(error))
+        for question in batch.questions.values():
+            question.settle(FetchFailure(error) if with_provider else _copy_of(error))
 
     async def _with_retries(self, call: Callable[[], Awaitable[T]]) -> T:
         """A call of the batch API, repeated where the connection is at fault."""
@@ -461,7 +463,7 @@ def _id(batch: RunBatch) -> str:
 
 
 def _copy_of(error: ProviderError) -> ProviderError:
-    """The same error, for one more entry: each raises its own."""
+    """The same error, for one more question: each raises its own."""
     return ProviderError(
         error.message,
         error_class=error.error_class,
@@ -472,21 +474,23 @@ def _copy_of(error: ProviderError) -> ProviderError:
     )
 
 
-def _split(entries: Sequence[BatchEntry], provider: BatchProvider) -> Iterator[list[BatchEntry]]:
+def _split(
+    questions: Sequence[BatchQuestion], provider: BatchProvider
+) -> Iterator[list[BatchQuestion]]:
     """Batches that the provider takes: one target each, not too many rows, not too large."""
-    by_target: defaultdict[str, list[BatchEntry]] = defaultdict(list)
-    for entry in entries:
-        if entry.row is not None:
-            by_target[entry.row.target].append(entry)
+    by_target: defaultdict[str, list[BatchQuestion]] = defaultdict(list)
+    for question in questions:
+        if question.row is not None:
+            by_target[question.row.target].append(question)
     for alike in by_target.values():
-        part: list[BatchEntry] = []
+        part: list[BatchQuestion] = []
         size = 0
-        for entry in alike:
-            entry_size = entry.row.size if entry.row else 0
-            is_full = len(part) == provider.most_rows or size + entry_size > provider.most_bytes
+        for question in alike:
+            question_size = question.row.size if question.row else 0
+            is_full = len(part) == provider.most_rows or size + question_size > provider.most_bytes
             if part and is_full:
                 yield part
                 part, size = [], 0
-            part.append(entry)
-            size += entry_size
+            part.append(question)
+            size += question_size
         yield part

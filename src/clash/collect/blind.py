@@ -175,8 +175,8 @@ def _rankings(
         order = sorted(names)
         shuffle_key = judge if judge is not None and config.per_judge else ""
         rng(seed, "blind", item_id, shuffle_key).shuffle(order)
-        excluded = excluded_candidates.get(judge or "", _NOBODY)
-        order = [name for name in order if name not in excluded]
+        names_to_exclude = excluded_candidates.get(judge or "", _NOBODY)
+        order = [name for name in order if name not in names_to_exclude]
         if len(order) < 2:
             continue
         for number, candidates in enumerate(

@@ -220,7 +220,7 @@ class Caller:
     def keep_stopped(self, stopped: Mapping[str, str]) -> None:
         """Stop these models, which refused for good in an earlier process; the reason by label."""
         for connection in self._connections.values():
-            if (reason := stopped.get(self._label(connection))) is not None:
+            if (reason := reasons.get(self._label(connection))) is not None:
                 connection.stop(reason)
 
     def start(self, tasks: TaskGroup) -> None:

@@ -93,13 +93,13 @@ def check_setup(
     other_refs = _refs_beside_panel(config, models)
     needed_refs = [*other_refs, *(_refs_of(panels) if has_panel else [])]
     yield from _missing_keys(panels, other_refs, environ, is_panel_needed=has_panel)
-    refs_by_model = _entries([*needed_refs, *_refs_of(panels)], environ)
-    needed_entries = set(_entries(needed_refs, environ))
+    refs_by_model = _refs_by_model([*needed_refs, *_refs_of(panels)], environ)
+    needed_entries = set(_refs_by_model(needed_refs, environ))
     retirements = read_retirements()
     names = _names(refs_by_model)
-    for entry, ref in refs_by_model.items():
-        is_needed = entry in needed_entries
-        yield from _model(names[entry], ref, environ, retirements, is_needed=is_needed)
+    for identity, ref in refs_by_model.items():
+        is_needed = identity in needed_entries
+        yield from _model(names[identity], ref, environ, retirements, is_needed=is_needed)
     if ping:
         refs = {names[e]: ref for e, ref in refs_by_model.items() if _can_be_called(ref, environ)}
         yield from anyio.run(_ping_all, refs, environ)
@@ -138,7 +138,9 @@ def _refs_beside_panel(config: Config, models: str | None) -> list[ModelRef]:
     return [*config.candidates, *criteria, *watching, *extra]
 
 
-def _entries(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> dict[ModelEntry, ModelRef]:
+def _refs_by_model(
+    refs: Iterable[ModelRef], environ: Mapping[str, str]
+) -> dict[ModelEntry, ModelRef]:
     """The models that have keys or addresses to check, each once at each address."""
     return {
         ModelEntry(ref.model, base_url(ref, environ), key_variable(ref, environ)): ref

@@ -172,11 +172,11 @@ def read_history(plan: Plan, folder: RunWriter) -> RunHistory:
         if calls.was_answered(bound.call_id, bound.attempt) is None:
             open_usd[bound.call_id, bound.attempt] = bound.usd
     batches = _unfinished_batches(folder, calls, open_usd)
-    for batch_row in (batch_row for batch in batches for batch_row in batch.entries.values()):
+    for question in (question for batch in batches for question in batch.questions.values()):
         # This money is not lost: the answer may yet come.
-        calls.add_attempt(batch_row.call_id, batch_row.attempt)
-        open_usd.pop((batch_row.call_id, batch_row.attempt), None)
-        budget.hold(batch_row.reservation)
+        calls.add_attempt(question.call_id, question.attempt)
+        open_usd.pop((question.call_id, question.attempt), None)
+        budget.hold(question.reservation)
     for usd in open_usd.values():
         budget.book(Decimal(repr(usd)), exact=False)
     return RunHistory(calls, budget, batches)

@@ -102,9 +102,9 @@ async def ask_judge(
 def read_reply(call: Call, prompt: JudgePrompt) -> ParsedAnswer:
     """The answer in a reply; a reply that is not complete is not read at all."""
     if call.outcome == "ok" and prompt.judging is not None:
-        enforced = call.structured == "schema"
+        has_schema = call.structured == "schema"
         return parse_vote(
-            call.text or "", prompt.judging, code=prompt.code, schema_enforced=enforced
+            call.text or "", prompt.judging, code=prompt.code, schema_enforced=has_schema
         )
     if call.outcome == "ok":
         return parse(

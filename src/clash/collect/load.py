@@ -132,18 +132,18 @@ def load(path: Path, *, single: bool = False) -> Prompts:
         InputError: it cannot be used; names file, line, field and how to fix it.
     """
     warnings: list[str] = []
-    entries = _Entries(path, warnings, single=single)
+    prompt_entries = _Entries(path, warnings, single=single)
     items, responses = RecordTable.of(Item, ()), RecordTable.of(Response, ())
     earlier, n_repeats = _EarlierItems(items, responses), 0
-    for position, (document, entry, has_replacements) in enumerate(entries):
-        item_id = entry.id or free_id(f"q{position + 1}", entries.ids)
+    for position, (document, prompt, has_replacements) in enumerate(prompt_entries):
+        item_id = prompt.id or free_id(f"q{position + 1}", prompt_entries.ids)
         if has_replacements:
             warnings.append(f"{item_id}: characters that are not Unicode text were replaced")
         earlier.check_id(item_id, document)
-        item = _item(entry, item_id)
-        item_responses = list(_responses(document, entry, item))
+        item = _item(prompt, item_id)
+        item_responses = list(_responses(document, prompt, item))
         earlier.check_content(item, item_responses, document)
-        group = entry.group or earlier.group(item)
+        group = prompt.group or earlier.group(item)
         if group != item_id:
             n_repeats += 1
             item = item.model_copy(update={"group": group})
@@ -312,7 +312,7 @@ class _Entries:
     @cached_property
     def ids(self) -> set[str]:
         """The ids in the file, which no other entry may be given."""
-        return {entry.id for _, entry, _ in self if entry.id}
+        return {prompt.id for _, prompt, _ in self if prompt.id}
 
 
 def _entries(
@@ -390,9 +390,11 @@ def _list_entries(path: Path) -> Iterator[Document]:
         raise document.error(
             "expected a list of prompts", hint="start each prompt with `- prompt:`"
         )
-    for index, entry in enumerate(document.value):
+    for index, prompt in enumerate(document.value):
         part = document.at(index)
-        yield Document(part.path, {"prompt": entry}, part.lines) if isinstance(entry, str) else part
+        yield (
+            Document(part.path, {"prompt": prompt}, part.lines) if isinstance(prompt, str) else part
+        )
 
 
 def _rows(path: Path, delimiter: str, notes: list[str]) -> Iterator[Document]:

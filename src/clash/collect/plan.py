@@ -647,9 +647,9 @@ def _check(plan: Plan, prompts: Prompts) -> None:
     _check_fallbacks(plan)
     models = {candidate.id for candidate in plan.candidates}
     names = [str(name) for name in plan.given_marks]
-    if reserved := {TIE, BOTH_BAD} & {*models, *names}:
+    if reserved_names := {TIE, BOTH_BAD} & {*models, *names}:
         raise InputError(
-            f"a candidate is called {min(reserved)!r}, and so is a label that names no candidate",
+            f"a candidate is called {min(reserved_names)!r}, and so is a label that names no candidate",
             path=prompts.path,
             field="responses",
             hint="give the candidate another name",

@@ -295,7 +295,7 @@ def _compare(
             yield f"{title}: has another {', '.join(differences)} than follows"
 
 
-_WORDED = frozenset({"error", "repairs", "flags"})
+_WORDED_FIELDS = frozenset({"error", "repairs", "flags"})
 """Fields of sentences. Another version may word them differently, so only their number counts."""
 
 
@@ -314,6 +314,6 @@ def _fact(record: Record, name: str) -> object:
     if isinstance(record, Blinding) and name == "scrubbed":
         # In the order in which responses came, which is another one in a merged run.
         return sorted(record.scrubbed, key=lambda scrub: (scrub.candidate, scrub.start))
-    if name not in _WORDED:
+    if name not in _WORDED_FIELDS:
         return value
     return len(value) if isinstance(value, list) else value is None

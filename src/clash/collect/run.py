@@ -386,7 +386,7 @@ class _Stages:
             judges = [judge for judge in rules if duties.owes(judge, page.blinding)]
             if judges:
                 prompt = await prompts.of(page)
-                with self.folder.grouped():
+                with self.folder.record_group():
                     for judge in judges:
                         await self._fill(JudgmentSlot(judge, item, page), prompt, answers)
             await anyio.lowlevel.checkpoint()

@@ -84,10 +84,10 @@ class Templates:
 
     def of_run(self, *, has_turns: bool, shows_names: bool) -> Templates:
         """The templates that a run needs."""
-        unused = (frozenset() if has_turns else _OF_TURNS) | (
+        unused_names = (frozenset() if has_turns else _OF_TURNS) | (
             frozenset() if shows_names else _OF_NAMES
         )
-        return Templates({k: text for k, text in self.texts.items() if k not in unused})
+        return Templates({k: text for k, text in self.texts.items() if k not in unused_names})
 
     def render(self, name: str, fields: Mapping[str, str]) -> str:
         """Fill in a template.

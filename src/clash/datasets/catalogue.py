@@ -73,7 +73,7 @@ class CatalogueEntry(BaseModel):
 
 
 @cache
-def entries() -> tuple[CatalogueEntry, ...]:
+def datasets() -> tuple[CatalogueEntry, ...]:
     """Every data set of the catalogue."""
     document = read_yaml(_FILE)
     return tuple(
@@ -84,7 +84,7 @@ def entries() -> tuple[CatalogueEntry, ...]:
 def find_in_text(text: str) -> CatalogueEntry | None:
     """The data set whose name or alias is in ``text``, such as the name of a file of it."""
     plain = _plain(text)
-    names = ((n, dataset) for dataset in entries() for n in (dataset.name, *dataset.aliases))
+    names = ((n, dataset) for dataset in datasets() for n in (dataset.name, *dataset.aliases))
     matches = [(len(n), dataset) for n, dataset in names if _plain(n) in plain]
     return max(matches, key=lambda pair: pair[0])[1] if matches else None
 
@@ -99,10 +99,10 @@ def find(name: str) -> CatalogueEntry:
     Raises:
         InputError: there is none.
     """
-    for dataset in entries():
+    for dataset in datasets():
         if name in (dataset.name, *dataset.aliases):
             return dataset
-    names = [dataset.name for dataset in entries()]
+    names = [dataset.name for dataset in datasets()]
     raise InputError(
         f"no file and no data set is called {name!r}",
         hint=one_of(name, names, beside="or the path of a file"),

@@ -89,14 +89,14 @@ def find_pulled(dataset: CatalogueEntry, cache: Path) -> PulledDataset | None:
     try:
         value = json.loads(record.read_bytes())
         files = tuple(PulledFile(**file) for file in value.pop("files"))
-        pulled = PulledDataset(**value, folder=record.parent, files=files)
+        pulled_dataset = PulledDataset(**value, folder=record.parent, files=files)
     except (OSError, ValueError, TypeError, KeyError):
         return None
     complete = all(
         path.is_file() and path.stat().st_size == file.size
-        for path, file in zip(pulled.paths, files, strict=True)
+        for path, file in zip(pulled_dataset.paths, files, strict=True)
     )
-    return pulled if complete else None
+    return pulled_dataset if complete else None
 
 
 def pulled_files(dataset: CatalogueEntry, cache: Path | None = None) -> list[Path]:
@@ -162,15 +162,15 @@ def pull(
 def _record(
     dataset: CatalogueEntry, snapshot: Snapshot, folder: Path, files: tuple[PulledFile, ...]
 ) -> PulledDataset:
-    pulled = PulledDataset(
+    pulled_dataset = PulledDataset(
         dataset.name, dataset.source, snapshot.commit, dataset.licence, folder, files
     )
-    value: dict[str, Any] = asdict(pulled)
+    value: dict[str, Any] = asdict(pulled_dataset)
     del value["folder"]
     part = folder / f".{_RECORD}.part"
     part.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
     part.replace(folder / _RECORD)
-    return pulled
+    return pulled_dataset
 
 
 @dataclass(frozen=True)

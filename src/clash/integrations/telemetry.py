@@ -57,8 +57,8 @@ def check_environment() -> None:
     """
     for name, text in os.environ.items():
         if name.startswith("OTEL_") and name.endswith(_NUMBERS) and not _is_number(name, text):
-            wants = "a whole number" if name.endswith("_LIMIT") else "a number above 0"
-            raise ConfigError(f"{name} is {text[:40]!r}, not {wants}", hint=f"unset {name}")
+            requirement = "a whole number" if name.endswith("_LIMIT") else "a number above 0"
+            raise ConfigError(f"{name} is {text[:40]!r}, not {requirement}", hint=f"unset {name}")
     try:
         tracers, loggers = _exporters(Resource({}))
     except ValueError as error:  # settings that contradict each other

@@ -448,8 +448,8 @@ def favouritism(run: str | Path | Run, **arguments: Unpack[ResumeArguments]) -> 
         from clash.pipeline.favouritism import compare_arms, run_unblinded
         from clash.report import favouritism as report
 
-        unblinded = run_unblinded(parent.folder, parent.limits, parent.options)
-        arms = compare_arms(parent.folder, unblinded)
+        unblinded_run = run_unblinded(parent.folder, parent.limits, parent.options)
+        arms = compare_arms(parent.folder, unblinded_run)
         findings = arms.findings
         headlines = (report.headline(findings), *report.evidence(findings))
         incomplete = ["the unblinded arm is not complete"] if arms.exit_code else []

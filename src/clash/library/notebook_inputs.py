@@ -134,10 +134,10 @@ class Callables:
         if isinstance(candidates, str) or callable(candidates):
             candidates = [candidates]
         if isinstance(candidates, Mapping):
-            return [self._entry(spec, str(name)) for name, spec in candidates.items()]
+            return [self._settings_of(spec, str(name)) for name, spec in candidates.items()]
         if not isinstance(candidates, Iterable):
             candidates = [candidates]  # which is refused
-        return [self._entry(spec, None) for spec in candidates]
+        return [self._settings_of(spec, None) for spec in candidates]
 
     def panel(self, panel: PanelSpec) -> Any:  # noqa: ANN401 - a name or an entry
         """A panel as an entry of ``clash.yaml``."""
@@ -155,7 +155,7 @@ class Callables:
             return dict(panel)
         return {"name": "custom", "judges": self.candidates(panel)}
 
-    def _entry(self, spec: Any, name: str | None) -> dict[str, Any]:  # noqa: ANN401 - a model
+    def _settings_of(self, spec: Any, name: str | None) -> dict[str, Any]:  # noqa: ANN401 - a model
         if isinstance(spec, str):
             return {"model": spec} if name is None else {"id": name, "model": spec}
         if isinstance(spec, Mapping):

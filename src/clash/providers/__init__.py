@@ -175,8 +175,8 @@ def open_provider(ref: ModelRef, *, environ: Mapping[str, str], limits: Limits) 
 
             accounts = [account(server, environ) for server in ref.servers]
             servers = [
-                (place.base_url, Compatible(server, place, limits))
-                for server, place in zip(ref.servers, accounts, strict=True)
+                (server_account.base_url, Compatible(server, server_account, limits))
+                for server, server_account in zip(ref.servers, accounts, strict=True)
             ]
             return servers[0][1] if len(servers) == 1 else Replicas(servers)
         case "vllm":

@@ -45,12 +45,14 @@ T = TypeVar("T")
 
 
 @dataclass
-class _Entry(Generic[T]):
+class _SharedResource(Generic[T]):
     resource: T
     holders: int = 0
 
 
-_OPEN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _Entry[object]]] = WeakKeyDictionary()
+_OPEN: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _SharedResource[object]]] = (
+    WeakKeyDictionary()
+)
 """By event loop, since no connection outlives the loop that it was made in."""
 
 
@@ -67,25 +69,25 @@ class Lease(Generic[T]):
         self, name: str, make: Callable[[], T], close: Callable[[T], Awaitable[None]]
     ) -> None:
         self._name, self._make, self._close = name, make, close
-        self._entry: _Entry[T] | None = None
+        self._shared: _SharedResource[T] | None = None
 
     def get(self) -> T:
         """The resource, made by the first who asks."""
-        if self._entry is None:
+        if self._shared is None:
             resources = _OPEN.setdefault(asyncio.get_running_loop(), {})
             resource = resources.get(self._name)
             if resource is None:
-                resource = resources[self._name] = _Entry(self._make())
+                resource = resources[self._name] = _SharedResource(self._make())
             resource.holders += 1
-            self._entry = resource  # type: ignore[assignment] # equal names hold equal types
-        return self._entry.resource  # type: ignore[union-attr]
+            self._shared = resource  # type: ignore[assignment] # equal names hold equal types
+        return self._shared.resource  # type: ignore[union-attr]
 
     async def aclose(self) -> None:
         """Give the part back. Safe to call twice."""
-        entry, self._entry = self._entry, None
-        if entry is None:
+        resource, self._shared = self._shared, None
+        if resource is None:
             return
-        entry.holders -= 1
-        if entry.holders == 0:
+        resource.holders -= 1
+        if resource.holders == 0:
             _OPEN.get(asyncio.get_running_loop(), {}).pop(self._name, None)
-            await self._close(entry.resource)
+            await self._close(resource.resource)

@@ -153,8 +153,8 @@ def _in_camel_case(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _camel(name: str) -> str:
-    first, *others = name.split("_")
-    return first + "".join(map(str.capitalize, others))
+    first, *further_words = name.split("_")
+    return first + "".join(map(str.capitalize, further_words))
 
 
 def merge_spellings(body: Mapping[str, Any], extra: Mapping[str, Any]) -> dict[str, Any]:

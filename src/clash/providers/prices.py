@@ -259,7 +259,7 @@ def rates(
 
 
 @lru_cache(maxsize=1024)
-def _entry(
+def _table_row(
     name: str, provider: str | None, address: str | None
 ) -> tuple[Provider, ModelInfo] | None:
     """The table's entry of a model; to look in vain for one that is not there takes long."""
@@ -276,7 +276,7 @@ def _listing(name: str, addresses: Iterable[_Address]) -> tuple[Provider, ModelI
 
     Nobody knows beforehand which of the servers will answer, and at whose price.
     """
-    listings = [_entry(name, *address) for address in addresses]
+    listings = [_table_row(name, *address) for address in addresses]
     sellers = {None if listing is None else listing[0].id for listing in listings}
     return listings[0] if len(sellers) == 1 else None
 

@@ -81,8 +81,8 @@ class Replicas:
         self._clock = clock
         self._turn = 0
         first = self._servers[0]
-        others = ", ".join(server.address for server in self._servers)
-        self.account = first.provider.account.replace(first.address, others, 1)
+        addresses = ", ".join(server.address for server in self._servers)
+        self.account = first.provider.account.replace(first.address, addresses, 1)
 
     async def complete(self, request: Request) -> Reply:
         """Make one attempt, at the server that :meth:`choose` names.
@@ -99,7 +99,7 @@ class Replicas:
             error.address = server.address
             is_unwell = error.action == "retry" and error.error_class in _UNWELL
             if is_unwell or error.action == "stop":
-                self._rest(server, error)
+                self._pause(server, error)
             raise
         finally:
             server.in_flight -= 1
@@ -124,7 +124,7 @@ class Replicas:
         for server in self._servers:
             await server.provider.aclose()
 
-    def _rest(self, server: Server, error: ProviderError) -> None:
+    def _pause(self, server: Server, error: ProviderError) -> None:
         """Send no call to the server for a while, and let this one be made elsewhere."""
         now = self._clock()
         server.refuses = error.action == "stop"

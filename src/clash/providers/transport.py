@@ -39,7 +39,7 @@ ERRORS: Mapping[type[BaseException], type[httpx2.TransportError]] = {
 _OWN_HEADERS = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")
 """Headers that aiohttp would add; the SDKs say themselves what they send."""
 _LONGEST_HEADER = 1 << 16
-_UNPACKED = (b"content-encoding", b"content-length")
+_ENCODING_HEADERS = (b"content-encoding", b"content-length")
 """Headers of an answer that hold no more once its body is unpacked."""
 ENCODINGS = "gzip, deflate"
 """Encodings that aiohttp unpacks, whatever else is installed."""
@@ -78,7 +78,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 proxy=self._proxy,
                 timeout=self._timeout(request.extensions.get("timeout", {})),
             )
-        headers = [pair for pair in answer.raw_headers if pair[0].lower() not in _UNPACKED]
+        headers = [pair for pair in answer.raw_headers if pair[0].lower() not in _ENCODING_HEADERS]
         return httpx2.Response(answer.status, headers=headers, stream=_Body(answer, self._longest))
 
     def _timeout(self, seconds: Mapping[str, float | None]) -> aiohttp.ClientTimeout:

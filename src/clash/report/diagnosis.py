@@ -52,7 +52,7 @@ def _recommendations(diagnosis: Diagnosis) -> Table:
             "do": r.action,
             "weight": _weight(r),
             "saves": _saving(r),
-            "because": _why(r),
+            "because": _reason(r),
         }
         for r in sorted(sure, key=lambda r: (order[r.action], r.judge))
     ]
@@ -83,7 +83,7 @@ def _saving(recommendation: Recommendation) -> str:
     return f"{recommendation.saving.saves} of {recommendation.saving.now}"
 
 
-def _why(recommendation: Recommendation) -> str:
+def _reason(recommendation: Recommendation) -> str:
     """The reasons for the action; every reason where none names it."""
     speaking = [
         reason.text for reason in recommendation.reasons if reason.action == recommendation.action

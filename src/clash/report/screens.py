@@ -490,11 +490,11 @@ def _in_both(
             if n > n_common
         ]
         yield label, ", ".join([f"{n_common:,} in both", *alone])
-    unjudged = [
+    missing_prompts = [
         f"{run.n_unjudged:,} in {names[run.run]}" for run in comparison.runs if run.n_unjudged
     ]
-    if unjudged:
-        yield "Not judged yet", f"{', '.join(unjudged)} (clash resume judges them)"
+    if missing_prompts:
+        yield "Not judged yet", f"{', '.join(missing_prompts)} (clash resume judges them)"
     common = pair.shared_items
     if common is not None:
         of = (

@@ -175,9 +175,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self._body()
-        why = self._foreign() or self._stranger()
-        if why is not None or body is None:
-            self._refuse(why or "the request is too long")
+        reason = self._foreign() or self._stranger()
+        if reason is not None or body is None:
+            self._refuse(reason or "the request is too long")
             return
         try:
             request = json.loads(body)

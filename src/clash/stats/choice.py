@@ -77,9 +77,13 @@ class PairSample:
         errors += (share.model - share.model.mean()) / len(rows)
         totals = np.bincount(clusters, errors)
         rate, variance = share.interval.estimate, float(totals @ totals)
-        own = rate * (1 - rate) / share.interval.n_effective
+        rate_variance = rate * (1 - rate) / share.interval.n_effective
         # Labels of one cluster have no spread but for rounding.
-        widening = math.sqrt(max(1.0, own / variance)) if variance > 1e-12 * own else 1.0
+        widening = (
+            math.sqrt(max(1.0, rate_variance / variance))
+            if variance > 1e-12 * rate_variance
+            else 1.0
+        )
         question_size = len(rows) / len(np.unique(clusters))
         worth = share.interval.n_effective / int(has_label.sum()) * question_size
         return cls(*pair, rows, share.model, share.gaps, label_weights, worth, widening)

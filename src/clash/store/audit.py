@@ -134,7 +134,7 @@ def audit(folder: RunFolder) -> list[AuditFinding]:
     checks: dict[str, Callable[[RunFolder], Iterator[str | AuditGap]]] = {
         "manifest is sealed": _seal,
         "files have the sealed hashes": _hashes,
-        "the folder holds nothing else": _entries,
+        "the folder holds nothing else": _foreign_files,
         "the manifest agrees with its own hashes": _manifest_hashes,
         "every line is a record": _lines,
         "records refer to each other": _references,
@@ -227,14 +227,14 @@ def _labels_since(path: Path, seal: FileSeal) -> Iterator[str | AuditGap]:
     yield AuditGap(UNSEALED_LABELS)
 
 
-def _entries(folder: RunFolder) -> Iterator[str]:
+def _foreign_files(folder: RunFolder) -> Iterator[str]:
     """Entries that clash did not write. Uses ``lstat``, so that no link is followed."""
     for file in sorted(os.scandir(folder.path), key=lambda file: file.name):
         if file.is_symlink():
             yield f"{file.name!r} is a link"
         elif not file.is_file(follow_symlinks=False):
             yield f"{file.name!r} is not a regular file"
-        elif file.name not in layout.ENTRIES:
+        elif file.name not in layout.KNOWN_FILES:
             yield f"{file.name!r} is not a file of a run"
         elif file.name == layout.LOCK and file.stat(follow_symlinks=False).st_size:
             yield f"{file.name!r} is not empty, and clash writes nothing into it"

@@ -68,7 +68,7 @@ def digest(line: bytes) -> str:
     return hashlib.sha256(line.removesuffix(b"\n")).hexdigest()
 
 
-def unlinked(line: bytes) -> bytes:
+def without_link(line: bytes) -> bytes:
     """A line without the hash that it carries; one without a hash as it is."""
     match = _LINK.search(line, max(0, len(line) - _LENGTH))
     return line[: match.start()] + b"}\n" if match else line

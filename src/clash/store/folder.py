@@ -346,7 +346,7 @@ class RunWriter(RunFolder):
         self.journal(layout.FILE_OF[type(record)]).append_line(line)
 
     @contextmanager
-    def grouped(self) -> Iterator[None]:
+    def record_group(self) -> Iterator[None]:
         """Write the records of a piece of work that costs nothing together, file by file.
 
         No other task may run meanwhile: what was paid for is written when it is answered.
@@ -417,7 +417,7 @@ _KEYS: dict[type[Record], Callable[[Any], Hashable]] = {
 _JOURNALS = tuple(name for name in layout.RECORDS if name not in layout.DERIVED_FILES)
 
 
-def counted(records: Iterable[R], model: type[R]) -> list[R]:
+def latest_records(records: Iterable[R], model: type[R]) -> list[R]:
     """The records of a kind that count: of several about the same thing, the last."""
     key = _KEYS.get(model)
     return list(records) if key is None else list({key(r): r for r in records}.values())

@@ -18,7 +18,7 @@ from clash.records import (
     Response,
 )
 from clash.store import layout
-from clash.store.folder import RunFolder, counted
+from clash.store.folder import RunFolder, latest_records
 from clash.store.journal import decode_part, read_on
 from clash.store.stored import decode_fast
 
@@ -94,7 +94,7 @@ class FollowedFolder(RunFolder):
 
     def records(self, model: type[R]) -> Sequence[R]:
         """The records so far that count of a kind."""
-        return counted(cast("_Tail[R]", self._tails[model]).records, model)
+        return latest_records(cast("_Tail[R]", self._tails[model]).records, model)
 
     def call_summaries(self) -> Iterator[CallSummary]:
         """The attempts so far."""

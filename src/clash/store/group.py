@@ -188,7 +188,7 @@ class RunGroup(RunFolder):
                 file = files[number]
                 if file is not None:
                     file.seek(start)
-                    yield chain.unlinked(file.read(size))
+                    yield chain.without_link(file.read(size))
         finally:
             for file in files:
                 if file is not None:

@@ -80,7 +80,7 @@ SEALED_FILES = (*COLLECTED_FILES, *OPTIONAL_FILES, *DERIVED_FILES, LABELS, PUBLI
 EXPORT_FILES = (VOTES, VERDICTS_CSV, JUDGMENTS_PARQUET)
 """Written by ``clash export`` at any time; never sealed."""
 
-ENTRIES = frozenset(
+KNOWN_FILES = frozenset(
     {
         *RECORDS,
         *DERIVED_FILES,

@@ -77,16 +77,16 @@ def decode_fast(
         record = decode(path, number, line, model)
         return record.model_copy(update={name: _template(model)[0][name] for name in without})
     values, names = _template(model)
-    return _made(model, {**values, **fields}, names)
+    return _new_record(model, {**values, **fields}, names)
 
 
 def with_item(record: R, item_id: str) -> R:
     """A copy of a record about another item, in a tenth of the time of ``model_copy``."""
     values = {**record.__dict__, "item_id": item_id}
-    return _made(type(record), values, record.__pydantic_fields_set__)
+    return _new_record(type(record), values, record.__pydantic_fields_set__)
 
 
-def _made(model: type[R], values: dict[str, Any], names: set[str]) -> R:
+def _new_record(model: type[R], values: dict[str, Any], names: set[str]) -> R:
     record = model.__new__(model)
     _set(record, "__dict__", values)
     _set(record, "__pydantic_fields_set__", names)
@@ -130,16 +130,16 @@ def _part(kind: type[BaseModel], value: object) -> BaseModel:
         try:
             return _flat_part(kind, tuple(value.items()))
         except TypeError:  # a part with lists or maps in it
-            return _validated(kind, value)
-    return _validated(kind, value)
+            return _validate(kind, value)
+    return _validate(kind, value)
 
 
 @lru_cache(maxsize=4096)
 def _flat_part(kind: type[BaseModel], fields: tuple[tuple[str, Any], ...]) -> BaseModel:
-    return _validated(kind, dict(fields))
+    return _validate(kind, dict(fields))
 
 
-def _validated(kind: type[BaseModel], value: object) -> BaseModel:
+def _validate(kind: type[BaseModel], value: object) -> BaseModel:
     try:
         return kind.model_validate(value)
     except ValidationError:
@@ -235,10 +235,10 @@ class StoredRecords(Sequence[R], Generic[R]):
                 yield decode_line(line)
             except (msgspec.MsgspecError, UnicodeDecodeError):
                 # What the model reads in another way: a number as text, say.
-                yield part_of(_checked(self.path, line, self.model), part)
+                yield part_of(_read_again(self.path, line, self.model), part)
 
     def _read(self, offsets: Sequence[int]) -> Iterator[R]:
-        return (_checked(self.path, line, self.model) for line in self._lines(offsets))
+        return (_read_again(self.path, line, self.model) for line in self._lines(offsets))
 
     def _lines(self, offsets: Sequence[int]) -> Iterator[bytes]:
         if not offsets:
@@ -253,7 +253,7 @@ class StoredRecords(Sequence[R], Generic[R]):
                 yield line
 
 
-def _checked(path: Path, line: bytes, model: type[R], without: tuple[str, ...] = ()) -> R:
+def _read_again(path: Path, line: bytes, model: type[R], without: tuple[str, ...] = ()) -> R:
     """The record of a line that was one when its place was noted."""
     try:
         return decode_fast(path, 0, line, model, without)
@@ -293,8 +293,8 @@ def all_differ(hashes: array[int]) -> bool:
         return len(set(hashes)) == len(hashes)
     import numpy as np
 
-    ordered = np.sort(np.frombuffer(hashes, dtype=np.int64))
-    return not bool((ordered[1:] == ordered[:-1]).any())
+    sorted_hashes = np.sort(np.frombuffer(hashes, dtype=np.int64))
+    return not bool((sorted_hashes[1:] == sorted_hashes[:-1]).any())
 
 
 class _CallPart(msgspec.Struct, gc=False):
@@ -343,7 +343,7 @@ class StoredCalls(Mapping[str, Call]):
             weakref.finalize(self, self._file.close)
         self._file.seek(offset)
         line = self._file.readline(run_files.LONGEST + 1)
-        return _checked(self._path, line, Call, _RAW)
+        return _read_again(self._path, line, Call, _RAW)
 
     def __iter__(self) -> Iterator[str]:
         yield from dict.fromkeys(self._call(offset).call_id for offset in self._offsets)

@@ -82,12 +82,12 @@ class RunList:
         Raises:
             RunFolderError: the folder cannot be listed.
         """
-        runs = [self._entry(path) for path in _run_folders(self.folder)]
+        runs = [self._run(path) for path in _run_folders(self.folder)]
         return sorted(
             runs, key=lambda e: (e.time.timestamp() if e.time else 0.0, e.name), reverse=True
         )
 
-    def _entry(self, path: Path) -> RunEntry:
+    def _run(self, path: Path) -> RunEntry:
         try:
             manifest = self._read(path / layout.MANIFEST, _MANIFEST.decode)
         except RunFolderError as error:

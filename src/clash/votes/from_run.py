@@ -149,9 +149,9 @@ class ItemRankings:
     def share_above(self, judge: str, candidate: str) -> float:
         """The share of the others that a judge ranks a candidate above, a tie half; NaN without."""
         ranks = self.ranks[judge]
-        own = self.candidates.index(candidate)
-        rival_ranks = np.delete(ranks, own, axis=1)
-        lead = (np.sign(rival_ranks - ranks[:, [own]]) + 1) / 2
+        own_index = self.candidates.index(candidate)
+        rival_ranks = np.delete(ranks, own_index, axis=1)
+        lead = (np.sign(rival_ranks - ranks[:, [own_index]]) + 1) / 2
         return float(np.nanmean(lead)) if not np.isnan(lead).all() else math.nan
 
     def lead(self, judge: str, first: int, second: int) -> float:
@@ -694,7 +694,7 @@ def _text_rows(run: _RunRecords, judging: JudgingConfig) -> Iterator[VoteRow]:
     opinions = people_votes(
         texts,
         run.items,
-        [label for some in run.labels.values() for label in some],
+        [label for labels_of_item in run.labels.values() for label in labels_of_item],
         judging,
     )
     labels = list(judging.labels)

@@ -81,7 +81,7 @@ def _verdict(
                 "confidence": None,
                 "unanimous": False,
                 "p": p,
-                "abstained": _why(predictions, confidence_of, limit),
+                "abstained": _reason(predictions, confidence_of, limit),
             }
         )
     if predictions.fallback:
@@ -103,7 +103,7 @@ def _verdict(
     )
 
 
-def _why(predictions: CalibratedRows, confidence_of: float, limit: RiskLimit | None) -> str:
+def _reason(predictions: CalibratedRows, confidence_of: float, limit: RiskLimit | None) -> str:
     if predictions.shift.is_shift:
         return f"for review: {predictions.shift.reasons[0]}"
     promise = "" if limit is None else f" for {limit.in_words}"

@@ -121,13 +121,13 @@ def _check_sources(votes: Votes) -> None:
     if len(groups) >= FEWEST_GROUPS or len(groups) == n_items:
         return
     names = [repr(votes.group_names[group]) for group in groups if votes.group_names]
-    shared = (
+    common_texts = (
         f"share group {names[0] if names else ''}".rstrip()
         if len(groups) == 1
         else f"are in {len(groups)} groups ({', '.join(names)})"
     )
     raise InputError(
-        f"all {n_items} labelled items {shared}; a group marks copies of one source (both orders, "
+        f"all {n_items} labelled items {common_texts}; a group marks copies of one source (both orders, "
         f"repeats), and labels of at least {FEWEST_GROUPS} sources are needed",
         path=votes.source or None,
         field="group",

@@ -241,8 +241,10 @@ class _Study:
             if rule_replicates is None or intervals is None
             else _with_intervals(without_intervals, rule_replicates, intervals, self.sure)
         )
-        ranked_places = [place for place in all_places if place.rank > 0]
-        return tuple(sorted(ranked_places, key=lambda place: (place.rank, place.candidate)))
+        ranked_places = [position for position in all_places if position.rank > 0]
+        return tuple(
+            sorted(ranked_places, key=lambda position: (position.rank, position.candidate))
+        )
 
 
 def _with_intervals(
@@ -253,24 +255,24 @@ def _with_intervals(
 ) -> list[CandidatePlace]:
     low, high = rule_replicates.score_interval(LEVEL)
     # A candidate without a score has no rank, and takes none of the others'.
-    n_ranked = sum(entry.rank > 0 for entry in plain)
+    n_ranked = sum(plain_place.rank > 0 for plain_place in plain)
     first, ahead = rule_replicates.first(), rule_replicates.ahead()
     reach = (1 - LEVEL) / 2
     unsure = (ahead > reach) & (ahead < 1 - reach)
     return [
         replace(
-            entry,
+            plain_place,
             # A score that jumps may lie outside what its replicates show; it is no surprise to them.
-            low=min(float(low[k]), entry.score),
-            high=max(float(high[k]), entry.score),
+            low=min(float(low[k]), plain_place.score),
+            high=max(float(high[k]), plain_place.score),
             rank_low=int(intervals.low[k]),
             rank_high=int(intervals.high[k]) - len(plain) + n_ranked,
             first=float(first[k]),
             close=tuple(plain[i].candidate for i in np.flatnonzero(unsure[k]).tolist() if i != k),
         )
         if has_interval[k]
-        else entry
-        for k, entry in enumerate(plain)
+        else plain_place
+        for k, plain_place in enumerate(plain)
     ]
 
 

@@ -71,7 +71,7 @@ class MethodRanking:
     @property
     def first(self) -> tuple[str, ...]:
         """The candidates in first place; several where they tie."""
-        return tuple(place.candidate for place in self.places if place.rank == 1)
+        return tuple(position.candidate for position in self.places if position.rank == 1)
 
 
 @dataclass(frozen=True)

@@ -180,8 +180,8 @@ def _fit(design: _Design, seed: int) -> JudgeAwareRanking:
     plain_places = _places(plain, seed)
     places = plain_places if at_equal_style is None else _places(at_equal_style, seed)
     rows = [
-        StrengthRow(name, *entry)
-        for name, *entry in zip(design.candidates, places, plain_places, strict=True)
+        StrengthRow(name, *pair_of_places)
+        for name, *pair_of_places in zip(design.candidates, places, plain_places, strict=True)
     ]
     return JudgeAwareRanking(
         rows=tuple(sorted(rows, key=lambda row: (row.at_equal_style.rank, row.candidate))),

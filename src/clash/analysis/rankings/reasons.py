@@ -73,8 +73,8 @@ def _firsts(rankings: CandidateRankings, usable: Sequence[MethodRanking]) -> Ite
             yield f"every method puts {_join_names(usable[0].first)} first"
         return
     for names, methods in firsts.items():
-        asks = "; ".join(f"{method} {ASKS[method]}" for method in methods)
-        yield f"{_join_names(names)} first by {_join_names(methods)}: {asks}"
+        questions = "; ".join(f"{method} {ASKS[method]}" for method in methods)
+        yield f"{_join_names(names)} first by {_join_names(methods)}: {questions}"
     leaders = list(dict.fromkeys(names[0] for names in firsts))
     for name, rival in combinations(leaders[:3], 2):
         yield f"{name} against {rival}: {_compare_scores(rankings, usable, name, rival)}"
@@ -85,7 +85,7 @@ def _compare_scores(
 ) -> str:
     parts = [f"head to head{_score(rankings, name, rival)}"]
     for method in usable:
-        scores = {place.candidate: place.score for place in method.places}
+        scores = {position.candidate: position.score for position in method.places}
         if method.method not in HEAD_TO_HEAD and name in scores and rival in scores:
             parts.append(f"{method.method} {scores[name]:.3g} to {scores[rival]:.3g}")
     return ", ".join(parts)
@@ -93,7 +93,9 @@ def _compare_scores(
 
 def _orders(usable: Sequence[MethodRanking]) -> Iterator[str]:
     """Which methods give one and the same order."""
-    places = {m.method: {place.candidate: place.rank for place in m.places} for m in usable}
+    places = {
+        m.method: {position.candidate: position.rank for position in m.places} for m in usable
+    }
     groups: list[list[str]] = []
     for name, order in places.items():
         for group in groups:
@@ -183,7 +185,7 @@ def _worst(
     rankings: CandidateRankings, method: MethodRanking
 ) -> list[tuple[str, str, float, float]]:
     """Pairs whose share of points is more than three standard errors from the fitted one."""
-    scores = {place.candidate: place.score for place in method.places}
+    scores = {position.candidate: position.score for position in method.places}
     theta = np.array([scores.get(name, np.nan) for name in rankings.candidates])
     # Davidson (1970): win, loss and tie are as exp(gap) : exp(-gap) : nu, with gap half the
     # difference of the log strengths, so that without ties this is Bradley-Terry.

@@ -127,12 +127,16 @@ def retest(runs: Sequence[RunData]) -> Retest:
         StatisticsError: fewer than two runs of all items.
         InputError: a run judges each text by itself.
     """
-    result = _retest(_aligned(runs))
-    entries = published_entries(runs, "rerun")
-    return replace(result, published_claims=claims(entries, figures(result))) if entries else result
+    result = _retest(_align_whole_runs(runs))
+    published_figures = published_entries(runs, "rerun")
+    return (
+        replace(result, published_claims=claims(published_figures, figures(result)))
+        if published_figures
+        else result
+    )
 
 
-def _aligned(runs: Sequence[RunData]) -> AlignedRuns:
+def _align_whole_runs(runs: Sequence[RunData]) -> AlignedRuns:
     """The runs on the items of the first; two of them at least are whole."""
     for run in runs:
         require_rankings(run.manifest, "a retest")

@@ -34,7 +34,7 @@ TABLE_23: dict[Regime, tuple[float, ...]] = {
     "parity": (0.065, 0.055, 0.030, 0.015, 0.009),
 }
 BUDGETS = (16, 64, 256, 1024, 2048)
-UNSEEN = {16: 0.273, 2048: 0.007}
+UNSEEN_SHARES = {16: 0.273, 2048: 0.007}
 """Of the chosen table in the parity regime (appendix C.4)."""
 FEWEST_JUDGES, FEWEST_ROWS = 3, 30
 OTHER_PANELS = "patterns of other panels"
@@ -60,7 +60,7 @@ def semi_real(seed: int, replications: int, sources: Sequence[Votes]) -> Simulat
         runs = repeat_draws(law.draw, BUDGETS, [seed, 23, number], replications)
         gap_means = gaps(runs)
         rows += gap_rows(name, BUDGETS, gap_means, paper, "table 23", [OTHER_PANELS] * len(BUDGETS))
-        rows += _unseen(runs) if name == "parity" else []
+        rows += _unseen_patterns(runs) if name == "parity" else []
         curves.append((mean_curve(name, BUDGETS, gap_means), paper_curve(name, BUDGETS, paper)))
         findings.append(best_possible(name, law.bayes_risk, runs))
     return Simulation(
@@ -100,7 +100,7 @@ def _patterns(votes: Votes, size: int) -> Floats:
     return complete
 
 
-def _unseen(runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperComparison]:
+def _unseen_patterns(runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperComparison]:
     return [
         PaperComparison.of(
             f"parity, {n} labels, unseen mass of the table",
@@ -110,7 +110,7 @@ def _unseen(runs: Sequence[Sequence[ErrorGrid]]) -> list[PaperComparison]:
             resolution=HALF_DIGIT,
             note=OTHER_PANELS,
         )
-        for n, paper in UNSEEN.items()
+        for n, paper in UNSEEN_SHARES.items()
     ]
 
 

@@ -110,8 +110,8 @@ class PanelReadings:
         if best.right - self.readings[0].right <= MARGIN:
             return Telling.EVEN
         worse = [r for r in self.readings[1:] if best.right - r.right > MARGIN]
-        tells = all(self.errors_behind(reading, n_items) >= TELLING for reading in worse)
-        return Telling.YES if tells else Telling.NO
+        is_told_apart = all(self.errors_behind(reading, n_items) >= TELLING for reading in worse)
+        return Telling.YES if is_told_apart else Telling.NO
 
 
 def read_panel(panel: DesignPanel, rng: np.random.Generator) -> PanelReadings:

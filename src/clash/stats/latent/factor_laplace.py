@@ -142,8 +142,10 @@ class Integrands:
     def value(self, x: Floats) -> Floats:
         """-h, shape (n, 2), at factors of shape (n, 2, rank)."""
         logits = self.logits(x)
-        ones, zeros = self.votes.votes_one, self.votes.present - self.votes.votes_one
-        losses = ones[:, None] * np.logaddexp(0, -logits) + zeros[:, None] * np.logaddexp(0, logits)
+        votes_one, zeros = self.votes.votes_one, self.votes.present - self.votes.votes_one
+        losses = votes_one[:, None] * np.logaddexp(0, -logits) + zeros[:, None] * np.logaddexp(
+            0, logits
+        )
         value: Floats = losses.sum(axis=2) + (x * x).sum(axis=2) / 2
         return value
 
@@ -198,8 +200,10 @@ def factor_laplace(
     fit = fit_from(f"factor-{rank}", model, patterns, starts, tol=tol, warm=warm)
     if warm is not None or fit.theta is None:
         return fit
-    exchanged = {"class and largest factor exchanged": model.exchange_class_and_factor(fit.theta)}
-    return better_reading(fit, fit_from(f"factor-{rank}", model, patterns, exchanged, tol=tol))
+    alternatives = {
+        "class and largest factor exchanged": model.exchange_class_and_factor(fit.theta)
+    }
+    return better_reading(fit, fit_from(f"factor-{rank}", model, patterns, alternatives, tol=tol))
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,10 +110,10 @@ class LatentFit:
             return None
         return -2 * self.log_likelihood + self.n_params * float(np.log(self.patterns.weight))
 
-    def posterior(self, votes: VoteCodes, *, tempered: bool = False) -> Floats:
+    def posterior(self, votes: VoteCodes, *, is_tempered: bool = False) -> Floats:
         """P(truth = 1 | votes) for new votes of shape (n, n_judges), coded as in ``patterns``."""
         p = self._model_posterior(np.atleast_2d(np.asarray(votes, np.int8)))
-        return soften(p, self.temperature) if tempered else p
+        return soften(p, self.temperature) if is_tempered else p
 
     def with_warnings(self, *messages: str) -> LatentFit:
         """The same fit with more warnings."""

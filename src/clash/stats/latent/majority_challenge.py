@@ -39,9 +39,9 @@ from clash.stats.latent.vote_correlations import (
     vote_correlations,
 )
 from clash.stats.latent.witnesses import (
+    NO_GUARD,
     REFITS,
     STABLE,
-    UNGUARDED,
     RefittedOneCoin,
     WitnessGuard,
     contested_items,
@@ -98,12 +98,12 @@ AS_GOOD, BETTER = -1.0, 0.0
 items, and by which it may not be behind one coin, which has a quarter of its parameters."""
 POSSIBLE = -CLEAR
 """Standard errors by which it may be behind and still be a reading of the votes."""
-CONTESTED, LEAST_CONTESTED = 0.25, 0.02
+CONTESTED_SHARE, LEAST_CONTESTED = 0.25, 0.02
 """Share of the verdicts that overrule majority, and of all items, which such models contest where
 none of these verdicts is to be believed."""
 NEAR_COPIES_POSSIBLE = -2.0
 """The same for a reading whose classes hang on judges that may be copies of each other."""
-LOPSIDED = 0.8
+LOPSIDED_SHARE = 0.8
 """Share of the items in one class, by majority, from which on a panel is lopsided."""
 ONE_COIN = "one-coin"
 ALONE = (ONE_COIN, "dawid-skene")
@@ -250,21 +250,21 @@ class MajorityChallenge:
         beaten = [self.scores[name] for name in (*ALONE, EQUAL) if name in self.scores]
         beaten.append(self.rival_scores[CHANCE])
         if paired_z(score, self.rival_scores[TRAIT_AND_BLOCS]) < CLEAR:
-            return UNGUARDED, "the same blocs without classes predict held-out votes about as well"
-        least = min(beaten, key=lambda other: paired_z(score, other))
+            return NO_GUARD, "the same blocs without classes predict held-out votes about as well"
+        least = min(beaten, key=lambda rival: paired_z(score, rival))
         if paired_z(score, least) < EVIDENT:
-            return UNGUARDED, f"{least.name} predicts held-out votes as well"
+            return NO_GUARD, f"{least.name} predicts held-out votes as well"
         if fit.anchor_agreement < SIDES:
             share = f"{fit.anchor_agreement:.0%}"
-            return UNGUARDED, f"agrees with majority on only {share} of the items"
+            return NO_GUARD, f"agrees with majority on only {share} of the items"
         if not fit.converged:
-            return UNGUARDED, "the fit did not converge"
+            return NO_GUARD, "the fit did not converge"
         if doubt := self.copies_behind(fit, rng):
-            return UNGUARDED, doubt
+            return NO_GUARD, doubt
         witnesses = self._contesting(fit, score, rng)
         if self._contest_many(fit, witnesses):
             names = " and ".join(witness.name for witness in witnesses)
-            return UNGUARDED, f"{names}, about as likely, decides many items otherwise"
+            return NO_GUARD, f"{names}, about as likely, decides many items otherwise"
         return WitnessGuard(witnesses), ""
 
     def _contesting(
@@ -286,9 +286,11 @@ class MajorityChallenge:
     def _contest_many(self, fit: LatentFit, witnesses: Sequence[LatentFit]) -> bool:
         """Whether readings contest so many verdicts by which a fit overrules majority that none is believed."""
         counts = self.patterns.counts
-        overruled = float(counts @ overruled_items(fit, self.patterns.votes))
+        n_overruled = float(counts @ overruled_items(fit, self.patterns.votes))
         n_contested = float(counts @ contested_items(fit, witnesses))
-        return n_contested > max(CONTESTED * overruled, LEAST_CONTESTED * self.patterns.weight)
+        return n_contested > max(
+            CONTESTED_SHARE * n_overruled, LEAST_CONTESTED * self.patterns.weight
+        )
 
     def has_contrary_judge(self, rng: np.random.Generator) -> bool:
         """Whether one of three judges votes against both others, who agree with each other.
@@ -301,8 +303,8 @@ class MajorityChallenge:
         if sorted(signs) != [-1, -1, 1]:
             return False
         resamples = self.patterns.resample(REFITS, rng)
-        same = [np.array_equal(self._correlation_signs(counts), signs) for counts in resamples]
-        return float(np.mean(same)) >= STABLE
+        is_same = [np.array_equal(self._correlation_signs(counts), signs) for counts in resamples]
+        return float(np.mean(is_same)) >= STABLE
 
     def _correlation_signs(self, counts: Floats) -> Floats:
         pairs = np.triu_indices(self.patterns.n_judges, 1)
@@ -341,7 +343,7 @@ class MajorityChallenge:
         share, prior = share_for_one, fit.parameters.prior
         if share < 0.5:
             share, prior = 1 - share, 1 - prior
-        return LOPSIDED <= share <= prior
+        return LOPSIDED_SHARE <= share <= prior
 
     def level_votes(self) -> tuple[LatentFit, WitnessGuard] | None:
         """What decides level votes where no model may overrule majority: all models, where they agree.

@@ -43,7 +43,7 @@ from clash.stats.latent.ising import ising_family
 from clash.stats.latent.majority_challenge import (
     AHEAD,
     ALONE,
-    CONTESTED,
+    CONTESTED_SHARE,
     LEAST_CROSSED_SHARE,
     LOPSIDED,
     NEAR_CHANCE,
@@ -54,7 +54,7 @@ from clash.stats.latent.patterns import MISSING, Patterns, Ties, collapse
 from clash.stats.latent.temperature_scaling import blend, temper
 from clash.stats.latent.vote_correlations import mean_correlation
 from clash.stats.latent.vote_counting import collapse_rows, majority
-from clash.stats.latent.witnesses import STABLE, UNGUARDED, WitnessGuard
+from clash.stats.latent.witnesses import NO_GUARD, STABLE, WitnessGuard
 from clash.stats.logistic import log_odds
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class ModelSelection:
     candidates: tuple[ConsideredModel, ...]
     correlation: float
     warnings: tuple[str, ...]
-    guard: WitnessGuard = UNGUARDED
+    guard: WitnessGuard = NO_GUARD
     judges: Index | None = None
 
     @property
@@ -253,7 +253,7 @@ def choose_model(
     selection = _dependence_by_class(challenge, refusals, rng)
     if selection is not None:
         return selection
-    fits, guard = challenge.fits, UNGUARDED
+    fits, guard = challenge.fits, NO_GUARD
     doubts = {name: challenge.doubt(name, rng) for name in fits if name != BLOCS}
     if BLOCS in fits:
         guard, doubts[BLOCS] = challenge.blocs_that_err_alone(rng)
@@ -294,7 +294,7 @@ def _dependence_by_class(
         f"{lead:.1f} standard errors"
     )
     rows = _considered_models(challenge, refusals, {})
-    return _model_selection(challenge, challenge.by_class[name], reason, rows, UNGUARDED)
+    return _model_selection(challenge, challenge.by_class[name], reason, rows, NO_GUARD)
 
 
 def _simplest_selection(
@@ -368,7 +368,7 @@ def _model_selection(
         names = " and ".join(witness.name for witness in guard.witnesses)
         doubt = (
             f"{fit.name} may overrule majority, but models that predict held-out votes about as well "
-            f"({names}) contest more than {CONTESTED:.0%} of the verdicts by which it does"
+            f"({names}) contest more than {CONTESTED_SHARE:.0%} of the verdicts by which it does"
         )
         return _level_votes_selection(challenge, fit, doubt, models, guard)
     stands = guard.stands(fit)

@@ -158,14 +158,14 @@ def are_borne_out(patterns: Patterns, judges: Sequence[int], rng: np.random.Gene
         Whether the product exceeds :data:`BORNE_OUT` of that by one bootstrap standard error.
     """
     patterns, members = patterns.without_ties(), list(judges)
-    others = [k for k in range(patterns.n_judges) if k not in members]
-    pairs, own_pairs = np.triu_indices(len(others), 1), np.triu_indices(len(members), 1)
+    outsiders = [k for k in range(patterns.n_judges) if k not in members]
+    pairs, own_pairs = np.triu_indices(len(outsiders), 1), np.triu_indices(len(members), 1)
 
     def excess(counts: Floats) -> float:
         correlations = np.nan_to_num(vote_correlations(patterns, counts))
         within = correlations[np.ix_(members, members)][own_pairs]
-        along = correlations[np.ix_(members, others)].mean(axis=0)
-        between = correlations[np.ix_(others, others)][pairs]
+        along = correlations[np.ix_(members, outsiders)].mean(axis=0)
+        between = correlations[np.ix_(outsiders, outsiders)][pairs]
         product = (along[:, None] * along)[pairs]
         return float((product - BORNE_OUT * within.mean() * between).sum())
 

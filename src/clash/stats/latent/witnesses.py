@@ -97,7 +97,7 @@ class WitnessGuard:
         return stands & (fit.patterns.labels == MISSING) if votes is None else stands
 
 
-UNGUARDED = WitnessGuard()
+NO_GUARD = WitnessGuard()
 
 
 def contested_items(
@@ -105,9 +105,9 @@ def contested_items(
 ) -> Bools:
     """Where a fit overrules majority and a witness does not, shape (n,); never where a label is."""
     rows = fit.patterns.votes if votes is None else votes
-    contested = overruled_items(fit, rows) & ~_all_share(witnesses, fit, rows)
+    is_contested = overruled_items(fit, rows) & ~_all_share(witnesses, fit, rows)
     is_open = fit.patterns.labels == MISSING
-    return np.asarray(contested & is_open if votes is None else contested)
+    return np.asarray(is_contested & is_open if votes is None else is_contested)
 
 
 def overruled_items(fit: LatentFit, votes: VoteCodes) -> Bools:
@@ -122,5 +122,5 @@ def majority_side(votes: VoteCodes) -> Floats:
 
 def _all_share(witnesses: Sequence[Witness], fit: LatentFit, votes: VoteCodes) -> Bools:
     verdicts = np.sign(fit.posterior(votes) - 0.5)
-    shared = [np.sign(witness.posterior(votes) - 0.5) == verdicts for witness in witnesses]
-    return np.asarray(np.all(shared, axis=0)) if shared else np.ones(len(votes), bool)
+    is_shared = [np.sign(witness.posterior(votes) - 0.5) == verdicts for witness in witnesses]
+    return np.asarray(np.all(is_shared, axis=0)) if is_shared else np.ones(len(votes), bool)

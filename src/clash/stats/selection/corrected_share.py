@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 FEWEST = 10
 """Labelled sources below which no interval is narrowed."""
-PLANNED = 50
+PLANNED_LABELS = 50
 """Labels at which the interval for continuous looking is narrowest."""
 FEW = 10.0
 """Squared number of rarer labels at which half of what votes save beyond the panel is believed."""
-SKEWED = 0.5
+SKEWED_SHARE = 0.5
 """Squared skewness of the labels' mean at which half of what a panel saves is believed."""
 
 
@@ -217,11 +217,11 @@ def rarity(mean: float, n: float) -> float:
     """How much of what a panel saves is not believed, 0 to 1, for a mean of n labels.
 
     Where one kind of label is rare, a sample of few mostly lacks the rows that the panel gets wrong,
-    and the residuals look smaller than they are. It is g^2 / (g^2 + ``SKEWED``), g being the skewness
+    and the residuals look smaller than they are. It is g^2 / (g^2 + ``SKEWED_SHARE``), g being the skewness
     of the labels' mean.
     """
     skewness = (1 - 2 * mean) ** 2 / (n * mean * (1 - mean))
-    return skewness / (skewness + SKEWED)
+    return skewness / (skewness + SKEWED_SHARE)
 
 
 def _estimates(
@@ -270,7 +270,7 @@ def _always_valid(interval: Interval, sources: int) -> Interval:
     if sources < FEWEST:
         n, effective = interval.n, interval.n_effective
         return Interval(interval.estimate, 0.0, 1.0, interval.level, n, effective, "none")
-    reach = boundary(sources, 1 - interval.level, PLANNED) * math.sqrt(sources)
+    reach = boundary(sources, 1 - interval.level, PLANNED_LABELS) * math.sqrt(sources)
     method = interval.method.removesuffix(", Wilson") if "PPI" in interval.method else "labels"
     return _score_interval(interval, reach, f"{method}, any time")
 

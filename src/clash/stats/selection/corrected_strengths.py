@@ -18,7 +18,7 @@ from clash.errors import StatisticsError
 from clash.stats.choice import PRIOR_GAMES
 from clash.stats.intervals import LEVEL, Interval, normal_quantile, t_quantile
 from clash.stats.logistic import sigmoid
-from clash.stats.selection.corrected_share import SKEWED, rarity
+from clash.stats.selection.corrected_share import SKEWED_SHARE, rarity
 from clash.stats.selection.sample_design import RANDOM_ROWS, SampleDesign
 from clash.stats.selection.vote_regression import PRIOR_POWER, PRIOR_ROWS, cross_fit
 
@@ -99,9 +99,9 @@ class _Data:
         """(K, K), of the labelled pairs and the ridge."""
         p = sigmoid(self.design @ strengths)
         label_weight = self.weights @ (~np.isnan(self.labels)).astype(float)
-        weighted = self.design * (label_weight * p * (1 - p))[:, None]
+        weighted_design = self.design * (label_weight * p * (1 - p))[:, None]
         pull = np.diag(PRIOR_GAMES * _slope(strengths))
-        return np.asarray(self.design.T @ weighted + pull, np.float64)
+        return np.asarray(self.design.T @ weighted_design + pull, np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,15 +252,15 @@ def _influence(data: _Data, strengths: Floats, model: _Model | None = None) -> F
     sources = len(np.unique(data.source[data.weights > 0]))
     errors *= math.sqrt(sources / data.freedom)
     if model is not None:
-        centred = model.everywhere - model.everywhere.mean(axis=0)
-        errors += n * centred / len(centred)
+        centred_rows = model.everywhere - model.everywhere.mean(axis=0)
+        errors += n * centred_rows / len(centred_rows)
     totals = np.column_stack([np.bincount(data.source, column) for column in errors.T])
     inverse = np.linalg.inv(data.information(strengths))
     inverse -= inverse.mean(axis=0)
     return np.asarray(totals @ inverse.T, np.float64)
 
 
-def _effects(alone: Floats, chosen: Floats, least: Floats, doubt: Floats) -> Floats:
+def _effects(alone: Floats, panel_variances: Floats, least: Floats, doubt: Floats) -> Floats:
     """(K,) factors on variances that a model has for independent comparisons.
 
     Few labels show few outcomes, whose spread is then too small: the variance by the labels alone
@@ -268,14 +268,14 @@ def _effects(alone: Floats, chosen: Floats, least: Floats, doubt: Floats) -> Flo
 
     Args:
         alone: (K,), variances by the labels alone.
-        chosen: (K,), with what is used of the panel.
+        panel_variances: (K,), with what is used of the panel.
         least: (K,), of the model.
         doubt: (K,), 0 to 1.
     """
     has_spread = alone > _ALIKE * least
-    saved = np.divide(chosen, alone, out=np.ones(len(alone)), where=has_spread)
-    saved = np.minimum(saved, 1.0)
-    return np.asarray(np.maximum(alone / least, 1.0) * (saved + doubt * (1 - saved)), np.float64)
+    ratio = np.divide(panel_variances, alone, out=np.ones(len(alone)), where=has_spread)
+    ratio = np.minimum(ratio, 1.0)
+    return np.asarray(np.maximum(alone / least, 1.0) * (ratio + doubt * (1 - ratio)), np.float64)
 
 
 def _scale(influence: Floats, covariance: Floats, effects: Floats, rows: Index) -> Floats:
@@ -285,14 +285,14 @@ def _scale(influence: Floats, covariance: Floats, effects: Floats, rows: Index) 
     sources ``rows``, each of which gets one of its K directions.
     """
     variances = effects * np.diag(covariance)
-    own = (influence**2).sum(axis=0)
-    if (own <= _ALIKE * variances).any():
+    own_squares = (influence**2).sum(axis=0)
+    if (own_squares <= _ALIKE * variances).any():
         values, vectors = np.linalg.eigh(covariance)
         roots = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
         influence = np.zeros_like(influence)
         influence[rows] = roots[np.arange(len(rows)) % len(roots)]
-        own = (influence**2).sum(axis=0)
-    return np.asarray(influence * np.sqrt(variances / np.maximum(own, _TINY)), np.float64)
+        own_squares = (influence**2).sum(axis=0)
+    return np.asarray(influence * np.sqrt(variances / np.maximum(own_squares, _TINY)), np.float64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,9 +310,9 @@ class _Spread:
     @classmethod
     def of(cls, data: _Data, strengths: Floats, influence: Floats) -> _Spread:
         gradient, covariance = _gradient(strengths), _model_covariance(data, strengths)
-        observed = [(part**2).sum(axis=0) for part in (influence, influence @ gradient.T)]
+        squares = [(part**2).sum(axis=0) for part in (influence, influence @ gradient.T)]
         model = [np.diag(covariance), np.einsum("ij,jk,ik->i", gradient, covariance, gradient)]
-        return cls(np.array(observed), np.maximum(model, _TINY))
+        return cls(np.array(squares), np.maximum(model, _TINY))
 
 
 def _model_covariance(data: _Data, strengths: Floats) -> Floats:
@@ -340,7 +340,7 @@ def _doubt(strengths: Floats, n_sources: int) -> Floats:
     chances = sigmoid(strengths[:, None] - strengths[None, :])
     weight = chances * (1 - chances) * (1 - np.eye(len(strengths)))
     skews = (1 - 2 * chances) ** 2 / np.maximum(n_sources * weight, 1e-12)
-    by_opponent = (weight * skews / (skews + SKEWED)).sum(axis=1) / weight.sum(axis=1)
+    by_opponent = (weight * skews / (skews + SKEWED_SHARE)).sum(axis=1) / weight.sum(axis=1)
     means = (chances.sum(axis=1) - 0.5) / (len(strengths) - 1)
     overall = [rarity(mean, n_sources) for mean in means.tolist()]
     return np.asarray(np.maximum(overall, by_opponent), np.float64)
@@ -375,9 +375,9 @@ def _intervals(
     t, method = t_quantile(LEVEL, data.freedom), "PPI, Bradley-Terry"
     on_scale, rates = [], []
     for c in range(k):
-        others = np.arange(k) != c
-        gaps = strengths[c] - strengths[others]
-        line = _ScoreLine(np.append(gaps, strengths[c]), np.append(games[c, others], PRIOR_GAMES))
+        is_other = np.arange(k) != c
+        gaps = strengths[c] - strengths[is_other]
+        line = _ScoreLine(np.append(gaps, strengths[c]), np.append(games[c, is_other], PRIOR_GAMES))
         error = errors[1, c] / rise[c]
         low, high = line.ends(t * error * math.sqrt(line.information(0.0)))
         strength, stretch = float(strengths[c]), errors[0, c] / error

@@ -47,13 +47,13 @@ class PrefixTable:
     @classmethod
     def of(cls, codes: npt.NDArray[np.int16], evidence: Evidence) -> PrefixTable:
         """Group the cells by some columns of their codes."""
-        return cls._count(_entries(codes), evidence)
+        return cls._count(_row_numbers(codes), evidence)
 
     @classmethod
     def at(cls, cells: Cells, k: int, evidence: Evidence) -> PrefixTable:
         """The table of the first k judges of some cells; the grouping of cells is cached."""
         if k not in cells.prefix_entries:
-            cells.prefix_entries[k] = _entries(cells.codes[:, :k])
+            cells.prefix_entries[k] = _row_numbers(cells.codes[:, :k])
         return cls._count(cells.prefix_entries[k], evidence)
 
     @classmethod
@@ -63,7 +63,7 @@ class PrefixTable:
         return cls(of_cell, sum_by(of_cell, evidence.n, size), np.column_stack(sums))
 
 
-def _entries(codes: npt.NDArray[np.int16]) -> Index:
+def _row_numbers(codes: npt.NDArray[np.int16]) -> Index:
     """(P,), rows with equal codes have equal numbers, from 0 on."""
     if codes.shape[1] == 0:
         return np.zeros(len(codes), np.intp)

@@ -19,7 +19,7 @@ ALPHA = 0.001
 """Level of the test of the votes: strict, since a shift makes the deployment fall back."""
 FLIPS = 0.15
 """Change in the share of verdicts against majority beyond which the map is not used."""
-UNSEEN = 0.1
+UNSEEN_SHARE = 0.1
 """Rise in the share of rows with a pattern without a label, likewise."""
 
 FEWEST = 20
@@ -106,7 +106,7 @@ def _reasons(
         reasons.append(
             f"judges vote or agree differently than on the labelled rows (p {level:.1g})"
         )
-    if unlabelled_share > UNSEEN + 2 * math.sqrt(0.25 / max(m, 1)):
+    if unlabelled_share > UNSEEN_SHARE + 2 * math.sqrt(0.25 / max(m, 1)):
         reasons.append(
             f"{unlabelled_share:.0%} more rows than expected have a pattern without a label"
         )

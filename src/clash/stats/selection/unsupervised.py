@@ -115,8 +115,9 @@ def _rows_of(evidence: Evidence) -> tuple[Index, Floats]:
     rows, y = [], []
     for pattern in np.flatnonzero(evidence.n > 0):
         n, s = float(evidence.n[pattern]), float(evidence.s[pattern, 0])
-        ones, rest = int(s), s - int(s)
-        targets = [1.0] * ones + [rest] * (rest > 0) + [0.0] * int(n - ones - (rest > 0))
+        n_ones, fraction = int(s), s - int(s)
+        targets = [1.0] * n_ones + [fraction] * (fraction > 0)
+        targets += [0.0] * int(n - n_ones - (fraction > 0))
         rows += [pattern] * len(targets)
         y += targets
     return np.array(rows, np.intp), np.array(y, np.float64)

@@ -121,7 +121,9 @@ def read_otherwise(
             continue
         by_pattern[name] = fit.pattern_posterior
         alternatives = [reading(patterns, fit) for reading in models[name].readings]
-        for i, alternative in enumerate(other for other in alternatives if _is_another(other, fit)):
+        for i, alternative in enumerate(
+            another for another in alternatives if _is_another(another, fit)
+        ):
             by_pattern[f"{name}, reading {i + 2}"] = alternative.pattern_posterior
     odds = np.stack([log_odds(p)[patterns.inverse] for p in by_pattern.values()], axis=1)
     return Readings(tuple(by_pattern), odds, patterns.spins[patterns.inverse])
