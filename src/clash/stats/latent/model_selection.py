@@ -45,7 +45,7 @@ from clash.stats.latent.majority_challenge import (
     ALONE,
     CONTESTED_SHARE,
     LEAST_CROSSED_SHARE,
-    LOPSIDED,
+    LOPSIDED_SHARE,
     NEAR_CHANCE,
     ONE_COIN,
     MajorityChallenge,
@@ -205,7 +205,7 @@ def _without_constant_judges(
     if (np.delete(votes, judges, axis=1) == MISSING).all():
         return replace(selection, judges=judges)
     share = float(others.counts @ (selection.pattern_posterior > 0.5)) / others.weight
-    if selection.method == "majority" or max(share, 1 - share) >= LOPSIDED:
+    if selection.method == "majority" or max(share, 1 - share) >= LOPSIDED_SHARE:
         return None
     reason = f"{selection.reason}; judges that always say the same tell nothing and are left out"
     return replace(selection, judges=judges, reason=reason)
