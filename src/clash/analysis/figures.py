@@ -156,26 +156,28 @@ def published_entries(runs: Sequence[RunData], report: str) -> list[dict[str, An
     return [e for e in figures if e["report"] == report and e["runs"] == names]
 
 
-def claims(entries: Sequence[Mapping[str, object]], figures: Mapping[str, Figure]) -> list[Claim]:
+def claims(
+    published_figures: Sequence[Mapping[str, object]], figures: Mapping[str, Figure]
+) -> list[Claim]:
     """Published figures beside those of a report."""
     comparisons = []
-    for entry in entries:
-        name, digits = str(entry["figure"]), int(str(entry.get("digits", 0)))
-        published_value = float(str(entry["value"]))
+    for published in published_figures:
+        name, digits = str(published["figure"]), int(str(published.get("digits", 0)))
+        published_value = float(str(published["value"]))
         own_value = _value(name, figures)
         is_same = own_value is not None and math.isclose(
             round_half_up(own_value, digits), published_value, abs_tol=1e-9
         )
         comparisons.append(
             Claim(
-                str(entry["table"]),
-                str(entry["says"]),
+                str(published["table"]),
+                str(published["says"]),
                 name,
                 published_value,
                 own_value,
                 is_same,
                 digits,
-                str(entry.get("why", "")),
+                str(published.get("why", "")),
             )
         )
     return comparisons

@@ -370,7 +370,7 @@ class RunData:
             for judgment in outcomes(self.judgments)
             if judgment.item_id in item_ids
         )
-        unasked: dict[str, frozenset[str]] = {}
+        judges_by_item: dict[str, frozenset[str]] = {}
         for name in item_ids:
             texts = self.texts[name]
             if len(texts) < 2 and any(r.text is None for r in self.responses_of(name)):
@@ -380,8 +380,8 @@ class RunData:
             n_pages *= 1 if self.text_votes is None else len(texts)
             missing = {p.id for p in judges if n_judged[name, p.id] < n_pages}
             if missing:
-                unasked[name] = frozenset(missing)
-        return unasked
+                judges_by_item[name] = frozenset(missing)
+        return judges_by_item
 
     @property
     def labelled_verdicts(self) -> tuple[Verdict, ...]:

@@ -329,23 +329,23 @@ def _entries(
         )
 
 
-def _item(entry: PromptEntry, item_id: str) -> Item:
-    fields: dict[str, Any] = {"prompt": entry.prompt, "messages": entry.messages}
+def _item(prompt: PromptEntry, item_id: str) -> Item:
+    fields: dict[str, Any] = {"prompt": prompt.prompt, "messages": prompt.messages}
     return Item(
         item_id=item_id,
-        **(fields if entry.turns is None else user_messages(entry.turns)),
-        system=entry.system,
-        reference=entry.reference,
-        tags=entry.tags,
-        label=entry.label,
-        criteria=entry.criteria,
-        user=entry.user,
-        text_labels=entry.labels or None,
+        **(fields if prompt.turns is None else user_messages(prompt.turns)),
+        system=prompt.system,
+        reference=prompt.reference,
+        tags=prompt.tags,
+        label=prompt.label,
+        criteria=prompt.criteria,
+        user=prompt.user,
+        text_labels=prompt.labels or None,
     )
 
 
-def _responses(document: Document, entry: PromptEntry, item: Item) -> Iterator[Response]:
-    for candidate, answer in entry.texts.items():
+def _responses(document: Document, prompt: PromptEntry, item: Item) -> Iterator[Response]:
+    for candidate, answer in prompt.texts.items():
         try:
             yield injected_response(item.item_id, candidate, read_answer(item.turns, answer))
         except ValueError as error:

@@ -118,7 +118,7 @@ async def collect(
     stop: Stop,
     *,
     new: New | None = None,
-    stopped: Mapping[str, str] = MappingProxyType({}),
+    stop_reasons: Mapping[str, str] = MappingProxyType({}),
 ) -> CollectOutcome:
     """Do everything of ``plan`` that is not in ``folder`` yet.
 
@@ -130,7 +130,7 @@ async def collect(
         stop: ends it early.
         new: how new questions are asked: in batches, live, or not at all; by default as the plan's
             limits say.
-        stopped: models that refused for good a moment ago, and why; they are not asked again.
+        stop_reasons: models that refused for good a moment ago, and why; they are not asked again.
 
     Raises:
         ConfigError: a key or an address is missing; nothing has been spent then.
@@ -142,7 +142,7 @@ async def collect(
     stages = _Stages(plan, folder, caller, fallbacks, progress, stop, history)
     for ref in plan.refs():
         caller.open(ref)
-    caller.keep_stopped(stopped)
+    caller.keep_stopped(stop_reasons)
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_keep_synced, folder)

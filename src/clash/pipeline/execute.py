@@ -70,7 +70,7 @@ def carry_on(
     observer: Observer,
     *,
     new: New | None = None,
-    stopped: Mapping[str, str] = MappingProxyType({}),
+    stop_reasons: Mapping[str, str] = MappingProxyType({}),
 ) -> RunResult:
     """Collect what is missing, then aggregate, report and seal, whatever happened.
 
@@ -81,7 +81,7 @@ def carry_on(
         observer: watches, and may end it early.
         new: how questions are asked that nobody has asked yet, as for
             :func:`clash.collect.run.collect`.
-        stopped: models that are not asked again, likewise.
+        stop_reasons: models that are not asked again, likewise.
     """
     start_time = time.monotonic()
     writer.redactor = plan.redactor
@@ -98,7 +98,7 @@ def carry_on(
     writer.save(manifest)
     observer.run_opened(writer.path)
     try:
-        outcome = anyio.run(_collect, writer, plan, environ, observer, new, stopped)
+        outcome = anyio.run(_collect, writer, plan, environ, observer, new, stop_reasons)
     except BaseExceptionGroup as group:
         raise _expected_error(group) from None
     wall_s = round(manifest.wall_s + time.monotonic() - start_time, 3)
@@ -118,7 +118,7 @@ async def _collect(
     environ: Mapping[str, str],
     observer: Observer,
     new: New | None,
-    stopped: Mapping[str, str],
+    stop_reasons: Mapping[str, str],
 ) -> CollectOutcome:
     stop = Stop()
 
@@ -132,7 +132,9 @@ async def _collect(
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(observer.listen, interrupt, tasks.cancel_scope)
-            outcome = await collect(plan, writer, environ, progress, stop, new=new, stopped=stopped)
+            outcome = await collect(
+                plan, writer, environ, progress, stop, new=new, stop_reasons=stop_reasons
+            )
             tasks.cancel_scope.cancel()
             return outcome
     return CollectOutcome({}, INTERRUPTED)  # the second Ctrl-C cancelled the scope

@@ -116,7 +116,7 @@ def _judge_batches(
     while True:
         _top_up(writer, pool, sizes[len(looks)])
         plan = replan(writer, environ, observer, limits)
-        result = carry_on(writer, plan, environ, observer, stopped=stop_reasons)
+        result = carry_on(writer, plan, environ, observer, stop_reasons=stop_reasons)
         stop_reasons = result.manifest.stopped
         if result.exit_code in (130, 4) or result.interrupted is not None:
             return _conclude(writer, result, rule, max(before, looks, key=len), sizes)

@@ -94,20 +94,20 @@ def _panel(scenario: Scenario, index: int) -> str:
     )
 
 
-def _title(ask: PowerQuestion, unit: str) -> str:
-    level = ask.level
-    if ask.question in ("compare", "paired"):
+def _title(question: PowerQuestion, unit: str) -> str:
+    level = question.level
+    if question.question in ("compare", "paired"):
         return (
             f"{unit[0].upper()}{unit[1:]} for {level.power:.0%} power at a"
-            f" {100 * ask.effect:g}-point difference, alpha {level.alpha:g}"
+            f" {100 * question.effect:g}-point difference, alpha {level.alpha:g}"
         )
     quantity = {
-        "concordance": f"concordance of {ask.expected:.0%}",
-        "kappa": f"kappa of {ask.expected:g}",
-        "retest": f"agreement of {ask.expected:.0%} over {ask.runs} runs",
-    }[ask.question]
+        "concordance": f"concordance of {question.expected:.0%}",
+        "kappa": f"kappa of {question.expected:g}",
+        "retest": f"agreement of {question.expected:.0%} over {question.runs} runs",
+    }[question.question]
     return (
-        f"{unit[0].upper()}{unit[1:]} for a {1 - level.alpha:.0%} interval of ±{ask.half_width:g}"
+        f"{unit[0].upper()}{unit[1:]} for a {1 - level.alpha:.0%} interval of ±{question.half_width:g}"
         f" around a {quantity}"
     )
 

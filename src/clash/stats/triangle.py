@@ -250,9 +250,9 @@ def _measure(units: Floats, group: Codes) -> _System | None:
     rough *= -1 if rough[1:].sum() < 0 else 1
     rough = np.clip(rough, -1, 1)
     phi = np.array(influence)
-    observed = phi @ phi.T * least / (least - 1)
+    jackknife = phi @ phi.T * least / (least - 1)
     variance = _independent_variance(np.array(pairs), np.array(rows, float), units, rough)
-    variance *= float(np.trace(np.linalg.pinv(variance, hermitian=True) @ observed)) / len(pairs)
+    variance *= float(np.trace(np.linalg.pinv(variance, hermitian=True) @ jackknife)) / len(pairs)
     variance[np.diag_indices(len(pairs))] += _PSEUDO / np.array(clusters) ** 2
     return _System(
         np.array(pairs),
@@ -279,15 +279,20 @@ def _independent_variance(pairs: Codes, rows: Floats, units: Floats, edges: Floa
     means = np.nanmean(units, axis=0)
     bottom = float(edges @ edges)
     skew_square = 4 * (float(edges @ means) / bottom) ** 2 if bottom > 0 else 0.0
-    own = np.maximum(np.nanvar(units, axis=0) - edges**2, 0.0)
+    error_variance = np.maximum(np.nanvar(units, axis=0) - edges**2, 0.0)
     # Cov(d_u d_v, d_w d_x) = E[d_u d_v d_w d_x] - c_uv c_wx: a term for each unit that they share.
     u, v = pairs.T
     common = (edges[u] * edges[v])[:, None] * (edges[u] * edges[v])[None] * skew_square
-    for first, other in ((u, v), (v, u)):
-        for second, rest in ((u, v), (v, u)):
+    for first, first_partner in ((u, v), (v, u)):
+        for second, second_partner in ((u, v), (v, u)):
             is_shared = first[:, None] == second[None]
-            common += is_shared * own[first][:, None] * edges[other][:, None] * edges[rest][None]
-    common[np.diag_indices(len(u))] += own[u] * own[v]
+            common += (
+                is_shared
+                * error_variance[first][:, None]
+                * edges[first_partner][:, None]
+                * edges[second_partner][None]
+            )
+    common[np.diag_indices(len(u))] += error_variance[u] * error_variance[v]
     n_pair = rows.sum(axis=1)
     return np.asarray(common * (rows @ rows.T) / np.outer(n_pair, n_pair))
 

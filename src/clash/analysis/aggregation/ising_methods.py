@@ -99,11 +99,11 @@ def _fit_exact(
         if by_class
         else f"L2 of {choice.chosen:g} of the items"
     )
-    how = (
+    ridge_choice = (
         f"exact likelihood, {strength}, the hardest within one standard error of the best "
         f"held-out likelihood ({scores} nats an item)"
     )
-    return temper(choice.fit), how
+    return temper(choice.fit), ridge_choice
 
 
 def _fit_pseudo(

@@ -137,7 +137,7 @@ class Scenario:
 
 
 def scenario(
-    ask: PowerQuestion,
+    question: PowerQuestion,
     panels: Sequence[PanelDesign],
     correlations: Sequence[float],
     *,
@@ -145,14 +145,14 @@ def scenario(
     replications: int = monte_carlo.REPLICATIONS,
     seed: int = 0,
 ) -> Scenario:
-    """Answer ``ask`` for every panel and intra-cluster correlation.
+    """Answer ``question`` for every panel and intra-cluster correlation.
 
     Raises:
         ConfigError: no panel or no correlation where the question needs one.
         StatisticsError: an assumption out of range.
     """
     indices: list[int | None] = list(range(len(panels)))
-    if ask.question not in ("compare", "paired"):
+    if question.question not in ("compare", "paired"):
         indices = [None]
     if not indices or not correlations:
         raise ConfigError("power needs a panel and a correlation", field="--panel, --icc")
@@ -160,57 +160,73 @@ def scenario(
     # A seed for each, so that results are the same wherever and in whatever order they are simulated.
     seeds = np.random.SeedSequence(seed).spawn(len(assumptions)) if simulate else ()
     tasks = [(index, icc, own_seed) for (index, icc), own_seed in zip_longest(assumptions, seeds)]
-    cells = tuple(run_tasks(_cell, (ask, panels, replications), tasks))
+    cells = tuple(run_tasks(_cell, (question, panels, replications), tasks))
     panels_used = tuple(panels) if indices != [None] else ()
-    return Scenario(ask, UNITS[ask.question], panels_used, cells, _notes(ask, panels_used, cells))
-
-
-def clustering_of(ask: PowerQuestion, panel: PanelDesign | None, icc: float) -> Clustering:
-    """The clusters: ballots of a run or of an item, or items that share a question."""
-    if ask.question == "compare" and panel is not None:
-        return Clustering(panel.informative, icc)
-    if ask.question == "paired" and panel is not None:
-        return Clustering(panel.ballots, icc)
-    return Clustering(ask.per_cluster, icc)
-
-
-def _comparison(
-    ask: PowerQuestion, panel: PanelDesign | None, clustering: Clustering
-) -> Comparison | None:
-    """The comparison that is asked about; null where the question is of precision."""
-    if panel is None or not (ask.question == "compare" or ask.question == "paired"):
-        return None
-    return Comparison(
-        ask.question, ask.effect, clustering, ask.level, middle=ask.middle, decisive=panel.mean
+    return Scenario(
+        question, UNITS[question.question], panels_used, cells, _notes(question, panels_used, cells)
     )
 
 
-def _precision(ask: PowerQuestion, clustering: Clustering) -> Demand:
+def clustering_of(question: PowerQuestion, panel: PanelDesign | None, icc: float) -> Clustering:
+    """The clusters: ballots of a run or of an item, or items that share a question."""
+    if question.question == "compare" and panel is not None:
+        return Clustering(panel.informative, icc)
+    if question.question == "paired" and panel is not None:
+        return Clustering(panel.ballots, icc)
+    return Clustering(question.per_cluster, icc)
+
+
+def _comparison(
+    question: PowerQuestion, panel: PanelDesign | None, clustering: Clustering
+) -> Comparison | None:
+    """The comparison that is asked about; null where the question is of precision."""
+    if panel is None or not (question.question == "compare" or question.question == "paired"):
+        return None
+    return Comparison(
+        question.question,
+        question.effect,
+        clustering,
+        question.level,
+        middle=question.middle,
+        decisive=panel.mean,
+    )
+
+
+def _precision(question: PowerQuestion, clustering: Clustering) -> Demand:
     """The sample size of a question of precision."""
-    if ask.question == "kappa":
+    if question.question == "kappa":
         return kappa_items(
-            ask.half_width, ask.expected, ask.middle, None, clustering, _confidence(ask)
+            question.half_width,
+            question.expected,
+            question.middle,
+            None,
+            clustering,
+            _confidence(question),
         )
-    if ask.question == "retest":
-        return retest_items(ask.half_width, ask.expected, ask.runs, clustering, _confidence(ask))
-    return concordance_items(ask.half_width, ask.expected, clustering, _confidence(ask))
+    if question.question == "retest":
+        return retest_items(
+            question.half_width, question.expected, question.runs, clustering, _confidence(question)
+        )
+    return concordance_items(
+        question.half_width, question.expected, clustering, _confidence(question)
+    )
 
 
-def _confidence(ask: PowerQuestion) -> float:
-    return 1 - ask.level.alpha
+def _confidence(question: PowerQuestion) -> float:
+    return 1 - question.level.alpha
 
 
 def _cell(
     setting: tuple[PowerQuestion, Sequence[PanelDesign], int],
     task: tuple[int | None, float, np.random.SeedSequence | None],
 ) -> PowerCell:
-    (ask, panels, replications), (index, icc, seed) = setting, task
+    (question, panels, replications), (index, icc, seed) = setting, task
     rng = None if seed is None else np.random.default_rng(seed)
     panel = None if index is None else panels[index]
-    ask = _of_panel(ask, panels, index)
-    clustering = clustering_of(ask, panel, icc)
-    comparison = _comparison(ask, panel, clustering)
-    need = _precision(ask, clustering) if comparison is None else comparison.demand()
+    question = _of_panel(question, panels, index)
+    clustering = clustering_of(question, panel, icc)
+    comparison = _comparison(question, panel, clustering)
+    need = _precision(question, clustering) if comparison is None else comparison.demand()
     # Precision questions are about items: what is counted is items, in clusters or not.
     count = need.exact if panel is not None else need.observations
     size = math.ceil(count - 1e-9)
@@ -223,28 +239,32 @@ def _cell(
         exact=count,
         needed=size,
         ballots=None if panel is None else size * panel.ballots,
-        power_at_n=None if comparison is None or ask.n is None else comparison.power(ask.n),
-        detectable=None if comparison is None or ask.n is None else comparison.detectable(ask.n),
+        power_at_n=None
+        if comparison is None or question.n is None
+        else comparison.power(question.n),
+        detectable=None
+        if comparison is None or question.n is None
+        else comparison.detectable(question.n),
         checked=None
         if rng is None
-        else _simulate(ask, comparison, clustering, size, rng, replications),
+        else _simulate(question, comparison, clustering, size, rng, replications),
     )
 
 
 def _of_panel(
-    ask: PowerQuestion, panels: Sequence[PanelDesign], index: int | None
+    question: PowerQuestion, panels: Sequence[PanelDesign], index: int | None
 ) -> PowerQuestion:
     """The difference as this panel shows it: the one asked for is as the first panel does.
 
     Two conditions are compared on ballots without ties, which a tie does not touch.
     """
-    if ask.question != "paired" or not index:
-        return ask
-    return replace(ask, effect=ask.effect * panels[index].mean / panels[0].mean)
+    if question.question != "paired" or not index:
+        return question
+    return replace(question, effect=question.effect * panels[index].mean / panels[0].mean)
 
 
 def _simulate(
-    ask: PowerQuestion,
+    question: PowerQuestion,
     comparison: Comparison | None,
     clustering: Clustering,
     n_needed: int,
@@ -253,19 +273,19 @@ def _simulate(
 ) -> PowerSimulation:
     if comparison is not None:
         check = monte_carlo.check_comparison(comparison, n_needed, rng, replications)
-    elif ask.question == "concordance":
-        clusters = math.ceil(n_needed / ask.per_cluster)
+    elif question.question == "concordance":
+        clusters = math.ceil(n_needed / question.per_cluster)
         check = monte_carlo.check_concordance(
-            clusters, ask.expected, clustering, rng, _confidence(ask), replications
+            clusters, question.expected, clustering, rng, _confidence(question), replications
         )
-    elif ask.question == "kappa":
-        rates = ask.middle, ask.middle
+    elif question.question == "kappa":
+        rates = question.middle, question.middle
         check = monte_carlo.check_kappa(
-            n_needed, ask.expected, *rates, rng, _confidence(ask), replications
+            n_needed, question.expected, *rates, rng, _confidence(question), replications
         )
     else:
         check = monte_carlo.check_retest(
-            n_needed, ask.expected, ask.runs, rng, _confidence(ask), replications
+            n_needed, question.expected, question.runs, rng, _confidence(question), replications
         )
     share = check.rate
     return PowerSimulation(
@@ -274,7 +294,7 @@ def _simulate(
 
 
 def _notes(
-    ask: PowerQuestion, panels: Sequence[PanelDesign], cells: Sequence[PowerCell]
+    question: PowerQuestion, panels: Sequence[PanelDesign], cells: Sequence[PowerCell]
 ) -> tuple[str, ...]:
     notes = {
         "compare": [
@@ -296,12 +316,12 @@ def _notes(
             "share of agreeing pairs of runs; with more than two runs, each item's instability "
             "is assumed to follow a beta distribution"
         ],
-    }[ask.question]
-    if ask.question == "paired" and len(panels) > 1:
+    }[question.question]
+    if question.question == "paired" and len(panels) > 1:
         notes.append(
             "the difference is as measured by panel A; a panel that ties more measures a smaller "
             "one"
         )
-    if ask.question in ("kappa", "retest") and any(c.checked and c.icc > 0 for c in cells):
+    if question.question in ("kappa", "retest") and any(c.checked and c.icc > 0 for c in cells):
         notes.append("the simulation assumes independent items")
     return tuple(notes)

@@ -199,12 +199,15 @@ def _without_constant_judges(
     if not 3 <= len(judges) < patterns.n_judges:
         return None
     votes = patterns.votes[patterns.inverse]
-    others = collapse(votes[:, judges])
+    nonconstant_patterns = collapse(votes[:, judges])
     of_judges = None if families is None else _of_judges(families, judges)
-    selection = _by_votes(others, of_judges, fold, deepcopy(rng))
+    selection = _by_votes(nonconstant_patterns, of_judges, fold, deepcopy(rng))
     if (np.delete(votes, judges, axis=1) == MISSING).all():
         return replace(selection, judges=judges)
-    share = float(others.counts @ (selection.pattern_posterior > 0.5)) / others.weight
+    share = (
+        float(nonconstant_patterns.counts @ (selection.pattern_posterior > 0.5))
+        / nonconstant_patterns.weight
+    )
     if selection.method == "majority" or max(share, 1 - share) >= LOPSIDED_SHARE:
         return None
     reason = f"{selection.reason}; judges that always say the same tell nothing and are left out"

@@ -122,23 +122,25 @@ class _BinnedResiduals:
         code = np.searchsorted(sources, block.groups)
         n_bins = int(np.clip(len(np.unique(code)) // FEWEST_IN_BIN, 1, BINS))
         bins = mass_bins(block.p[:, c], n_bins)
-        key, entry = np.unique(bins * len(sources) + code, return_inverse=True)
-        total, size = np.bincount(entry, residual), np.bincount(entry).astype(float)
+        key, of_cell = np.unique(bins * len(sources) + code, return_inverse=True)
+        total, size = np.bincount(of_cell, residual), np.bincount(of_cell).astype(float)
         of_bin, source = np.divmod(key, len(sources))
         _, first, bin_ = np.unique(of_bin, return_index=True, return_inverse=True)
         rows = np.add.reduceat(size, first)
         pairs = rows**2 - np.add.reduceat(size**2, first)
         has_pairs = pairs > 0
         weight = np.where(has_pairs, rows / np.where(has_pairs, pairs, 1.0), 0.0)
-        used = float(rows[has_pairs].sum())
+        n_used = float(rows[has_pairs].sum())
         return cls(
             np.asarray(total, np.float64),
             source.astype(np.intp),
             first.astype(np.intp),
             bin_.astype(np.intp),
-            weight / max(used, 1.0),
+            weight / max(n_used, 1.0),
             size,
-            np.asarray(np.bincount(entry, (block.p[:, c] * (1 - block.p[:, c])) ** 2), np.float64),
+            np.asarray(
+                np.bincount(of_cell, (block.p[:, c] * (1 - block.p[:, c])) ** 2), np.float64
+            ),
             c,
         )
 
@@ -219,12 +221,12 @@ def _square_bounds(square: float, null: Floats, slope: float, level: float) -> t
     No estimate is so low that it rules out a gap below the upper end of a map without a visible one:
     of such gaps only the lower end can miss, and has all of 1 - level. Above, each end has half.
     """
-    both = (1 + level) / 2
-    high = _upper_end(max(square, 0.0), null, slope, both)
-    always = _upper_end(0.0, null, slope, both)
+    two_sided_level = (1 + level) / 2
+    high = _upper_end(max(square, 0.0), null, slope, two_sided_level)
+    always = _upper_end(0.0, null, slope, two_sided_level)
     low = _lower_end(square, null, slope, level)
     if low > always:
-        low = max(always, _lower_end(square, null, slope, both))
+        low = max(always, _lower_end(square, null, slope, two_sided_level))
     return low, high
 
 

@@ -121,9 +121,7 @@ def read_otherwise(
             continue
         by_pattern[name] = fit.pattern_posterior
         alternatives = [reading(patterns, fit) for reading in models[name].readings]
-        for i, alternative in enumerate(
-            another for another in alternatives if _is_another(another, fit)
-        ):
+        for i, alternative in enumerate(rival for rival in alternatives if _is_another(rival, fit)):
             by_pattern[f"{name}, reading {i + 2}"] = alternative.pattern_posterior
     odds = np.stack([log_odds(p)[patterns.inverse] for p in by_pattern.values()], axis=1)
     return Readings(tuple(by_pattern), odds, patterns.spins[patterns.inverse])
