@@ -209,8 +209,10 @@ def weigh(panel_list, priors):
         priors,
         scales=scales,
         logistics=widths,
-        unchanged=prior_weight,
-        other=replace(priors.other, weight=round(float(np.median(remaining_weights)), 3)),
+        anchor_weight=prior_weight,
+        default_scale=replace(
+            priors.default_scale, weight=round(float(np.median(remaining_weights)), 3)
+        ),
     )
 
 
@@ -251,7 +253,7 @@ def behind(ways, figure):
 def only_scale(priors):
     """The anchor alone."""
     scale = replace(priors.scale(ANCHOR), weight=1.0)
-    nothing = replace(priors.other, weight=1e-30)
+    nothing = replace(priors.default_scale, weight=1e-30)
     return PoolPriors({ANCHOR: scale}, nothing, {}, 1e-30, 1.0)
 
 
@@ -297,8 +299,8 @@ def report(priors):
     """Priors as they stand in the code."""
     for name, prior in priors.scales.items():
         print(f"{name}: mean {prior.mean}, sd {prior.sd}, weight {prior.weight}")
-    print(f"other: {priors.other}")
-    print("logistics:", priors.logistics, "unchanged:", priors.unchanged)
+    print(f"default: {priors.default_scale}")
+    print("logistics:", priors.logistics, "unchanged:", priors.anchor_weight)
 
 
 def main():

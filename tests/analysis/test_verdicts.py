@@ -371,8 +371,8 @@ def test_a_page_of_a_judge_of_its_own_goes_before_the_shared_one():
     own_page = Blinding(item_id="q", presentation=0, judge="b", labels=swapped_labels)
     rankings = unblind_rankings(judgments, BlindingIndex.of([shared, own_page]))["q"]
     assert (rankings.top("a"), rankings.top("b")) == ("ada", "bob")
-    assert not rankings.ranked("a", "cyd")
-    assert not rankings.ranked("c", "ada")
+    assert not rankings.has_ranked("a", "cyd")
+    assert not rankings.has_ranked("c", "ada")
     with pytest.raises(RunFolderError, match="lacks the page of 'q'"):
         unblind_rankings(judgments, BlindingIndex.of([own_page]))
 

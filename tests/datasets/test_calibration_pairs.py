@@ -42,7 +42,7 @@ def test_every_kind_is_there_with_its_label() -> None:
     for pair in pairs:
         assert pair.label == ("tie" if pair.kind in ("identical", "paraphrased") else "original")
         assert (pair.altered == pair.original) == (pair.kind == "identical")
-        assert f"gap:{pair.gap:.4f}" in pair.entry()["tags"]
+        assert f"gap:{pair.gap:.4f}" in pair.as_prompt()["tags"]
     assert len({pair.source for pair in pairs}) == 3
 
 

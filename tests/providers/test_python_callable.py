@@ -22,7 +22,7 @@ from clash.pipeline.sequential_run import resume_run
 from clash.pipeline.verify import all_checks
 from clash.providers import open_provider, prices, python_callable, require
 from clash.providers.base import JudgeTask, Request
-from clash.providers.python_callable import describe, registered
+from clash.providers.python_callable import describe, registration
 from clash.records import Criterion, Turn
 from clash.store.folder import RunFolder
 
@@ -49,7 +49,7 @@ def ask(function, request, *, environ=None, home_loop=None, timeout_s=10.0):
     async def main():
         ref = ModelRef(model="python/mine")
         limits = Limits(timeout_s=timeout_s)
-        with registered({"mine": function}, home_loop):
+        with registration({"mine": function}, home_loop):
             provider = open_provider(ref, environ=environ or {}, limits=limits)
             try:
                 return await provider.complete(request)
@@ -334,18 +334,18 @@ def test_a_function_that_is_not_registered_is_refused_and_named():
 
 def test_a_function_whose_source_differs_is_refused():
     ref = ModelRef.model_validate(describe("mine", ask))
-    with registered({"mine": ask}):
+    with registration({"mine": ask}):
         require(ref, {})
-    with registered({"mine": failure}), pytest.raises(ConfigError, match="another source"):
+    with registration({"mine": failure}), pytest.raises(ConfigError, match="another source"):
         require(ref, {})
 
 
 def test_a_function_must_take_the_arguments_of_its_role():
-    with registered({"mine": lambda prompt: prompt}):
+    with registration({"mine": lambda prompt: prompt}):
         require(Candidate(model="python/mine"), {})
         with pytest.raises(ConfigError, match="cannot be called as a judge"):
             require(Judge(model="python/mine"), {})
-    with registered({"mine": lambda prompt, responses, *, criteria: None}):
+    with registration({"mine": lambda prompt, responses, *, criteria: None}):
         require(Judge(model="python/mine"), {})
         with pytest.raises(ConfigError, match="cannot be called as a candidate"):
             require(Candidate(model="python/mine"), {})
@@ -353,13 +353,13 @@ def test_a_function_must_take_the_arguments_of_its_role():
 
 @pytest.mark.parametrize("functions", [{"mine": "no function"}, {"": len}])
 def test_only_functions_with_names_can_be_registered(functions):
-    with pytest.raises(ConfigError), registered(functions):
+    with pytest.raises(ConfigError), registration(functions):
         pass
 
 
 def test_contexts_nest_and_end():
-    with registered({"a": str}):
-        with registered({"b": str}):
+    with registration({"a": str}):
+        with registration({"b": str}):
             require(ModelRef(model="python/a"), {})
         with pytest.raises(ConfigError):
             require(ModelRef(model="python/b"), {})
@@ -471,7 +471,7 @@ class Notes(Observer):
 def run(tmp_path, prompts):
     """The folder of a run of functions, and what was noted."""
     observer = Notes()
-    with registered(FUNCTIONS):
+    with registration(FUNCTIONS):
         setup = prepare(configuration(tmp_path), {}, observer, prompts=prompts)
         execute(setup, RunOptions({}, observer, run_id="functions", yes=True))
     return RunFolder.open(tmp_path / "runs" / "functions"), observer.texts
@@ -517,7 +517,7 @@ def test_a_run_is_resumed_only_with_its_functions(run, monkeypatch):
     with pytest.raises(ConfigError, match="FUNCTION"):
         resume_run(folder, {}, Observer(), {})
     monkeypatch.setattr(f"{__name__}.CATS", "dogs")
-    with registered(FUNCTIONS):
+    with registration(FUNCTIONS):
         resume_run(folder, {}, Observer(), {})
     # What had failed is asked again, and nothing else.
     attempts = [(call.purpose, call.judge, call.attempt) for call in folder.calls()]

@@ -84,7 +84,7 @@ def test_the_errors_of_the_joint_table_are_those_of_a_dictionary(name):
                 assert errors[0, k - 1] == pytest.approx(plain, abs=0.02 if budget == 16 else 1e-3)
             patterns = set(map(tuple, known_votes.tolist()))
             unseen = np.mean([tuple(row) not in patterns for row in votes[new, :k].tolist()])
-            assert grid.unseen[k - 1] == pytest.approx(unseen)
+            assert grid.unseen_share[k - 1] == pytest.approx(unseen)
 
 
 @pytest.mark.parametrize(("name", "sign"), [("additive", -1), ("parity", 1), ("xor", 1)])

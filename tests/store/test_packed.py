@@ -42,7 +42,7 @@ def calls(tmp_path):
 
 def frames_of(path):
     with packed.packed_path(path).open("rb") as file:
-        return packed.Frames(file, path, run_files.LONGEST).entries
+        return packed.Frames(file, path, run_files.LONGEST).index
 
 
 def test_lines_are_those_of_a_plain_journal_and_the_disk_holds_them_once(tmp_path):

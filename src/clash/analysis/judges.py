@@ -186,7 +186,7 @@ def _agreement(run: RunData, judge: str) -> dict[str, float]:
     return {
         item: float(ballots.top(judge) == winners[item])
         for item, ballots in run.ballots.items()
-        if item in winners and ballots.ranked(judge, winners[item])
+        if item in winners and ballots.has_ranked(judge, winners[item])
     }
 
 
@@ -230,7 +230,7 @@ def self_reports(run: RunData, prefix: str) -> list[SelfReport]:
         own_ballots = {
             item: ballots
             for item, ballots in run.ballots.items()
-            if ballots.ranked(panelist.id, name)
+            if ballots.has_ranked(panelist.id, name)
         }
         winners = {v.item_id: v.winner for v in run.verdicts}
         own_rate = _rate(

@@ -173,7 +173,7 @@ def _judge(judge: str) -> Callable[[RunData, str], Outcome]:
         values = {
             item: ballots.share_above(judge, candidate)
             for item, ballots in run.ballots.items()
-            if ballots.ranked(judge, candidate)
+            if ballots.has_ranked(judge, candidate)
         }
         return {item: value for item, value in values.items() if not np.isnan(value)}
 

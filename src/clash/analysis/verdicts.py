@@ -204,7 +204,9 @@ def judges_behind(
     present = _present(rankings, eligible, rules)
     # A judge is neither for nor against a winner whom it does not judge.
     tops = {
-        p: rankings.top(p.id) for p in present if winner is None or rankings.ranked(p.id, winner)
+        p: rankings.top(p.id)
+        for p in present
+        if winner is None or rankings.has_ranked(p.id, winner)
     }
     panel = [p for p in eligible if p.id not in rules.voting_observers] or eligible
     seats = {p.id for p in panel}
@@ -245,7 +247,7 @@ def _candidates_without_rank(rankings: ItemRankings, present: Sequence[Panelist]
     return [
         name
         for name in rankings.candidates
-        if not any(rankings.ranked(p.id, name) for p in present)
+        if not any(rankings.has_ranked(p.id, name) for p in present)
     ]
 
 

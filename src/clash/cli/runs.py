@@ -22,7 +22,7 @@ def runs(out: Out = Path("runs"), as_json: AsJson = False) -> None:
     from clash.view.run_list import RunList
 
     list_of_runs = RunList(out)
-    rows = {listed_run.path: list_of_runs.row(listed_run) for listed_run in list_of_runs.entries()}
+    rows = {listed_run.path: list_of_runs.row(listed_run) for listed_run in list_of_runs.runs()}
     lines = [
         _line(manifest, rows.get(folder.path, {})) for folder, manifest in manifests(out, left_out)
     ]

@@ -132,11 +132,11 @@ def load(path: Path, *, single: bool = False) -> Prompts:
         InputError: it cannot be used; names file, line, field and how to fix it.
     """
     warnings: list[str] = []
-    prompt_entries = _Entries(path, warnings, single=single)
+    prompt_file = _PromptFile(path, warnings, single=single)
     items, responses = RecordTable.of(Item, ()), RecordTable.of(Response, ())
     earlier, n_repeats = _EarlierItems(items, responses), 0
-    for position, (document, prompt, has_replacements) in enumerate(prompt_entries):
-        item_id = prompt.id or free_id(f"q{position + 1}", prompt_entries.ids)
+    for position, (document, prompt, has_replacements) in enumerate(prompt_file):
+        item_id = prompt.id or free_id(f"q{position + 1}", prompt_file.ids)
         if has_replacements:
             warnings.append(f"{item_id}: characters that are not Unicode text were replaced")
         earlier.check_id(item_id, document)
@@ -288,7 +288,7 @@ class _FirstRows(Generic[K]):
             self._slots[free] = row
 
 
-class _Entries:
+class _PromptFile:
     """The entries of a file; one line at a time where it has one a line.
 
     Args:
@@ -300,13 +300,13 @@ class _Entries:
     def __init__(self, path: Path, notes: list[str], *, single: bool) -> None:
         self._path, self._single = path, single
         by_line = without_gz(path).suffix.lower() in _BY_LINE and not path.is_dir()
-        self._entries = None if by_line else list(_entries(path, notes, single=single))
+        self._prompts = None if by_line else list(_read_prompts(path, notes, single=single))
 
     def __iter__(self) -> Iterator[tuple[Document, PromptEntry, bool]]:
         return iter(
-            _entries(self._path, [], single=self._single)
-            if self._entries is None
-            else self._entries
+            _read_prompts(self._path, [], single=self._single)
+            if self._prompts is None
+            else self._prompts
         )
 
     @cached_property
@@ -315,7 +315,7 @@ class _Entries:
         return {prompt.id for _, prompt, _ in self if prompt.id}
 
 
-def _entries(
+def _read_prompts(
     path: Path, notes: list[str], *, single: bool
 ) -> Iterator[tuple[Document, PromptEntry, bool]]:
     """Each entry with its document, and whether characters of it were replaced."""

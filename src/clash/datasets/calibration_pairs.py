@@ -93,7 +93,7 @@ class CalibrationPair:
         prompt = self.item.prompt or repr([turn.model_dump() for turn in self.item.messages or []])
         return prompt, self.item.system or "", self.original, self.altered
 
-    def entry(self) -> dict[str, Any]:
+    def as_prompt(self) -> dict[str, Any]:
         """An entry of a prompts file."""
         question: dict[str, Any] = (
             {"prompt": self.item.prompt}
@@ -151,7 +151,7 @@ def calibration_pairs(
 
 def to_jsonl(pairs: Sequence[CalibrationPair]) -> str:
     """A prompts file that `clash eval` judges."""
-    return "".join(json.dumps(pair.entry(), ensure_ascii=False) + "\n" for pair in pairs)
+    return "".join(json.dumps(pair.as_prompt(), ensure_ascii=False) + "\n" for pair in pairs)
 
 
 def _pairs_of(item: Item, text: str, kinds: Sequence[Kind], rng: Random) -> list[CalibrationPair]:

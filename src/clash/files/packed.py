@@ -118,7 +118,7 @@ class Frames:
 
     def __init__(self, file: BinaryIO, path: Path, longest: int) -> None:
         self._file, self.path, self.longest = file, path, longest
-        self.entries: list[Frame] = []
+        self.index: list[Frame] = []
         self.is_torn = False
         end, start, at = file.seek(0, os.SEEK_END), 0, 0
         while start < end:
@@ -138,13 +138,13 @@ class Frames:
             if body + packed_size > end:
                 self.is_torn = True
                 break
-            self.entries.append(Frame(body, packed_size, at, size, head.hex(), body + packed_size))
+            self.index.append(Frame(body, packed_size, at, size, head.hex(), body + packed_size))
             start, at = body + packed_size, at + size
 
     @property
     def size(self) -> int:
         """Bytes of lines in the complete frames."""
-        return self.entries[-1].at + self.entries[-1].size if self.entries else 0
+        return self.index[-1].at + self.index[-1].size if self.index else 0
 
     def unpack(self, number: int) -> bytes:
         """The lines of a frame.
@@ -154,7 +154,7 @@ class Frames:
         """
         import zstandard
 
-        frame = self.entries[number]
+        frame = self.index[number]
         self._file.seek(frame.start)
         data = self._file.read(frame.packed_size)
         try:
@@ -167,7 +167,7 @@ class Frames:
         return lines
 
     def _error(self, message: str, number: int | None = None) -> RunFolderError:
-        number = len(self.entries) if number is None else number
+        number = len(self.index) if number is None else number
         return RunFolderError(
             f"{self.path}: frame {number + 1} {message}\n  fix: restore the file from a copy of the run"
         )
@@ -187,11 +187,11 @@ class _Content(io.RawIOBase):
         self, frames: Frames, frames_file: BinaryIO, plain: BinaryIO, plain_start: int
     ) -> None:
         self._frames_file, self._plain, self._plain_start = frames_file, plain, plain_start
-        self._starts = [frame.at for frame in frames.entries]
+        self._starts = [frame.at for frame in frames.index]
         self._n_packed = frames.size
         self._n_plain = plain.seek(0, os.SEEK_END) - plain_start
         self._at = 0
-        largest = max((frame.size for frame in frames.entries), default=1)
+        largest = max((frame.size for frame in frames.index), default=1)
         n_kept = max(1, min(_CACHE_SIZE, _CACHE_SIZE * FRAME // largest))
         self._unpack: Callable[[int], bytes] = lru_cache(n_kept)(frames.unpack)
 
@@ -273,15 +273,15 @@ def start_of_plain(plain: BinaryIO, frames: Frames) -> int:
 
 
 def _end_of_packed(plain: BinaryIO, frames: Frames) -> int | None:
-    if not frames.entries or not plain.seek(0, os.SEEK_END):
+    if not frames.index or not plain.seek(0, os.SEEK_END):
         return 0
     plain.seek(0)
-    if frames.entries[-1].head.encode() in plain.readline(frames.longest + 1)[-100:]:
+    if frames.index[-1].head.encode() in plain.readline(frames.longest + 1)[-100:]:
         return 0
     plain.seek(0)
     end = 0
     for line in iter(partial(plain.readline, frames.longest + 1), b""):
         end += len(line)
-        if hashlib.sha256(line.removesuffix(b"\n")).hexdigest() == frames.entries[-1].head:
+        if hashlib.sha256(line.removesuffix(b"\n")).hexdigest() == frames.index[-1].head:
             return end
     return None

@@ -122,7 +122,7 @@ def mend_frames(path: Path) -> None:
         frames = packed.Frames(file, target, LONGEST)
         plain_start = packed.start_of_plain(plain, frames)
         if frames.is_torn:
-            file.truncate(frames.entries[-1].end if frames.entries else 0)
+            file.truncate(frames.index[-1].end if frames.index else 0)
         if plain_start:
             plain.seek(plain_start)
             replace(path, iter(partial(plain.read, packed.FRAME), b""))

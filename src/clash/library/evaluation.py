@@ -611,7 +611,7 @@ def _register(models: Callables, home_loop: Any) -> AbstractContextManager[Any]:
         return nullcontext()
     from clash.providers import python_callable
 
-    return python_callable.registered(models.functions, home_loop=home_loop)
+    return python_callable.registration(models.functions, home_loop=home_loop)
 
 
 _SETTINGS = {

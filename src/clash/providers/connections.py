@@ -69,22 +69,22 @@ class Lease(Generic[T]):
         self, name: str, make: Callable[[], T], close: Callable[[T], Awaitable[None]]
     ) -> None:
         self._name, self._make, self._close = name, make, close
-        self._shared: _SharedResource[T] | None = None
+        self._resource: _SharedResource[T] | None = None
 
     def get(self) -> T:
         """The resource, made by the first who asks."""
-        if self._shared is None:
+        if self._resource is None:
             resources = _OPEN.setdefault(asyncio.get_running_loop(), {})
             resource = resources.get(self._name)
             if resource is None:
                 resource = resources[self._name] = _SharedResource(self._make())
             resource.holders += 1
-            self._shared = resource  # type: ignore[assignment] # equal names hold equal types
-        return self._shared.resource  # type: ignore[union-attr]
+            self._resource = resource  # type: ignore[assignment] # equal names hold equal types
+        return self._resource.resource  # type: ignore[union-attr]
 
     async def aclose(self) -> None:
         """Give the part back. Safe to call twice."""
-        resource, self._shared = self._shared, None
+        resource, self._resource = self._resource, None
         if resource is None:
             return
         resource.holders -= 1

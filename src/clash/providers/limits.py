@@ -81,20 +81,20 @@ class _Round:
     """As many ends of calls as there have been calls in flight.
 
     Attributes:
-        used: the most in flight since it began.
+        peak: the most in flight since it began.
         ends: calls that have ended.
         rate_limits: of these, answered 429.
         troubles: of these, failed in any way that passes (429 included).
     """
 
-    used: int = 1
+    peak: int = 1
     ends: int = 0
     rate_limits: int = 0
     troubles: int = 0
 
     def over(self, count: int) -> bool:
         """Whether ``count`` is more than a tenth of the calls in flight."""
-        return count * _TENTH > self.used
+        return count * _TENTH > self.peak
 
 
 @dataclass(slots=True)
@@ -334,7 +334,7 @@ class Limiter:
     def _begin_call(self) -> None:
         self.in_flight += 1
         self.peak = max(self.peak, self.in_flight)
-        self._round.used = max(self._round.used, self.in_flight)
+        self._round.peak = max(self._round.peak, self.in_flight)
 
     async def _wait_for_hint(self) -> None:
         while (wait := self._held_until - self._clock()) > 0:
@@ -374,7 +374,7 @@ class Limiter:
 
     def _end_call(self) -> None:
         self._round.ends += 1
-        if self._round.ends >= self._round.used:
+        if self._round.ends >= self._round.peak:
             self._round = _Round(max(1, self.in_flight - 1))
 
     def _cut(self, seconds: float) -> None:
@@ -382,7 +382,7 @@ class Limiter:
         self._held_until = max(self._held_until, self._clock() + seconds)
         self._slow_start = False
         self.epoch += 1
-        self._set(min(self._limit, self._round.used) * _CUT)
+        self._set(min(self._limit, self._round.peak) * _CUT)
         self._round = _Round(max(1, self.in_flight - 1))
 
     def _set(self, limit: float) -> None:

@@ -82,7 +82,7 @@ _FUNCTIONS: ContextVar[Mapping[str, RegisteredFunction]] = ContextVar(
 
 
 @contextmanager
-def registered(
+def registration(
     functions: Mapping[str, Function], home_loop: asyncio.AbstractEventLoop | None = None
 ) -> Iterator[None]:
     """Make functions known as ``python/NAME`` to runs within the context.

@@ -95,8 +95,8 @@ def applied_json(calibrated_votes: CalibratedVotes) -> dict[str, Any]:
             log_loss="nll",
             brier="mse",
         ),
-        "answered": int(rows.answered.sum()),
-        "rows": len(rows.answered),
+        "answered": int(rows.is_answered.sum()),
+        "rows": len(rows.is_answered),
         "wrong_among_answered": calibrated_votes.wrong,
         "fallback": rows.fallback,
         "shift": pick(
@@ -109,7 +109,7 @@ def applied_json(calibrated_votes: CalibratedVotes) -> dict[str, Any]:
 
 def applied_line(calibrated_votes: CalibratedVotes) -> str:
     """Rows answered, errors and fit of a calibrator, in one sentence."""
-    answers, test = calibrated_votes.rows.answered, calibrated_votes.test
+    answers, test = calibrated_votes.rows.is_answered, calibrated_votes.test
     text = f"calibrated: {int(answers.sum())} of {len(answers)} rows answered"
     if calibrated_votes.wrong is not None:
         text += f", {calibrated_votes.wrong:.1%} of the labelled ones among them wrong"

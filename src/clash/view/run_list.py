@@ -76,7 +76,7 @@ class RunList:
     folder: Path
     _parts: dict[Path, tuple[tuple[int, int], Any]] = field(default_factory=dict)
 
-    def entries(self) -> list[RunEntry]:
+    def runs(self) -> list[RunEntry]:
         """Every folder with a manifest, the broken ones too, by the time of their beginning.
 
         Raises:

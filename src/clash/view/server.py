@@ -126,7 +126,7 @@ class ViewServer(LocalServer):
         start = request.get("from")
         if type(start) is not int or start < 0:
             raise InputError("is a number", field="from")
-        runs = self.runs.entries()
+        runs = self.runs.runs()
         version = _version(runs)
         rows: list[dict[str, Any]] = []
         if request.get("version") != version:

@@ -142,7 +142,7 @@ class ItemRankings:
             for judge, ranks in self.ranks.items()
         }
 
-    def ranked(self, judge: str, candidate: str) -> bool:
+    def has_ranked(self, judge: str, candidate: str) -> bool:
         """Whether a judge ranked a candidate."""
         return candidate in self.fields.get(judge, ())
 

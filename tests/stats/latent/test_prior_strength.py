@@ -53,6 +53,6 @@ def test_with_many_items_couplings_by_class_come_to_what_bayes_rule_does(skills)
     best = accuracy(patterns.expand(posterior(law, patterns.votes)), truth)
     strength = choose_strength(ising_class, patterns, rng=rng, prior_of=whole_prior, grid=STRENGTHS)
     assert strength.fit.converged
-    assert strength.chosen < 1
+    assert strength.strength < 1
     assert accuracy(strength.fit.item_posterior, truth) > best - 0.005
     assert accuracy(ising_class(patterns).item_posterior, truth) < best - 0.005

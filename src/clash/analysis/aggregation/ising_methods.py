@@ -95,9 +95,9 @@ def _fit_exact(
         f"{value:g}: {score:.4f}" for value, score in zip(choice.grid, choice.held_out, strict=True)
     )
     strength = (
-        f"a prior {choice.chosen:g} times as strong as the usual one"
+        f"a prior {choice.strength:g} times as strong as the usual one"
         if by_class
-        else f"L2 of {choice.chosen:g} of the items"
+        else f"L2 of {choice.strength:g} of the items"
     )
     ridge_choice = (
         f"exact likelihood, {strength}, the hardest within one standard error of the best "

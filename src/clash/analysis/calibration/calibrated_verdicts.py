@@ -71,7 +71,7 @@ def _verdict(
 ) -> Verdict:
     p = _by_candidate(rankings.candidates, predictions.p[row])
     confidence_of = round(float(confidence(predictions.p[row : row + 1])[0]), 9)
-    if not predictions.answered[row]:
+    if not predictions.is_answered[row]:
         return verdict.model_copy(
             update={
                 "method": METHOD,

@@ -56,7 +56,7 @@ class CalibratedVotes:
                 "presentation": self.votes.presentations[row],
                 "repeat": self.votes.repeats[row],
             }
-            is_answered = bool(self.rows.answered[row])
+            is_answered = bool(self.rows.is_answered[row])
             yield {
                 "item": item,
                 **{name: value for name, value in where.items() if value is not None},
@@ -87,7 +87,7 @@ def calibrate_votes(
     if not has_label.any():
         return CalibratedVotes(predictions, votes, None, None, 0)
     y = _targets(calibrator, votes.labels[has_label])
-    p, is_answered = predictions.p[has_label], predictions.answered[has_label]
+    p, is_answered = predictions.p[has_label], predictions.is_answered[has_label]
     wrong = 1 - credits_of(p, y)
     share = float(wrong[is_answered].mean()) if is_answered.any() else None
     return CalibratedVotes(predictions, votes, measure(p, y), share, int(has_label.sum()))

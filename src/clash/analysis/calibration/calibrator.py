@@ -220,14 +220,14 @@ class CalibratedRows:
 
     Attributes:
         p: (N, C), calibrated; vote shares where the map fell back to majority.
-        answered: (N,), whether the risk allows an answer; all where none was given.
+        is_answered: (N,), whether the risk allows an answer; all where none was given.
         shift: how the rows differ from the training rows.
         fallback: the map was not used, because the rows differ too much.
         warnings: on the domain of the votes and on the risk.
     """
 
     p: Floats
-    answered: NDArray[np.bool_]
+    is_answered: NDArray[np.bool_]
     shift: shift.Shift
     fallback: bool
     warnings: tuple[str, ...]

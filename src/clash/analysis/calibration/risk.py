@@ -140,7 +140,7 @@ def answered_shares(calibrator: Calibrator, votes: Votes) -> tuple[AnsweredShare
     for max_risk in RISKS:
         for limit in (RiskLimit(max_risk), RiskLimit(max_risk, LEVEL)):
             rows = apply(calibrator, votes.matrix[:, columns], limit)
-            share = float(rows.answered.mean())
+            share = float(rows.is_answered.mean())
             reason = "" if share or not rows.warnings else rows.warnings[-1]
             shares.append(AnsweredShare(limit, share, reason))
     return tuple(shares)

@@ -45,7 +45,7 @@ class LabelledCase:
         label: a candidate, or ``tie``.
         tops: by judge, the candidate it puts alone in first place, or ``tie``; a judge that
             failed is absent.
-        unasked: judges that an interrupted run never came to ask of it.
+        unasked_judges: judges that an interrupted run never came to ask of it.
         points: by judge, mean Borda points (K,) in the order of ``candidates``.
         annotators: each person's decision.
         lengths: characters of each response that is known.
@@ -64,7 +64,7 @@ class LabelledCase:
     lengths: Mapping[str, int] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     tier: str | None = None
-    unasked: frozenset[str] = frozenset()
+    unasked_judges: frozenset[str] = frozenset()
 
     @property
     def outcome(self) -> str | None:
@@ -137,7 +137,7 @@ def _case(
         lengths={name: len(text) for name, text in run.texts[item.item_id].items()},
         tags=tuple(tag for tag in item.tags if not tag.startswith(_TIER)),
         tier=tiers[0] if tiers else profiles.get(label, Profile()).tier,
-        unasked=run.unasked_judges.get(item.item_id, frozenset()),
+        unasked_judges=run.unasked_judges.get(item.item_id, frozenset()),
     )
 
 

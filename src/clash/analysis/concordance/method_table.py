@@ -95,7 +95,7 @@ def _judge(judge: str, kind: Kind, cases: Sequence[LabelledCase]) -> list[Method
     cases = [
         case
         for case in cases
-        if (judge in case.tops if kind == "observer" else judge not in case.unasked)
+        if (judge in case.tops if kind == "observer" else judge not in case.unasked_judges)
     ]
     has_vote = [judge in case.tops for case in cases]
     if not any(has_vote):

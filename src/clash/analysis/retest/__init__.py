@@ -184,7 +184,7 @@ def _retest(alignment: AlignedRuns) -> Retest:
         rankings=rankings(alignment),
         candidates=alignment.runs[0].candidates,
         variance=parts.split,
-        variance_why=parts.why,
+        variance_why=parts.reason,
         judges=consistencies(alignment),
         flips=flips_of(alignment),
         unstable=[
@@ -307,10 +307,10 @@ def rankings(alignment: AlignedRuns) -> RankingStability | None:
 
 @dataclass(frozen=True)
 class Variance:
-    """Judgment against generation; ``why`` says what is missing where there is no ``split``."""
+    """Judgment against generation; ``reason`` says what is missing where there is no ``split``."""
 
     split: Decomposition | None
-    why: str = ""
+    reason: str = ""
 
 
 def variance(alignment: AlignedRuns, rng: np.random.Generator) -> Variance:

@@ -49,7 +49,7 @@ class _Panel:
 
     Attributes:
         weights: (N, J), the weight of each judge that has a say in a text; 0 for the others.
-        why: (N,), why a text has no verdict; empty where it has enough judges.
+        refusals: (N,), why a text has no verdict; empty where it has enough judges.
         is_complete: (N,), every judge that may judge the text answered on every page.
     """
 
@@ -57,7 +57,7 @@ class _Panel:
     votes: TextVotes
     rules: VerdictRules
     weights: Floats
-    why: tuple[str, ...]
+    refusals: tuple[str, ...]
     is_complete: tuple[bool, ...]
 
 
@@ -119,7 +119,7 @@ def _posteriors(panel: _Panel) -> tuple[Floats, MethodUse | None]:
     method = panel.rules.method_name
     if method == MAJORITY:
         return shares, None
-    rows = np.flatnonzero([not reason for reason in panel.why])
+    rows = np.flatnonzero([not reason for reason in panel.refusals])
     try:
         p, use = _fit_labels(panel.votes.take(rows), panel.rules)
     except StatisticsError as refusal:
@@ -191,8 +191,8 @@ def two_label_table(votes: TextVotes, rules: VerdictRules) -> MethodTable:
 def _label_verdict(panel: _Panel, row: int, p: Floats, use: MethodUse | None) -> Verdict:
     item_id, candidate = panel.votes.texts[row]
     method = MAJORITY if use is None else use.method
-    if panel.why[row]:
-        return _abstained(item_id, candidate, method, panel.why[row])
+    if panel.refusals[row]:
+        return _abstained(item_id, candidate, method, panel.refusals[row])
     names = list(panel.judging.labels)
     order = np.argsort(-p, kind="stable")
     first, second = float(p[order[0]]), float(p[order[1]])
@@ -232,8 +232,8 @@ def _split(panel: _Panel, row: int, label: str | None) -> str:
 def _score_verdict(panel: _Panel, row: int) -> Verdict:
     item_id, candidate = panel.votes.texts[row]
     method = panel.rules.method_name
-    if panel.why[row]:
-        return _abstained(item_id, candidate, method, panel.why[row])
+    if panel.refusals[row]:
+        return _abstained(item_id, candidate, method, panel.refusals[row])
     present = panel.weights[row] > 0
     scores, weights = panel.votes.says[row][present], panel.weights[row][present]
     score = (

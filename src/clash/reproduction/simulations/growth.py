@@ -45,12 +45,12 @@ class ErrorGrid:
         validation: (F, K), squared error on the validation rows; the table first, then the scalar
             families.
         test: (F, K), on the test rows.
-        unseen: (K,), share of test rows whose pattern no labelled row has.
+        unseen_share: (K,), share of test rows whose pattern no labelled row has.
     """
 
     validation: Floats
     test: Floats
-    unseen: Floats
+    unseen_share: Floats
 
     def k(self, name: str = TABLE) -> int:
         """The prefix that validation chooses for a family."""
@@ -68,7 +68,7 @@ class ErrorGrid:
     @property
     def unseen_by_choice(self) -> float:
         """Unseen mass of the table at its prefix."""
-        return float(self.unseen[self.k() - 1])
+        return float(self.unseen_share[self.k() - 1])
 
 
 NAMES = (TABLE, *SCALARS)

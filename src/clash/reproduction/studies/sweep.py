@@ -47,7 +47,7 @@ def _pseudo(patterns: Patterns, *, by_class: bool) -> LatentFit:
     return ising_pseudo(patterns, rng=np.random.default_rng(0), class_dependent=by_class)
 
 
-WEIGHTED, UNIFORM = "dawid-skene", "majority"
+WEIGHTED_METHOD, UNIFORM_METHOD = "dawid-skene", "majority"
 MODELS: dict[str, ModelFit] = {
     "ising-class": partial(ising_class, priors=WEAKER),
     "ising-shared": ising_shared,
@@ -55,8 +55,8 @@ MODELS: dict[str, ModelFit] = {
     "ising-pseudo": partial(_pseudo, by_class=False),
     "factor": factor,
     "one-coin": one_coin,
-    WEIGHTED: dawid_skene,
-    UNIFORM: majority,
+    WEIGHTED_METHOD: dawid_skene,
+    UNIFORM_METHOD: majority,
 }
 """Models of the second paper and near ones; the pseudo-likelihood is its own algorithm."""
 USUAL = tuple(name for name in MODELS if "pseudo" not in name)
@@ -159,7 +159,7 @@ def sweep(
         raise StatisticsError(
             f"{n_sources} sources are too few to train and test on: 30 are needed"
         )
-    names = list(dict.fromkeys([*methods, WEIGHTED, UNIFORM]))
+    names = list(dict.fromkeys([*methods, WEIGHTED_METHOD, UNIFORM_METHOD]))
     runs: dict[tuple[int, str], list[_Trial | str]] = {}
     seeds = [[seed, t] for t in range(trials)]
     for t, measurements in enumerate(run_tasks(_measure_all, (data, points, names), seeds)):
@@ -250,8 +250,8 @@ def _cell(
         RepeatMean.of([float(o.credit.mean()) for o in fits]),
         RepeatMean.of([o.balanced_accuracy for o in fits]),
         RepeatMean.of([o.log_loss for o in fits]),
-        _against(outcomes, runs[i, WEIGHTED], data) if name != WEIGHTED else None,
-        _against(outcomes, runs[i, UNIFORM], data) if name != UNIFORM else None,
+        _against(outcomes, runs[i, WEIGHTED_METHOD], data) if name != WEIGHTED_METHOD else None,
+        _against(outcomes, runs[i, UNIFORM_METHOD], data) if name != UNIFORM_METHOD else None,
         refusals.most_common(1)[0][0] if refusals else "",
     )
 

@@ -33,13 +33,13 @@ class CouplingHypothesis:
 
     Attributes:
         name: as in a report.
-        says: the restriction, in words.
+        statement: the restriction, in words.
         null: what is free if it holds.
         directions: directions in the full parameters that it rules out, shape (full, r).
     """
 
     name: str
-    says: str
+    statement: str
     null: Restriction
     directions: Floats
 

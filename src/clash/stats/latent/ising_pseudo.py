@@ -339,14 +339,14 @@ class StrengthChoice:
     Attributes:
         fit: the model under the chosen prior, fitted to all votes.
         priors: the chosen prior.
-        chosen: its value in the grid.
+        strength: its value in the grid.
         grid: the values tried, hardest first.
         held_out: mean held-out log-likelihood per item of each.
     """
 
     fit: LatentFit
     priors: IsingPriors
-    chosen: float
+    strength: float
     grid: tuple[float, ...]
     held_out: tuple[float, ...]
 

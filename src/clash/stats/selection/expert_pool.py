@@ -73,21 +73,21 @@ class PoolPriors:
     """Priors of the pool.
 
     Attributes:
-        scales: by expert; ``other`` is for models that are not named.
+        scales: by expert; ``default_scale`` is for models that are not named.
         logistics: width tau of each anchored logistic, for a panel of one judge, and its weight.
-        unchanged: weight of the anchor's log-odds as they are.
+        anchor_weight: weight of the anchor's log-odds as they are.
         level: standard deviation of b in equation (2), in widths.
     """
 
     scales: Mapping[str, ScalePrior]
-    other: ScalePrior
+    default_scale: ScalePrior
     logistics: Mapping[float, float]
-    unchanged: float
+    anchor_weight: float
     level: float
 
     def scale(self, name: str) -> ScalePrior:
         """The prior of an expert's scale."""
-        return self.scales.get(name, self.other)
+        return self.scales.get(name, self.default_scale)
 
 
 PRIORS = PoolPriors(
@@ -98,9 +98,9 @@ PRIORS = PoolPriors(
         "dawid-skene": ScalePrior(0.45, 0.25, 0.060),
         "factor": ScalePrior(0.55, 0.35, 0.093),
     },
-    other=ScalePrior(0.6, 0.6, 0.060),
+    default_scale=ScalePrior(0.6, 0.6, 0.060),
     logistics={0.15: 0.089, 0.5: 0.171, 1.5: 0.292},
-    unchanged=0.052,
+    anchor_weight=0.052,
     level=0.35,
 )
 """Scales and weights are those of public panels: ``benchmarks/few_labels.py --priors`` computes them.
@@ -274,7 +274,9 @@ def _experts(readings: Readings, priors: PoolPriors) -> list[_Expert]:
         precision, centre = np.array([prior.sd**-2]), np.array([prior.mean])
         experts.append(_Expert(name, column[None], precision, centre, prior.weight))
     certain = np.array([CERTAIN]), np.array([1.0])
-    experts.append(_Expert(f"{readings.names[0]}, unchanged", odds[:1], *certain, priors.unchanged))
+    experts.append(
+        _Expert(f"{readings.names[0]}, unchanged", odds[:1], *certain, priors.anchor_weight)
+    )
     n_judges = readings.spins.shape[1]
     columns = np.vstack([odds[:1], np.ones((1, len(readings.spins))), readings.spins.T])
     anchor = priors.scale(readings.names[0])

@@ -75,7 +75,7 @@ class Hypotheses:
     log_weights: Floats = field(repr=False)
 
     @property
-    def allowed(self) -> Bools:
+    def is_allowed(self) -> Bools:
         """(H,), those that the labels leave."""
         return np.asarray(self.log_weights >= self.log_weights.max() - np.log(LIKELIHOOD_RATIO))
 
@@ -86,7 +86,7 @@ class Hypotheses:
 
     def bounds(self, values: Floats) -> tuple[Floats, Floats]:
         """Least and largest of values (H, …) under the hypotheses that are allowed."""
-        within = values[self.allowed]
+        within = values[self.is_allowed]
         return within.min(axis=0), within.max(axis=0)
 
     def accuracy(self, verdicts: Floats) -> Floats:
