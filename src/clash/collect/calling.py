@@ -217,7 +217,7 @@ class Caller:
         alike = [c for c in self._connections.values() if c.model == connection.model]
         return connection.name if len({c.provider.account for c in alike}) > 1 else connection.model
 
-    def keep_stopped(self, stopped: Mapping[str, str]) -> None:
+    def keep_stopped(self, reasons: Mapping[str, str]) -> None:
         """Stop these models, which refused for good in an earlier process; the reason by label."""
         for connection in self._connections.values():
             if (reason := reasons.get(self._label(connection))) is not None:
