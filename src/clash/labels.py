@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from clash.records import Groups, Item, Label
+    from clash.records import Groups, Label
 
     Side = Literal["A", "B", "tie"]
 
@@ -84,7 +84,19 @@ class Truth:
         return commonest(label.side(first, second) for label in self.labels)
 
 
-def truths(items: Iterable[Item], labels: Iterable[Label]) -> dict[str, Truth]:
+class LabelledItem(Protocol):
+    """An item of a prompts file, as far as its label goes."""
+
+    @property
+    def item_id(self) -> str:
+        """Its id."""
+
+    @property
+    def label(self) -> str | None:
+        """The candidate that wins it, or ``tie``; null without a label."""
+
+
+def truths(items: Iterable[LabelledItem], labels: Iterable[Label]) -> dict[str, Truth]:
     """The truth of each labelled item: people's decisions, else the label in the prompts file."""
     labels_by_item: dict[str, list[ItemLabel]] = defaultdict(list)
     for record in labels:

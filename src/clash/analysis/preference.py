@@ -105,11 +105,11 @@ def _label_pairs(run: RunData) -> list[PairOutcomes]:
     rows: dict[tuple[int, int], list[int]] = {}
     outcomes: dict[tuple[int, int], list[float]] = {}
     column = {name: index for index, name in enumerate(run.candidates)}
-    for row, item in enumerate(run.items):
-        truth = run.truths.get(item.item_id)
+    for item_id, row in run.rows.items():
+        truth = run.truths.get(item_id)
         if truth is None:
             continue
-        names = sorted(run.responders[item.item_id], key=column.__getitem__)
+        names = sorted(run.responders[item_id], key=column.__getitem__)
         for n, first in enumerate(names):
             for second in names[n + 1 :]:
                 outcome = SIDES.get(truth.side(first, second) or "")

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from clash.analysis.rundata import ControlPart
 from clash.stats.intervals import Interval, wilson_clustered
+from clash.store.stored import parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -87,7 +89,8 @@ def redteam(run: RunData, sound: str, worse: str) -> Redteam | None:
     Returns:
         Null where no item is attacked.
     """
-    if not any(item.control and item.control.family for item in run.items):
+    controls = (part.control for part in parts(run.items, ControlPart))
+    if not any(control and control.family for control in controls):
         return None
     winners = {v.item_id: v for v in run.verdicts}
     panel = _observations(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.verdicts import BORDA, VerdictRules, left_for_review, verdict
 from clash.records import Blinding, Criteria, Item, Judgment, Response, Verdict
-from clash.store.stored import ByItem, with_item
+from clash.store.stored import ByItem, item_ids, with_item
 from clash.votes.by_item import SharedVerdicts
 from clash.votes.from_run import Ballots, BlindingIndex, unblind_rankings
 from clash.votes.text_votes import TextVotes
@@ -83,11 +83,10 @@ def _by_borda(
     rankings: Mapping[str, ItemRankings],
 ) -> Iterator[Verdict]:
     """The verdict on each item by Borda count; items that are ranked alike are counted once."""
-    missing_ids = [item.item_id for item in items if item.item_id not in rankings]
+    missing_ids = [name for name in item_ids(items) if name not in rankings]
     reasons = _reasons(rules, missing_ids, responses, judgments) if missing_ids else {}
     verdicts: dict[int, Verdict] = {}
-    for item in items:
-        name = item.item_id
+    for name in item_ids(items):
         ballots = rankings.get(name)
         code = rankings.pattern(name) if ballots and isinstance(rankings, Ballots) else None
         if code is not None and code in verdicts:

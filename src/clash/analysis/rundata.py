@@ -11,6 +11,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
+import msgspec
 import numpy as np
 
 from clash import baselines
@@ -63,6 +64,24 @@ class _ItemGroup(ItemPart, gc=False):
     """The prompt that an item repeats."""
 
     group: str | None = None
+
+
+class ControlFamily(msgspec.Struct, gc=False):
+    """The attack of a control item; null for the clean one of a pair."""
+
+    family: str | None = None
+
+
+class ControlPart(ItemPart, gc=False):
+    """Whether an item is a control item."""
+
+    control: ControlFamily | None = None
+
+
+class _Labelled(ItemPart, gc=False):
+    """Who wins an item by the prompts file."""
+
+    label: str | None = None
 
 
 class _PageLabels(ItemPart, gc=False):
@@ -168,10 +187,12 @@ class RunData:
     def load(cls, folder: RunFolder) -> RunData:
         """Read a run; verdicts are recomputed, not read. Control items are set apart."""
         run = cls._read_whole(folder)
-        controls = {item.item_id for item in run.items if item.control is not None}
+        controls = {
+            item.item_id for item in parts(run.items, ControlPart) if item.control is not None
+        }
         if not controls:
             return run
-        ids = {item.item_id for item in run.items if item.control is None}
+        ids = run.rows.keys() - controls
         if not ids or controls <= ids:
             return run
         return replace(run.only(ids), controls=run.only(controls - ids))
@@ -453,7 +474,9 @@ class RunData:
     @cached_property
     def truths(self) -> dict[str, Truth]:
         """What the labels of each item that has one come to; of single texts: ``people_votes``."""
-        return {} if self.text_votes is not None else truths(self.items, self.labels)
+        if self.text_votes is not None:
+            return {}
+        return truths(parts(self.items, _Labelled), self.labels)
 
     def wins(self, item: str, first: str, second: str) -> float:
         """Of a pair, by the labels: 1 or 0 where the first or the second is better, else NaN."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from clash.analysis.leaderboard import borda_by_name
 from clash.analysis.verdicts import JudgePoints, contributions
 from clash.errors import InputError, nearest
+from clash.store.stored import item_ids
 from clash.store.table import ItemRows
 from clash.votes.from_run import unblind, weighted_score
 
@@ -156,7 +157,7 @@ def walk(run: RunData, item_id: str, calls: Iterable[CallSummary] = ()) -> Walk:
 def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
     """The steps of each item (default: of all), in the order of the items."""
     selection = run.items if items is None else items
-    rows = {item.item_id: row for row, item in enumerate(selection)}
+    rows = {item_id: row for row, item_id in enumerate(item_ids(selection))}
     pages, judgments = ItemRows(run.blinds.records, rows), ItemRows(run.judgments, rows)
     verdicts = ItemRows(run.verdicts, rows)
     for item in selection:

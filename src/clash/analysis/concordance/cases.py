@@ -12,6 +12,7 @@ from clash.labels import TIE, ItemLabel, outcome_code
 from clash.records import SELF
 from clash.stats.intervals import Interval, wilson, wilson_clustered
 from clash.stats.voting.borda import borda_points
+from clash.store.stored import of_items
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -100,8 +101,7 @@ def labelled_cases(run: RunData) -> tuple[LabelledCase, ...]:
     verdicts = {verdict.item_id: verdict for verdict in run.labelled_verdicts}
     return tuple(
         _case(run, item, verdicts[item.item_id], order, people.get(item.item_id, {}), profiles)
-        for item in run.items
-        if item.item_id in verdicts
+        for item in of_items(run.items, verdicts)
     )
 
 

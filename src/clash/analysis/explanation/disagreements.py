@@ -92,8 +92,8 @@ class LongerChoices:
 def longer_choices(run: RunData) -> LongerChoices:
     """Whether the panel chose the longer response where people chose another."""
     pairs = [
-        (run.texts[item.item_id], verdict.winner, run.truth.get(item.item_id))
-        for item, verdict in zip(run.items, run.verdicts, strict=True)
+        (run.texts[verdict.item_id], verdict.winner, run.truth.get(verdict.item_id))
+        for verdict in run.verdicts
     ]
     gaps = [
         len(texts[panel].split()) - len(texts[people].split())
@@ -112,8 +112,8 @@ def telling_disagreements(run: RunData, most: int | None = None) -> list[Telling
     """
     candidates = (
         (*_rank(verdict, kind), row, kind)
-        for row, (item, verdict) in enumerate(zip(run.items, run.verdicts, strict=True))
-        if (kind := _kind(run, item, verdict)) is not None
+        for row, verdict in enumerate(run.verdicts)
+        if (kind := _kind(run, verdict)) is not None
     )
     firsts = sorted(candidates) if most is None else nsmallest(most, candidates)
     cases = [(run.items[row], run.verdicts[row], kind) for _, _, row, kind in firsts]
@@ -128,13 +128,13 @@ def telling_disagreements(run: RunData, most: int | None = None) -> list[Telling
     ]
 
 
-def _kind(run: RunData, item: Item, verdict: Verdict) -> Literal["people", "judges"] | None:
+def _kind(run: RunData, verdict: Verdict) -> Literal["people", "judges"] | None:
     if verdict.ranking is None:
         return None
-    label = run.truth.get(item.item_id)
+    label = run.truth.get(verdict.item_id)
     if label is not None and label != (verdict.winner or TIE):
         return "people"
-    rankings = run.ballots.get(item.item_id)
+    rankings = run.ballots.get(verdict.item_id)
     if rankings is None:
         return None
     tops = {top for p in run.rules.voting if (top := rankings.top(p.id)) is not None}

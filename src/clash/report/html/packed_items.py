@@ -26,7 +26,7 @@ from clash.files import run_files
 from clash.records import Call
 from clash.store import layout
 from clash.store.journal import decode_part, written_fields
-from clash.store.stored import ItemPart, select
+from clash.store.stored import ItemPart, item_ids, select
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -120,7 +120,7 @@ def pack_items(run: RunData, folder: Path, telling: Sequence[str] = ()) -> Packe
     index: list[dict[str, Any]] = []
     blocks = PackedBlocks()
     page_items = _items_of_page(run, telling)
-    raw, room = _Calls.of(folder / layout.CALLS, {item.item_id for item in page_items}), _MOST_CALLS
+    raw, room = _Calls.of(folder / layout.CALLS, set(item_ids(page_items))), _MOST_CALLS
     for number, chunk in enumerate(_chunks(_items(run, page_items))):
         index += [{**line, "k": number, "y": order.get(line["id"])} for line, _ in chunk]
         blocks.add(f"text-{number}", pack(b"[" + b",".join(body for _, body in chunk) + b"]"))

@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from clash import pages
 from clash.analysis.further import further
 from clash.escape import content_security_policy, inline_source, pack, template_environment
@@ -25,6 +27,7 @@ from clash.report.html.text_report import order_words, shown_texts, text_answer
 from clash.report.html.trust import trust
 from clash.report.sections import report_tables
 from clash.store import layout
+from clash.store.stored import ItemPart, parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,6 +74,12 @@ class ItemFilter:
     key: str
     words: str
     count: int
+
+
+class _Tagged(ItemPart, gc=False):
+    """The tags of an item."""
+
+    tags: list[str] = msgspec.field(default_factory=list)
 
 
 def render_report(
@@ -121,7 +130,7 @@ def render_report(
         policy=content_security_policy(css, script, frame=frame),
         candidates=run.candidates,
         short_names=pages.short_names(run.candidates, 22),
-        tags=sorted({tag for item in run.items for tag in item.tags}),
+        tags=sorted({tag for item in parts(run.items, _Tagged) for tag in item.tags}),
         of_parent=OF_PARENT,
         end_of_parent=END_OF_PARENT,
     )  # fmt: skip
