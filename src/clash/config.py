@@ -979,7 +979,10 @@ class PromptEntry(Strict):
         """Where responses are ranked, a label names one of them."""
         if self.response is not None or self.labels:
             name = "labels" if self.labels else "response"
-            raise ValueError(f"{name} is for judging one text: set judging.mode to label or score")
+            raise hinted(
+                f"{name} is for judging one text by itself",
+                "--labels A,B or --scale 1-5, or judging.mode in clash.yaml",
+            )
         if self.label is not None and self.responses:
             choices = {*self.responses, "tie"}
             if self.label not in choices:

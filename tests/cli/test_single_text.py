@@ -152,6 +152,12 @@ def test_a_persons_labels_of_several_texts_of_an_item_all_count(lab):
     assert explanation["n_labelled"] == 8
     people = {(t["candidate"], t["people"]) for t in explanation["texts"]}
     assert people <= {("a", "relevant"), ("b", "irrelevant")}
+    page = (lab.path / "runs" / "one" / "report.html").read_text(encoding="utf-8")
+    assert "= level" not in page  # a share of texts is level with nothing
+    walk = lab("report", "one", "--item", "q1").out
+    notes = [line.strip() for line in walk.splitlines() if "people say" in line]
+    assert [line.split(" (")[0] for line in notes] == ["people say relevant", "people say irrelevant"]
+    assert "people say relevant" in lab("report", "one", "--item", "q1", "-q").out
     unlabelled_record = json.loads(lab("explain", "one", "--no-labels", "--json").out)
     assert unlabelled_record["n_labelled"] == 0
 
@@ -204,4 +210,4 @@ def test_a_file_of_single_texts_says_what_is_missing_where_responses_are_ranked(
     write(lab, {"mode": "rank"}, TEXTS)
     result = lab("eval", "texts.yaml")
     assert result.code == 2
-    assert "set judging.mode" in result.err
+    assert "is for judging one text by itself\nfix: --labels A,B or --scale 1-5" in result.err

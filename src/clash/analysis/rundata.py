@@ -299,6 +299,10 @@ class RunData:
             return {}
         return people_votes(self.text_votes.texts, self.items, self.labels, self.rules.judging)
 
+    def text_label(self, item_id: str, candidate: str | None) -> str | float | None:
+        """What people say of a text, a label or a score; null without a label, or where two are level."""
+        return text_truth(self.people_votes.get((item_id, candidate or ""), {}))
+
     def people_values(self, votes: TextVotes) -> Floats:
         """What people say of each text, (N,): the code of a label, or a score; NaN without a label."""
         codes = (
@@ -308,7 +312,7 @@ class RunData:
         )
         values = []
         for key in votes.texts:
-            truth = text_truth(self.people_votes.get(key, {}))
+            truth = self.text_label(*key)
             value = codes.get(truth) if isinstance(truth, str) else truth
             values.append(math.nan if value is None else value)
         return np.array(values, dtype=float)

@@ -105,6 +105,7 @@ class Walk:
         calls: every attempt of every call for the item; empty where they were not read.
         turns: the turns of each response that is a conversation, by candidate.
         text_verdicts: on each text of the item, where texts are judged by themselves.
+        text_labels: what people say of these texts, a label or a score, by candidate.
     """
 
     json_keys: ClassVar[Mapping[str, str]] = {"judgments": "said", "scrubs": "scrubbed"}
@@ -122,11 +123,12 @@ class Walk:
     calls: list[ItemCall] = field(default_factory=list)
     turns: Mapping[str, list[AnsweredTurn]] = field(default_factory=dict)
     text_verdicts: list[Verdict] = field(default_factory=list)
+    text_labels: Mapping[str, str | float] = field(default_factory=dict)
 
     @property
     def json_omits(self) -> tuple[str, ...]:
         """An item whose responses are ranked has one verdict."""
-        return () if self.text_verdicts else ("text_verdicts",)
+        return () if self.text_verdicts else ("text_verdicts", "text_labels")
 
 
 def walk(run: RunData, item_id: str, calls: Iterable[CallSummary] = ()) -> Walk:
@@ -177,6 +179,12 @@ def walks(run: RunData, items: Sequence[Item] | None = None) -> Iterator[Walk]:
             label=run.truth.get(name),
             turns={r.candidate: r.turns for r in responses if r.turns},
             text_verdicts=[] if run.text_votes is None else item_verdicts,
+            text_labels={
+                verdict.candidate: label
+                for verdict in item_verdicts
+                if verdict.candidate is not None
+                and (label := run.text_label(name, verdict.candidate)) is not None
+            },
         )
 
 

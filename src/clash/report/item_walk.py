@@ -78,7 +78,7 @@ def walk_tables(walk: Walk) -> list[Table]:
 def _outcome(walk: Walk) -> str:
     verdict = walk.verdict
     if walk.text_verdicts:
-        return "; ".join(map(text_outcome, walk.text_verdicts))
+        return "; ".join(text_outcome(v) + _text_label(walk, v) for v in walk.text_verdicts)
     if verdict.ranking is None:
         return f"no verdict: {verdict.abstained}"
     winner = verdict.winner or "tie of " + ", ".join(verdict.ranking[0])
@@ -96,6 +96,18 @@ def text_outcome(verdict: Verdict) -> str:
     outcome = (verdict.label or "") if verdict.score is None else f"{verdict.score:.2f}"
     split = "" if verdict.split is None else f"{verdict.split}, "
     return f"{verdict.candidate}: {outcome} ({split}confidence {verdict.confidence or 0.0:.2f})"
+
+
+def _text_label(walk: Walk, verdict: Verdict) -> str:
+    """What people say of a text, to follow the verdict on it; empty without a label."""
+    label = walk.text_labels.get(verdict.candidate or "")
+    if label is None:
+        return ""
+    if isinstance(label, float):
+        return f", people say {label:.2f}"
+    if not verdict.is_decided:
+        return f", people say {label}"
+    return f", people say {label} ({'the same' if label == verdict.label else 'they disagree'})"
 
 
 def _label(walk: Walk) -> list[str]:
@@ -160,7 +172,8 @@ def _judgment(console: Console, judgment: JudgmentStep, labels: Mapping[str, str
         _text(
             console, f"{judgment.judge} ({judgment.role}) on {names}: {judgment.vote}", style="bold"
         )
-        _text(console, words, indent=6)
+        if words:
+            _text(console, words, indent=6)
         for note in (*judgment.repairs, *judgment.flags):
             _text(console, f"note: {note}", style="yellow", indent=6)
         return
@@ -231,6 +244,8 @@ def _verdict(console: Console, walk: Walk) -> None:
         for verdict in walk.text_verdicts:
             style = "green" if verdict.is_decided else "red"
             _text(console, text_outcome(verdict), style=f"bold {style}")
+            if label := _text_label(walk, verdict):
+                _text(console, label.removeprefix(", "), indent=6)
         return
     if walk.verdict.ranking is not None:
         print_table(console, _contributions(walk))

@@ -67,14 +67,14 @@ def _among_judges(findings: Findings, apart: Differences) -> str:
     if _voting(findings) < 2:
         return f"One judge decides, so it differs with nobody. {plural(total, 'prompt')} in all."
     unanimous, open_ = _n(apart, "unanimous"), _n(apart, "none")
-    text = f"The judges are unanimous on {unanimous} of {plural(total, 'prompt')}."
+    text = f"The judges are unanimous on {unanimous:,} of {plural(total, 'prompt')}."
     split, tied = _n(apart, "split"), _n(apart, "tied")
     remainder = [
         words
         for n, words in (
-            (split, f"split on {split}"),
-            (tied, f"level on {tied}"),
-            (open_, f"without a verdict on {open_}"),
+            (split, f"split on {split:,}"),
+            (tied, f"level on {tied:,}"),
+            (open_, f"without a verdict on {open_:,}"),
         )
         if n
     ]

@@ -87,7 +87,7 @@
     list.replaceChildren();
     drawn = 0;
     draw(PAGE);
-    count.textContent = `${shown.length} of ${index.length} ${index.length === 1 ? "prompt" : "prompts"}`;
+    count.textContent = `${shown.length.toLocaleString("en")} of ${index.length.toLocaleString("en")} ${index.length === 1 ? "prompt" : "prompts"}`;
   };
 
   const draw = (n) => {

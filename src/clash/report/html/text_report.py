@@ -14,7 +14,7 @@ from clash.report.headline import run_headline
 from clash.report.html.answer import chart_of, page_answer
 from clash.report.html.blocks import KeyFigure
 from clash.report.html.words import share_row
-from clash.votes.text_labels import text_names, text_truth
+from clash.votes.text_labels import text_names
 from clash.wording import with_capital
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def text_answer(findings: Findings, texts: TextFindings) -> PageAnswer:
     headline = run_headline(findings)
     caption, rows = single_text.chart_rows(findings, texts)
     chart_rows = [share_row(name, rate, note=note) for name, rate, note in rows]
-    chart = chart_of(chart_rows, caption, 0.5, "50% = level")
+    chart = chart_of(chart_rows, caption)
     sentence = f"{with_capital(caption)}." if chart else ""
     return page_answer(headline, findings, chart, sentence, tuple(_figures(findings, texts)))
 
@@ -114,7 +114,7 @@ def _outcome(verdict: Verdict) -> str | float | None:
 
 
 def _people(run: RunData, verdict: Verdict) -> str | float | None:
-    return text_truth(run.people_votes.get((verdict.item_id, verdict.candidate or ""), {}))
+    return run.text_label(verdict.item_id, verdict.candidate)
 
 
 def _words(value: str | float | None) -> str:
