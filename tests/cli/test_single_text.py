@@ -156,7 +156,10 @@ def test_a_persons_labels_of_several_texts_of_an_item_all_count(lab):
     assert "= level" not in page  # a share of texts is level with nothing
     walk = lab("report", "one", "--item", "q1").out
     notes = [line.strip() for line in walk.splitlines() if "people say" in line]
-    assert [line.split(" (")[0] for line in notes] == ["people say relevant", "people say irrelevant"]
+    assert [line.split(" (")[0] for line in notes] == [
+        "people say relevant",
+        "people say irrelevant",
+    ]
     assert "people say relevant" in lab("report", "one", "--item", "q1", "-q").out
     unlabelled_record = json.loads(lab("explain", "one", "--no-labels", "--json").out)
     assert unlabelled_record["n_labelled"] == 0
