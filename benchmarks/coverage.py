@@ -449,6 +449,7 @@ def corrected_decision(rng, n, panel, equal):
             ("one judge right on 85%, seven on 55%", (0.85, *(0.55,) * 7)),
         )
     ),
+    notes={"": DISCRETE},
 )
 def corrected_strength(rng, n, best, place, skills):
     """People rank by strength and Gumbel noise; judges see each pair as people do, or not."""

@@ -6,9 +6,11 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
 
 from clash.errors import StatisticsError
-from clash.stats.choice import StrengthSample
+from clash.stats.choice import PRIOR_GAMES, StrengthSample
 from clash.stats.intervals import wilson, wilson_clustered
 from clash.stats.selection.corrected_share import corrected_share
 from clash.stats.selection.corrected_strengths import corrected_strengths
@@ -318,6 +320,51 @@ def test_strengths_of_candidates_that_nearly_always_win_or_lose_cover():
         fit = corrected_strengths(labels, votes.mean(axis=2), PAIRS, 3, votes=votes)
         is_covered.append(fit.win_rates[0].low <= best <= fit.win_rates[0].high)
     assert np.mean(is_covered) > 0.9
+
+
+def upsets(of_first, of_second, n=20):
+    """Labels of n rows: the second beat the first so often, the third the second so often."""
+    labels = np.ones((n, 3))
+    labels[:of_first, 0], labels[n - of_second :, 2] = 0.0, 0.0
+    return labels
+
+
+def score_distance(labels, rate):
+    """Standard errors of the middle one's win rate, by a general optimiser, phantom games included."""
+    sides = np.array([[1, -1, 0], [1, 0, -1], [0, 1, -1]], float)
+    wins, n = labels.sum(axis=0), len(labels)
+
+    def loss(theta):
+        odds = sides @ theta
+        phantom = np.logaddexp(0, theta) - theta / 2
+        return float((n * np.logaddexp(0, odds) - wins * odds).sum() + PRIOR_GAMES * phantom.sum())
+
+    def rate_gap(theta):
+        return (expit(theta[1] - theta[0]) + expit(theta[1] - theta[2])) / 2 - rate
+
+    theta = minimize(
+        loss,
+        np.array([2.0, 0.0, -2.0]),
+        method="SLSQP",
+        constraints={"type": "eq", "fun": rate_gap},
+        options={"ftol": 1e-12, "maxiter": 500},
+    ).x
+    p, q = expit(sides @ theta), expit(theta)
+    score = sides.T @ (wins - n * p) + PRIOR_GAMES * (0.5 - q)
+    information = sides.T @ (sides * (n * p * (1 - p))[:, None])
+    information += np.diag(PRIOR_GAMES * q * (1 - q))
+    return float(np.sqrt(score @ np.linalg.solve(information, score)))
+
+
+def test_three_upsets_on_one_side_do_not_say_that_the_middle_one_is_no_middle():
+    """Three of three are no proof against a half; both ends are as far from the estimate."""
+    labels = upsets(3, 0)
+    table = np.vstack([labels, np.full((40, 3), np.nan)])
+    middle = corrected_strengths(table, np.full((60, 3), 0.5), PAIRS, 3).win_rates[1]
+    assert middle.low < 0.5 < middle.estimate
+    at_low, at_high = (score_distance(labels, end) for end in (middle.low, middle.high))
+    assert at_low == pytest.approx(at_high, rel=0.01)
+    assert at_low > 1.96
 
 
 @pytest.mark.parametrize("k", [3, 4, 8])

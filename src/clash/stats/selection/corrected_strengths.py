@@ -33,6 +33,8 @@ FARTHEST = 30.0
 """Log-odds beyond which no strength is looked for: the panel's correction asks for more wins than
 there were games."""
 _STEPS, _TOLERANCE = 100, 1e-10
+_CLOSE = 1e-7
+"""A step of log-odds below which a test has its strengths."""
 _TINY = 1e-30
 _ALIKE = 1e-9
 """Share of the model's variance below which labels are all alike but for rounding."""
@@ -357,10 +359,11 @@ def _intervals(
 ) -> tuple[tuple[Interval, ...], tuple[Interval, ...]]:
     """Of the strengths, and of the win rates that they expect.
 
-    Both are Wilson's idea on the line where one strength moves: the shifts whose score, wins less
-    those expected, is not rejected with the variance *under the shift*. With two candidates that is
-    Wilson's interval. At the estimate itself the variance is too small where a candidate nearly
-    always wins. What the others' strengths, sources and the panel do to it is a factor.
+    Both are Wilson's idea: the values whose score, wins less those expected, is not rejected with
+    the variance *under the value*. With two candidates that is Wilson's interval. At the estimate
+    itself the variance is too small where a candidate nearly always wins. A strength moves alone; a
+    win rate with all strengths, each as far as the labels make likely (:class:`_RateTest`). What
+    sources and the panel do to the variance is a factor.
 
     Args:
         data: the labels.
@@ -370,8 +373,8 @@ def _intervals(
         by_rate: (K,), on those of the win rates.
     """
     k, n, games = len(strengths), int((data.weights > 0).sum()), data.games()
-    rise = np.diag(_gradient(strengths))
     errors = np.sqrt(model * [by_strength, by_rate])
+    rise = np.diag(_gradient(strengths))
     t, method = t_quantile(LEVEL, data.freedom), "PPI, Bradley-Terry"
     on_scale, rates = [], []
     for c in range(k):
@@ -383,10 +386,101 @@ def _intervals(
         strength, stretch = float(strengths[c]), errors[0, c] / error
         ends = strength + stretch * low, strength + stretch * high
         on_scale.append(Interval(strength, *ends, LEVEL, n, n, method))
-        rate, least, most = (float(sigmoid(gaps + shift).mean()) for shift in (0.0, low, high))
-        effective = rate * (1 - rate) / float(errors[1, c]) ** 2
-        rates.append(Interval(rate, least, most, LEVEL, n, effective, method))
+        test = _RateTest(data, strengths, c)
+        effective = test.estimate * (1 - test.estimate) / float(errors[1, c]) ** 2
+        least, most = test.ends(t * math.sqrt(by_rate[c]))
+        rates.append(Interval(test.estimate, least, most, LEVEL, n, effective, method))
     return tuple(on_scale), tuple(rates)
+
+
+@dataclass(frozen=True, slots=True)
+class _RateTest:
+    """Rao's score test of the win rate of one candidate, all strengths refitted under each rate.
+
+    Of the strengths at which the candidate has a rate, the likeliest are those where the wins that
+    the estimate expects less those expected there are a multiple of the rate's gradient.
+
+    Attributes:
+        data: the labels.
+        strengths: (K,), the estimates.
+        candidate: its column.
+    """
+
+    data: _Data
+    strengths: Floats
+    candidate: int
+
+    @property
+    def estimate(self) -> float:
+        """The rate at the estimates."""
+        return float(self._rate(self.strengths)[0])
+
+    def ends(self, reach: float) -> tuple[float, float]:
+        """The lowest and the highest rate within ``reach`` standard errors of the score."""
+        from scipy.optimize import brentq
+
+        estimate, ends = self.estimate, []
+        for edge in (0.0, 1.0):
+            inner, outer = (estimate + share * (edge - estimate) for share in (1e-6, 1 - 1e-3))
+            is_out = self._distance(outer) > reach
+            ends.append(
+                float(brentq(lambda r: self._distance(r) - reach, inner, outer, xtol=1e-5))
+                if is_out
+                else edge
+            )
+        return ends[0], ends[1]
+
+    def _distance(self, rate: float) -> float:
+        """Standard errors from the score under a rate to that of the estimate."""
+        strengths, multiple = self._start(rate), 0.0
+        k, wins = len(strengths), self._wins(self.strengths)
+        for _ in range(_STEPS):
+            value, gradient, bend = self._rate(strengths)
+            information = self.data.information(strengths)
+            lagrangian = np.zeros((k + 1, k + 1))
+            lagrangian[:k, :k] = information - multiple * bend
+            lagrangian[:k, k], lagrangian[k, :k] = -gradient, gradient
+            excess = self._wins(strengths) - wins - multiple * gradient
+            step = np.linalg.solve(lagrangian, -np.append(excess, value - rate))
+            damping = min(1.0, 1.0 / max(float(np.abs(step[:k]).max()), _TINY))
+            strengths, multiple = strengths + damping * step[:k], multiple + damping * step[k]
+            if np.abs(step[:k]).max() < _CLOSE:
+                break
+        _, gradient, _ = self._rate(strengths)
+        information = self.data.information(strengths)
+        return abs(multiple) * math.sqrt(float(gradient @ np.linalg.solve(information, gradient)))
+
+    def _start(self, rate: float) -> Floats:
+        """The estimates, that of the candidate moved to where it has the rate."""
+        from scipy.optimize import brentq
+
+        unit = np.eye(len(self.strengths))[self.candidate]
+        others = unit == 0
+        gaps = self.strengths[self.candidate] - self.strengths[others]
+
+        def excess(shift: float) -> float:
+            return float(sigmoid(gaps + shift).mean()) - rate
+
+        return np.asarray(self.strengths + unit * brentq(excess, -2 * FARTHEST, 2 * FARTHEST))
+
+    def _wins(self, strengths: Floats) -> Floats:
+        """(K,), wins less losses that are expected of the labelled games, and of the phantom's."""
+        count = self.data.weights @ (~np.isnan(self.data.labels)).astype(float)
+        expected = (count * sigmoid(self.data.design @ strengths)) @ self.data.design
+        return np.asarray(expected + PRIOR_GAMES * sigmoid(strengths), np.float64)
+
+    def _rate(self, strengths: Floats) -> tuple[Floats, Floats, Floats]:
+        """The rate, its gradient (K,), and its second derivatives (K, K)."""
+        c, k = self.candidate, len(strengths)
+        others = np.arange(k) != c
+        p = sigmoid(strengths[c] - strengths[others])
+        slope = p * (1 - p) / (k - 1)
+        bend = slope * (1 - 2 * p)
+        gradient, second = np.zeros(k), np.zeros((k, k))
+        gradient[others], gradient[c] = -slope, slope.sum()
+        second[others, others], second[c, c] = bend, bend.sum()
+        second[c, others] = second[others, c] = -bend
+        return p.mean(), gradient, second
 
 
 @dataclass(frozen=True, slots=True)
