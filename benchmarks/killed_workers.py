@@ -90,7 +90,10 @@ def ray_workers(environ: dict[str, str]) -> Iterator[Workers]:
     def kill(_: list[int], rng: random.Random) -> None:
         nodes = sorted(cluster.worker_nodes, key=lambda node: node.unique_id)
         cluster.remove_node(rng.choice(nodes), allow_graceful=False)
-        cluster.add_node(wait=False, **NODE)
+        # On a busy machine a node may not come up in time; the next kill then starts two.
+        with suppress(Exception):
+            while len(cluster.worker_nodes) < N_NODES:
+                cluster.add_node(wait=False, **NODE)
 
     try:
         for _ in range(N_NODES):
