@@ -203,6 +203,15 @@ def test_a_failure_on_the_wire_is_known_for_what_it_is(asker, row, provider):
 
 
 @pytest.mark.parametrize("provider", ALL)
+def test_a_redirect_says_nothing_of_the_model_and_what_to_write(asker, provider):
+    model = asker(provider)
+    model.misbehave(faults.redirect())
+    message = model.failure().message
+    assert message.startswith("the server redirects to https://elsewhere.invalid/v1, which is not")
+    assert "base_url" in message
+
+
+@pytest.mark.parametrize("provider", ALL)
 def test_after_a_failure_the_same_provider_goes_on(asker, provider):
     model = asker(provider)
     model.misbehave(faults.reset_mid_body())

@@ -282,8 +282,9 @@ def from_answer(
     if failure.action == "retry":
         failure = _with_hint(failure, wait)
     failure = _obey(failure, headers.get("x-should-retry", ""))
-    location = headers.get("location")
-    text = f"redirected to {location}, which is not followed" if location else failure.message
+    text = failure.message
+    if 300 <= status < 400:
+        text = f"the server redirects to {headers.get('location')}, which is not followed; base_url is the final address"
     return replace(
         failure,
         message=text or f"HTTP status {status} and no message",

@@ -256,9 +256,9 @@ class NetworkProvider(ABC):
         return report if report.message else replace(report, message=failure.message)
 
     def _error(self, exchange: Exchange, failure: Failure) -> ProviderError:
-        lead = _LEADS.get(failure.error_class, "").format(
-            key=self._account.key_variable or "no key", model=self._ref.name
-        )
+        is_redirect = failure.status is not None and 300 <= failure.status < 400
+        lead = "" if is_redirect else _LEADS.get(failure.error_class, "")
+        lead = lead.format(key=self._account.key_variable or "no key", model=self._ref.name)
         data = exchange.data
         body = data if isinstance(data, dict) else loosely(data or b"")
         return ProviderError(

@@ -130,7 +130,9 @@ def httpx_errors() -> Iterator[None]:
     try:
         yield
     except tuple(ERRORS) as error:
-        raise counterpart(type(error))(str(error) or type(error).__name__) from error
+        # The text of an error in HTTP begins with a status 400 that no server sent.
+        text = getattr(error, "message", "") or str(error) or type(error).__name__
+        raise counterpart(type(error))(text) from error
 
 
 def counterpart(cls: type[BaseException]) -> type[httpx2.TransportError]:
