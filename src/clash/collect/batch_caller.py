@@ -1,4 +1,4 @@
-"""Calls through the batch APIs of providers: asked like any other, answered when the batch is."""
+"""Calls through the batch APIs of providers: made like any other, answered with the batch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class BatchProgress(Listener, BatchWatcher, Protocol):
-    """Is told how calls and batches proceed."""
+    """Is told of the progress of calls and batches."""
 
 
 _ALL_AT_ONCE = 20_000
@@ -100,7 +100,7 @@ class BatchCaller(Caller):
         return _ALL_AT_ONCE
 
     def start(self, tasks: TaskGroup) -> None:
-        """Gather and wait within ``tasks``."""
+        """Gather questions and wait for batches in ``tasks``."""
         super().start(tasks)
         self._queue.start(tasks)
         if self._new == "none":
@@ -109,7 +109,7 @@ class BatchCaller(Caller):
                     self._queue.resume(batch, self._provider(ref, self._connection(ref)))
 
     async def finish(self) -> None:
-        """Wait until all batches that are to be cancelled are."""
+        """Wait until all cancelled batches have ended."""
         if self._new == "none":
             with self._stop.wakes(patient=True):
                 for batch in self._batches:

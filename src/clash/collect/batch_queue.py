@@ -86,7 +86,7 @@ class BatchQuestion:
     batch: RunBatch | None = None
 
     def settle(self, result: BatchResult | ProviderError | FetchFailure) -> None:
-        """Give the result to whoever waits for it; the first one stays."""
+        """Hand the result to whoever waits for it; the first result is kept."""
         if self.result is None:
             self.result = result
             self.arrival.set()
@@ -195,7 +195,7 @@ def unfinished_batches(
 
 
 class BatchWatcher(Protocol):
-    """Is told how batches proceed: the progress line."""
+    """Is told of each batch's progress; the progress line is one."""
 
     def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
         """Batches of a model were submitted or polled: so many of their rows are done."""
@@ -437,7 +437,7 @@ class BatchQueue:
             question.settle(ProviderError(text, error_class="interrupted", action="degrade"))
 
     def _give_up(self, batch: RunBatch, error: ProviderError) -> None:
-        """Tell all who wait why there will be no result in this process."""
+        """Tell everyone who waits why there will be no result in this process."""
         with_provider = batch.maybe_submitted or batch.provider_id is not None
         batch.outcome = None if with_provider else "refused"
         for question in batch.questions.values():

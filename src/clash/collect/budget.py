@@ -67,7 +67,7 @@ class Budget:
             self._settlement = None
 
     def hold(self, amount: Decimal) -> None:
-        """Reserve again what an earlier process reserved for an answer that may yet come."""
+        """Reserve again what an earlier process reserved for an answer that may still arrive."""
         self.reserved_usd += amount
 
     def book(self, cost: Decimal, *, exact: bool) -> None:
@@ -77,7 +77,7 @@ class Budget:
 
     @property
     def over(self) -> Decimal:
-        """By how much the limit was passed; 0 where it was kept or there is none."""
+        """The amount by which the limit was passed; 0 without a limit or within it."""
         return Decimal(0) if self.limit is None else max(Decimal(0), self.spent_usd - self.limit)
 
     def _fits(self, amount: Decimal) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Script:
-    """What is decided of a conversation before it begins.
+    """What is fixed about a conversation before it begins.
 
     Attributes:
         parts: the messages of the item, cut after each that the candidate answers.
@@ -38,7 +38,7 @@ class Script:
 
     @property
     def is_conversation(self) -> bool:
-        """Whether a candidate is asked more than once."""
+        """Whether a candidate answers more than once."""
         return len(self.parts) > 1 or self.user is not None
 
     @property

@@ -37,7 +37,7 @@ class _JudgeChain:
 
 
 class Fallbacks:
-    """The judges of a run, and which of their fallbacks are asked instead of them.
+    """The judges of a run, and the fallbacks that replace those whose models are down.
 
     Args:
         judges: the voting judges and the observers.
@@ -59,7 +59,7 @@ class Fallbacks:
         ]
 
     def current_judge(self, judge: Judge) -> Judge:
-        """Who is asked now in place of ``judge``."""
+        """The judge that takes ``judge``'s place at the moment."""
         chain = self._chains[judge.id]
         return chain.judges[chain.position]
 

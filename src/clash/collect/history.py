@@ -30,7 +30,7 @@ _ASK_AGAIN = frozenset(get_args(ErrorClass)) - {"blocked", "too_long"}
 
 
 class _Attempt(msgspec.Struct, gc=False):
-    """What is counted of an attempt on record."""
+    """The fields of a recorded attempt that are counted."""
 
     call_id: str
     attempt: int
@@ -40,7 +40,7 @@ class _Attempt(msgspec.Struct, gc=False):
 
 
 class _Bound(msgspec.Struct, gc=False):
-    """What is counted of a reservation."""
+    """The fields of a reservation that are counted."""
 
     call_id: str
     attempt: int
@@ -48,7 +48,7 @@ class _Bound(msgspec.Struct, gc=False):
 
 
 class PastCalls(Mapping[str, Call]):
-    """The last attempt of each call that is on record, by id; it is read when it is asked for.
+    """The last recorded attempt of each call, by id, read on demand.
 
     Raw answers are the bulk of a run, so of each call its place, a number and an outcome are kept.
     """
@@ -101,12 +101,12 @@ class PastCalls(Mapping[str, Call]):
         )
 
     def add_attempt(self, call_id: str, attempt: int) -> None:
-        """Take note of an attempt that was to be made."""
+        """Count a reserved attempt."""
         index = self._index_of(call_id)
         self._numbers[index] = max(self._numbers[index], attempt)
 
     def add_record(self, row: int, attempt: _Attempt) -> None:
-        """Take note of an attempt on record."""
+        """Count a recorded attempt."""
         is_answered = attempt.outcome != "error"
         self.add_attempt(attempt.call_id, attempt.attempt)
         index = self._index_of(attempt.call_id)
@@ -150,7 +150,7 @@ class RunHistory:
 
 
 def is_retried(error: str | None) -> bool:
-    """Whether a failure is one that a resumed run tries again."""
+    """Whether a resumed run tries again after this failure."""
     return error is not None and error.partition(":")[0] in _ASK_AGAIN
 
 
@@ -185,7 +185,7 @@ def read_history(plan: Plan, folder: RunWriter) -> RunHistory:
 def _unfinished_batches(
     folder: RunWriter, calls: PastCalls, open_usd: Mapping[tuple[str, int], float]
 ) -> list[RunBatch]:
-    """Batches that an answer may yet come of; one whose calls are all on record has ended."""
+    """Batches that may still bring an answer; one whose calls are all recorded has ended."""
     if not run_files.is_file(folder.path / layout.BATCHES):
         return []
     from clash.collect.batch_queue import unfinished_batches

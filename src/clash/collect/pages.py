@@ -1,4 +1,4 @@
-"""The pages of a run, and who owes a judgment of each. A page is made when it is needed.
+"""The pages of a run, and which judges still owe a judgment of each. Pages are made on demand.
 
 A page is a function of the seed and of the responses that are there when its item is sealed, so
 making it twice gives the same page, and few have to be kept.
@@ -97,7 +97,7 @@ class Pages:
 
 
 class RecentPages:
-    """The pages of the items that were asked for last, the same objects as long as they are kept.
+    """The pages of the most recently used items: the same objects for as long as they are kept.
 
     Args:
         make: makes the pages of the item at a position.
@@ -128,7 +128,7 @@ def _n_characters(pages: ItemPages) -> int:
 
 
 def seal_pages(plan: Plan, folder: RunWriter, pages: Pages) -> Iterator[Blinding]:
-    """Write down every one of ``pages``, before a judge sees the first one.
+    """Record every page before a judge sees the first one.
 
     A resumed run makes the same ones again, and writes those that are missing.
     """
@@ -141,12 +141,12 @@ def seal_pages(plan: Plan, folder: RunWriter, pages: Pages) -> Iterator[Blinding
 
 
 def presentation_key(blinding: Blinding) -> PageKey:
-    """What identifies a page."""
+    """The key of a page."""
     return blinding.item_id, blinding.presentation, blinding.judge
 
 
 def rubrics_of(plan: Plan, folder: RunFolder) -> Callable[[str], tuple[Criterion, ...]]:
-    """What an item is judged by, by its id."""
+    """The criteria of an item, by its id."""
     criteria = ItemRows(folder.table(Criteria), plan.positions)
 
     def rubric(item_id: str) -> tuple[Criterion, ...]:
@@ -158,7 +158,7 @@ def rubrics_of(plan: Plan, folder: RunFolder) -> Callable[[str], tuple[Criterion
 
 @dataclass(frozen=True)
 class Duties:
-    """Which pages a judge has yet to judge.
+    """The pages that a judge has yet to judge.
 
     Attributes:
         excluded_candidates: whose responses a judge is not shown, by judge.
@@ -180,7 +180,7 @@ class Duties:
     def slots(
         self, judge: Judge, pages: Iterable[tuple[Item, Presentation]]
     ) -> Iterator[JudgmentSlot]:
-        """The judgments that ``judge`` owes of these pages."""
+        """The judgments of these pages that ``judge`` owes."""
         for item, page in pages:
             if self.owes(judge, page.blinding):
                 yield JudgmentSlot(judge, item, page)

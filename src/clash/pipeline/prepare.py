@@ -66,7 +66,7 @@ class RunSetup:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to say before it begins."""
+        """Notes to print before the run begins."""
         notes = (*self.resolution.notes, *self.prompts.warnings)
         return notes if self.plan.shard is None else (*notes, describe_shard(self.plan))
 
@@ -88,7 +88,7 @@ def prepare(
     limit: int | None = None,
     replay: RunFolder | None = None,
 ) -> RunSetup:
-    """Read the prompts that the user named, and plan what is to be done with them.
+    """Read the prompts that the user named and plan the run.
 
     A replay without prompts of its own takes the prompts and templates of that run.
 
@@ -158,7 +158,7 @@ def assemble(
 
 
 def _plan_notes(plan: Plan) -> list[str]:
-    """What is worth a second look before a run begins."""
+    """Notes on what to check before a run begins."""
     return [*not_observing(plan.config), *self_votes(plan), *unwritten_responses(plan)]
 
 
@@ -213,7 +213,7 @@ def _still_reused(folder: RunFolder, config: Config) -> dict[str, Criteria]:
 
 
 def create_folder(setup: RunSetup, options: RunOptions, forecast: Forecast) -> RunWriter:
-    """Create the run folder, with everything in it that is known before the first call."""
+    """Create the run folder with everything that is known before the first call."""
     plan, origin = setup.plan, options.origin
     if origin.registration is not None and plan.config.judging.is_single:
         raise ConfigError(
@@ -451,7 +451,7 @@ def check_inputs(folder: RunFolder) -> None:
 
 
 def check_calls(folder: RunFolder) -> None:
-    """Refuse to pay again for answers that no crash can have lost.
+    """Refuse to pay again for answers that a crash cannot have lost.
 
     A run that had ended lost none. One that lost its machine may have lost those that were in
     flight in the last moments, and asks them again.

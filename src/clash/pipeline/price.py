@@ -1,4 +1,4 @@
-"""What a run will cost, and the consent to it."""
+"""The price of a run, and the consent to it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def headline(forecast: Forecast, cap: float | None = None) -> str:
 
 
 def approve(forecast: Forecast, plan: Plan, observer: Observer, *, yes: bool) -> None:
-    """State the price; refuse a cap that cannot hold; ask a person where the price is high.
+    """State the price, refuse a cap that cannot hold, and ask for consent where the price is high.
 
     Raises:
         ConfigError: there is a cap, and a price is unknown, so that the cap would mean nothing;

@@ -59,7 +59,7 @@ def resume_run(
     *,
     cancel_batches: bool = False,
 ) -> RunResult:
-    """Finish a run: ask what was never answered, and go on with its stopping rule.
+    """Finish a run: make the calls that were never answered and apply its stopping rule.
 
     Args:
         folder: the run.
@@ -137,7 +137,7 @@ def _order(setup: RunSetup) -> dict[str, int]:
 
 
 def _pool(setup: RunSetup) -> tuple[PoolItem, ...]:
-    """All items that may be judged, in the order of judging."""
+    """All items that may be judged, in the order in which they are judged."""
     from clash.records import PoolItem, Response
 
     order = _order(setup)
@@ -151,7 +151,7 @@ def _pool(setup: RunSetup) -> tuple[PoolItem, ...]:
 
 
 def _first_batch(setup: RunSetup, looks: int, options: RunOptions) -> RunSetup:
-    """A run of the first clusters only."""
+    """A run of only the first clusters."""
     order = _order(setup)
     size = stopping.sizes_of(len(order), looks)[0]
     items = sorted(setup.prompts.items, key=lambda item: order[item.cluster])

@@ -1,4 +1,4 @@
-"""What the user named: a run, or the votes of a file or of a run."""
+"""Sources that a user may name: a run, or the votes of a file or a run."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _check_misspelling(name: str) -> None:
 
 @dataclass(frozen=True)
 class VoteSelection:
-    """Votes that somebody named, and which of them are read.
+    """The votes that the user named, and the filters on them.
 
     Attributes:
         source: a votes file, a run, or the name of votes that ship with clash. A file, folder or

@@ -43,7 +43,7 @@ class Starter:
 
     @property
     def missing(self) -> list[str]:
-        """The variables that have to be set before anything can be asked."""
+        """The environment variables that must be set before the first call."""
         return [name for name, is_set in self.variables.items() if not is_set]
 
 
@@ -216,7 +216,7 @@ def _workflow_text(starter: Starter) -> str:
 
 
 def _scalar(text: str) -> str:
-    """A text as YAML has it; in quotes, unless it is plain."""
+    """A text as a YAML scalar, quoted unless it is plain."""
     return text if _PLAIN.fullmatch(text) else json.dumps(text)
 
 

@@ -62,7 +62,7 @@ class Look:
 
     @property
     def width(self) -> float:
-        """Of the interval."""
+        """The width of the interval."""
         return self.high - self.low
 
     @classmethod
@@ -122,7 +122,7 @@ def sizes_of(clusters: int, looks: int) -> list[int]:
 
 
 def is_over(rule: StoppingRule, looks: Sequence[Look], sizes: Sequence[int]) -> bool:
-    """Whether there is nothing more to judge."""
+    """Whether every cluster has been judged."""
     return bool(looks) and (is_met(rule, looks) or len(looks) == len(sizes))
 
 

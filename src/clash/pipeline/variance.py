@@ -109,7 +109,7 @@ class Arm:
 
     @property
     def is_run(self) -> bool:
-        """Whether it is the run that is studied."""
+        """Whether this arm is the studied run itself."""
         return self == Arm(0, 0, 0, 0, 0)
 
     @property
@@ -124,7 +124,7 @@ class Arm:
 
     @property
     def seeds(self) -> dict[str, int]:
-        """For its manifest."""
+        """The seeds of its manifest."""
         return {
             "generation": self.generation,
             "author": self.author,
@@ -136,7 +136,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class ArmPrice:
-    """What an arm will cost; null where it is there already."""
+    """The price of an arm; null where it has been run."""
 
     arm: Arm
     forecast: Forecast | None
@@ -451,7 +451,7 @@ def run_study(
 def _agree(
     study: Study, prices: list[ArmPrice], limits: Mapping[str, Any], options: RunOptions
 ) -> None:
-    """Have the price of the whole design approved once."""
+    """Get one approval for the price of the whole design."""
     open_arms = [arm_price for arm_price in prices if arm_price.forecast is not None]
     if not open_arms:
         return
@@ -472,7 +472,7 @@ def _run_arm(
     limits: Mapping[str, Any],
     options: RunOptions,
 ) -> RunResult:
-    """Run an arm, or go on with it where it was interrupted."""
+    """Run an arm, or continue one that was interrupted."""
     if study.exists(arm):
         folder = study.folder(arm)
         cap = None if left is None else left + RunData.load(folder).tally.bound_usd

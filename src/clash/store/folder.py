@@ -133,7 +133,7 @@ class RunFolder:
         return manifest
 
     def records(self, model: type[R]) -> Sequence[R]:
-        """The records that count of a kind; they stay on disk and are read when they are asked for.
+        """The records of a kind that count; they stay on disk and are read on demand.
 
         Raises:
             RunFolderError: a line is no such record; the message names file and line.
@@ -153,7 +153,7 @@ class RunFolder:
         return list(self.records(Blinding))
 
     def table(self, model: type[R]) -> RecordTable[R]:
-        """Every record of a kind that is in the folder now, of which one at a time is in memory."""
+        """Every record of a kind in the folder now, one in memory at a time."""
         return RecordTable.of_file(model, self.path / layout.FILE_OF[model])
 
     def criteria(self) -> list[Criteria]:
@@ -221,7 +221,7 @@ class RunFolder:
 
 
 class CheckedFolder(RunFolder):
-    """A run folder that nobody writes to meanwhile: each line is checked once, whoever reads it."""
+    """A run folder that nobody is writing to: each line is checked once, however often it is read."""
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -347,7 +347,7 @@ class RunWriter(RunFolder):
 
     @contextmanager
     def record_group(self) -> Iterator[None]:
-        """Write the records of a piece of work that costs nothing together, file by file.
+        """Write the records of a piece of free work together, file by file.
 
         No other task may run meanwhile: what was paid for is written when it is answered.
         """
@@ -588,7 +588,7 @@ def _is_at(file: IO[bytes], path: Path) -> bool:
 
 
 def _acquire_patiently(fd: int) -> None:
-    """Acquire a lock, which a look at it may hold for some microseconds."""
+    """Acquire a lock that another process may hold for microseconds while it checks it."""
     try:
         _acquire(fd)
     except OSError:

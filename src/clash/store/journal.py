@@ -59,7 +59,7 @@ class Journal:
         self.append_line(encode(record))
 
     def append_line(self, line: bytes) -> None:
-        """Write a line that is encoded already, line feed included."""
+        """Write a line that is already encoded, line feed included."""
         self._add(line)
 
     def begin_group(self) -> None:
@@ -144,7 +144,7 @@ def written_fields(value: object) -> dict[str, Any]:
 
 @cache
 def _exclusions(model: type[BaseModel]) -> list[tuple[str, Callable[[Any], bool]]]:
-    """The fields of a record that are ever left out, and when."""
+    """The fields of a record that may be left out, and when."""
     return [
         (name, field.exclude_if) for name, field in model.model_fields.items() if field.exclude_if
     ]

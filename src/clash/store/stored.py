@@ -1,4 +1,4 @@
-"""Records that stay on disk: read when they are gone through, a block of them in memory at a time.
+"""Records that stay on disk: read as they are iterated, one block in memory at a time.
 
 Every line is checked once, when its place is noted. A line is decoded against the fields of its
 model by msgspec; whatever that refuses goes to the model itself, which reads it or names the error.
@@ -125,7 +125,7 @@ def _decoder(model: type[Record], without: tuple[str, ...]) -> Callable[[bytes],
 
 
 def _part(kind: type[BaseModel], value: object) -> BaseModel:
-    """A part of a record that is a model itself; equal parts may be one object."""
+    """A part of a record that is itself a model; equal parts may share one object."""
     if isinstance(value, dict):
         try:
             return _flat_part(kind, tuple(value.items()))
@@ -254,7 +254,7 @@ class StoredRecords(Sequence[R], Generic[R]):
 
 
 def _read_again(path: Path, line: bytes, model: type[R], without: tuple[str, ...] = ()) -> R:
-    """The record of a line that was one when its place was noted."""
+    """The record of a line that was a valid record when the file was indexed."""
     try:
         return decode_fast(path, 0, line, model, without)
     except RunFolderError:
@@ -273,10 +273,10 @@ def _open(path: Path) -> BinaryIO:
 
 
 class HashedKeys:
-    """Keys that are there, in eight bytes each; one that is not there is taken for one that is once in 10^12 runs."""
+    """A set of keys in eight bytes each; a missing key passes for a present one once in 10^12 runs."""
 
     def __init__(self, keys: Iterable[Hashable]) -> None:
-        """Args: the keys; Python hashes texts with a secret of the process, so none are chosen."""
+        """Args: the keys. Python salts its hashes per process, so nobody can choose keys that collide."""
         import numpy as np
 
         hashes = np.frombuffer(array("q", map(hash, keys)), np.int64)
@@ -400,7 +400,7 @@ def item_ids(records: Iterable[OfItem]) -> Iterator[str]:
 
 
 def of_items(records: Sequence[T], ids: Collection[str]) -> Sequence[T]:
-    """The records of some items, in their order."""
+    """The records of some items, in file order."""
     return select(records, [n for n, item_id in enumerate(item_ids(records)) if item_id in ids])
 
 
@@ -433,5 +433,5 @@ class ByItem(Mapping[str, T], Generic[T]):
         return item_id in self._positions
 
     def only(self, ids: Collection[str]) -> ByItem[T]:
-        """Those of some items."""
+        """The records of some items."""
         return ByItem(self._records, {k: n for k, n in self._positions.items() if k in ids})

@@ -1,4 +1,4 @@
-"""Records of which one at a time is in memory: their lines are in a file, and their places here.
+"""Records of which one at a time is in memory: the lines are in a file, their offsets here.
 
 Twelve bytes a record and eight an item, whatever a record holds, so that a run of a million items
 is planned and judged in the memory of a small one.
@@ -61,7 +61,7 @@ class _File:
 
 
 class _Spool:
-    """Lines in memory while they are few, else in a temporary file that nobody else can open."""
+    """Lines, in memory while they are few, then in a temporary file that nobody else can open."""
 
     def __init__(self) -> None:
         self.path = Path("records")
@@ -171,7 +171,7 @@ class RecordTable(Sequence[R]):
         self.append_line(encode(record))
 
     def append_line(self, line: bytes) -> None:
-        """Add a record that is a line already, line feed included."""
+        """Add a record that is already a line, line feed included."""
         if not isinstance(self._source, _Spool):
             raise TypeError("the lines of a file of a run are written by its journal")
         self._starts.append(self._source.append(line))
@@ -253,11 +253,11 @@ class ItemRows(Generic[T]):
             last[position] = row
 
     def __call__(self, item_id: str) -> list[T]:
-        """Those of one item; none of an item that there is not."""
+        """The records of one item; empty for an unknown item."""
         return [self._records[row] for row in self.rows(item_id)]
 
     def rows(self, item_id: str) -> Iterator[int]:
-        """Where those of one item are among the records."""
+        """The rows of the records of one item."""
         position = self._positions.get(item_id)
         return iter(()) if position is None else self._rows_at(position)
 
@@ -273,7 +273,7 @@ class ItemRows(Generic[T]):
 
 
 class Marks:
-    """Which positions are marked, under each of a few keys: a byte each."""
+    """Marked positions under each of a few keys, one byte each."""
 
     def __init__(self, size: int) -> None:
         self._size = size
