@@ -64,6 +64,14 @@ def test_a_judge_that_always_says_the_same_does_not_hide_an_expert(share):
     assert accuracy(selection.item_posterior, truth) > 0.85
 
 
+def test_a_judge_of_a_few_votes_is_not_one_that_always_says_the_same():
+    rng = np.random.default_rng(0)
+    votes, _ = independent(400, [0.95, 0.6, 0.6, 0.6, 0.55], rng)
+    seldom = np.full(400, -1, np.int8)
+    seldom[:20] = 1
+    assert select(np.column_stack([votes, seldom]), rng=rng).judges is None
+
+
 def test_a_judge_that_always_names_the_common_class_counts_for_majority():
     """It is right on 90% of the items, and nothing in its votes says that it did not look."""
     rng = np.random.default_rng(1)

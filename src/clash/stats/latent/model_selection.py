@@ -63,10 +63,11 @@ if TYPE_CHECKING:
     from clash.stats.latent.fit import LatentFit
     from clash.stats.typing import Floats, Index, VoteCodes
 
-CONSTANT = 0.02
-"""Share of a judge's votes for its rarer side up to which it always says the same."""
 FEWEST = 50
 """Items below which judges are not weighted: the standard errors of held-out scores are unreliable."""
+CONSTANT = 0.02
+"""Share of a judge's votes for its rarer side up to which it always says the same, of ``FEWEST`` votes
+or more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +196,9 @@ def _without_constant_judges(
     always names that class may be a good one.
     """
     n_zero, n_one = (patterns.counts @ (patterns.votes == side) for side in (0, 1))
-    judges = np.flatnonzero(np.minimum(n_zero, n_one) > CONSTANT * (n_zero + n_one))
+    n_votes, rarer = patterns.counts @ patterns.present, np.minimum(n_zero, n_one)
+    is_constant = (n_votes >= FEWEST) & (rarer <= CONSTANT * (n_zero + n_one))
+    judges = np.flatnonzero((n_votes > 0) & ~is_constant)
     if not 3 <= len(judges) < patterns.n_judges:
         return None
     votes = patterns.votes[patterns.inverse]
