@@ -48,8 +48,10 @@ def votes(items: int, judges: int, target: str, seed: int = 0) -> Votes:
 
 def cpu_s() -> float:
     """User and system time of this process and of those it has waited for."""
-    used = [resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(entry.ru_utime + entry.ru_stime for entry in used)
+    usage = [
+        resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    ]
+    return sum(record.ru_utime + record.ru_stime for record in usage)
 
 
 def measure(panel: Votes, splits: int, jobs: int) -> str:

@@ -210,11 +210,11 @@ def read_panel(
 
 def turn(rng: np.random.Generator, label: Floats, votes: Floats) -> tuple[Floats, Floats]:
     """Labels and votes in random order, with sides turned so that people prefer the first on 65%."""
-    keep = rng.permutation(len(label))
-    is_turned = (rng.random(len(keep)) < PREFERENCE) != (label[keep] == 1)
+    rows_kept = rng.permutation(len(label))
+    is_turned = (rng.random(len(rows_kept)) < PREFERENCE) != (label[rows_kept] == 1)
     return (
-        np.where(is_turned, 1 - label[keep], label[keep]),
-        np.where(is_turned[:, None], 1 - votes[keep], votes[keep]),
+        np.where(is_turned, 1 - label[rows_kept], label[rows_kept]),
+        np.where(is_turned[:, None], 1 - votes[rows_kept], votes[rows_kept]),
     )
 
 

@@ -482,15 +482,15 @@ def preferred_with_labels(rng, draw):
         stratum = (np.ptp(votes, axis=1) == 0).astype(int)
         order = rng.permutation(n)
         rows = np.concatenate([order[stratum[order] == s][:25] for s in (0, 1)])
-        known, design = np.full(n, np.nan), SampleDesign(strata=stratum)
-        known[rows] = labels[rows]
+        facts, design = np.full(n, np.nan), SampleDesign(strata=stratum)
+        facts[rows] = labels[rows]
     else:
         is_equal = draw == "equal chances"
         drawn = corrected.reorder(corrected.draw(rng, panel, equal=is_equal), 50)
-        known, chances = corrected.labelled(labels, *drawn)
+        facts, chances = corrected.labelled(labels, *drawn)
         design = SampleDesign(chances=None if is_equal else chances)
-    share = corrected_share(known, panel, design, votes=votes)
-    weights = design.weights(~np.isnan(known))
+    share = corrected_share(facts, panel, design, votes=votes)
+    weights = design.weights(~np.isnan(facts))
     sample = PairSample.of_labels((0, 1), np.arange(n), share, np.arange(n), weights)
     blank = np.full((n, 2), np.nan)
     draws = draw_candidates([sample], blank, blank, np.arange(n), rng, draws=1000)

@@ -59,7 +59,7 @@ def server(latency_s: float, *options: str) -> Iterator[Server]:
 
 
 @dataclass(frozen=True)
-class Used:
+class ResourceUse:
     """What a command used.
 
     Attributes:
@@ -123,7 +123,7 @@ class Running:
         """End it at once."""
         self.process.send_signal(signal.SIGKILL)
 
-    def wait(self) -> Used:
+    def wait(self) -> ResourceUse:
         """What it used, once it has ended."""
         watchdog = threading.Timer(LONGEST_S, self.kill)
         watchdog.start()
@@ -133,7 +133,7 @@ class Running:
         self.process.returncode = os.waitstatus_to_exitcode(status)
         for thread in self._threads:
             thread.join(5)
-        return Used(
+        return ResourceUse(
             self.process.returncode,
             "".join(self._out),
             usage.ru_utime + usage.ru_stime,
@@ -162,16 +162,16 @@ def start(
 
 def run(
     command: Sequence[str], folder: Path, environ: Mapping[str, str], *, stderr: int | None = None
-) -> Used:
+) -> ResourceUse:
     """Run a command to its end.
 
     Raises:
         SystemExit: it failed; shows what it printed.
     """
-    used = start(command, folder, environ, stderr=stderr).wait()
-    if used.code:
-        raise SystemExit(f"{' '.join(command)} ended with {used.code}\n{used.out}")
-    return used
+    usage = start(command, folder, environ, stderr=stderr).wait()
+    if usage.code:
+        raise SystemExit(f"{' '.join(command)} ended with {usage.code}\n{usage.out}")
+    return usage
 
 
 @contextlib.contextmanager

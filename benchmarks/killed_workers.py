@@ -211,11 +211,11 @@ def leg(
     if killed_after_s is not None:
         timer.start()
     observation = watch(running, kills)
-    used = running.wait()
+    usage = running.wait()
     timer.cancel()
-    if used.code not in (0, BUDGET_SPENT, BROKER_ENDED):
-        sys.exit(f"{' '.join(words)} ended with {used.code}\n{used.out}")
-    return Leg(used.code, used.wall_s, used.cpu_s, observation)
+    if usage.code not in (0, BUDGET_SPENT, BROKER_ENDED):
+        sys.exit(f"{' '.join(words)} ended with {usage.code}\n{usage.out}")
+    return Leg(usage.code, usage.wall_s, usage.cpu_s, observation)
 
 
 def lower_prices(panel_file: Path) -> None:
@@ -263,10 +263,10 @@ class Books:
             n_lost += call["outcome"] == "error" and cost is None
             rate_limits += call.get("error_class") == "rate_limit"
             usd += call.get("cost_bound_usd") or 0.0 if cost is None else cost
-        for entry in records(run, "reservations.jsonl"):
-            if (entry["call_id"], entry["attempt"]) not in ended_calls:
+        for record in records(run, "reservations.jsonl"):
+            if (record["call_id"], record["attempt"]) not in ended_calls:
                 n_lost += 1
-                usd += entry["usd"]
+                usd += record["usd"]
         return cls(counts, n_lost, usd, rate_limits)
 
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from harness import CLASH, ROOT, Used, run, server, start, terminal
+from harness import CLASH, ROOT, ResourceUse, run, server, start, terminal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -133,7 +133,7 @@ def eval_command(panel: str, setting: Setting, run_id: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """One run, and what the server says of it.
 
     Attributes:
@@ -141,7 +141,7 @@ class Measured:
     """
 
     setting: Setting
-    used: Used
+    used: ResourceUse
     journal: dict[str, Any]
     folder: Path | None = None
 
@@ -168,14 +168,14 @@ def evaluate(
     *options: str,
     stderr: int | None = None,
     flags: tuple[str, ...] = (),
-) -> Measured:
+) -> Measurement:
     """One ``clash eval``; ``options`` are those of the server, ``flags`` those of the command."""
     write_inputs(folder, setting.items)
     run_id = f"{panel}-{time.time_ns()}"
     with server(setting.latency_s, *options) as wire:
         command = [*eval_command(panel, setting, run_id), *flags]
-        used = run(command, folder, wire.environ, stderr=stderr)
-        return Measured(setting, used, wire.journal(), folder / "runs" / run_id)
+        usage = run(command, folder, wire.environ, stderr=stderr)
+        return Measurement(setting, usage, wire.journal(), folder / "runs" / run_id)
 
 
 def records(folder: Path, name: str) -> Iterator[dict[str, Any]]:
@@ -184,7 +184,7 @@ def records(folder: Path, name: str) -> Iterator[dict[str, Any]]:
         yield from map(json.loads, file)
 
 
-def best(rounds: int, once: Callable[[], Measured]) -> Measured:
+def best(rounds: int, once: Callable[[], Measurement]) -> Measurement:
     """The run of least CPU."""
     return min((once() for _ in range(rounds)), key=lambda timing: timing.used.cpu_s)
 
@@ -266,15 +266,15 @@ async def drive(client: str, url: str, key: str, concurrency: int, bodies: list[
             tasks.create_task(worker())
 
 
-def raw(client: str, folder: Path, setting: Setting, bodies: Path) -> Measured:
+def raw(client: str, folder: Path, setting: Setting, bodies: Path) -> Measurement:
     """A raw client in a process of its own."""
     _, vendor, _ = RAW[client]
     with server(setting.latency_s) as wire:
         where = wire.environ[f"{vendor}_BASE_URL"], wire.environ[f"{vendor}_API_KEY"]
         numbers = str(setting.concurrency), str(setting.calls)
         me = [sys.executable, __file__, "--raw", client, *where, *numbers, str(bodies)]
-        used = run(me, folder, wire.environ)
-        return Measured(setting, used, wire.journal())
+        usage = run(me, folder, wire.environ)
+        return Measurement(setting, usage, wire.journal())
 
 
 def bodies_of(folder: Path, model: str, to: Path) -> Path:
@@ -292,7 +292,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def row(name: str, timing: Measured, idle: Measured, floor: float | None) -> list[str]:
+def row(name: str, timing: Measurement, idle: Measurement, floor: float | None) -> list[str]:
     """One line of the table. ``floor`` is what a call of the floor takes, in CPU ms."""
     calls, journal = timing.setting.calls, timing.journal
     per_call = (timing.used.cpu_s - idle.used.cpu_s) / (calls - JUDGES) * 1000
@@ -439,9 +439,9 @@ def start_up(folder: Path) -> None:
     """``clash --help``."""
     heading(("command", "CPU s, least of 5", "MB peak"))
     for words in (("--help",), ("--version",)):
-        used = [run([*CLASH, *words], folder, {}) for _ in range(5)]
-        least = min(entry.cpu_s for entry in used)
-        show((f"clash {' '.join(words)}", f"{least:.2f}", f"{used[0].peak_mb:.0f}"))
+        usage = [run([*CLASH, *words], folder, {}) for _ in range(5)]
+        least = min(record.cpu_s for record in usage)
+        show((f"clash {' '.join(words)}", f"{least:.2f}", f"{usage[0].peak_mb:.0f}"))
 
 
 def capacity(folder: Path) -> None:

@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 import harness
-from harness import CLASH, ROOT, Used, run
+from harness import CLASH, ROOT, ResourceUse, run
 
 HEADER = "| items | command | CPU s | MB until the last judgment | MB at most | MB on disk |"
 
@@ -43,16 +43,16 @@ def measure(folder: Path, n: int, options: list[str], then: list[str]) -> None:
     """Judge ``n`` items in a folder and print what that took, and each command after it."""
     write_prompts(folder / "prompts.jsonl", n)
     command = [*CLASH, "eval", "prompts.jsonl", "--panel", "baseline", "--run-id", "run", "-q"]
-    used = run([*command, "--yes", *options], folder, {})
+    usage = run([*command, "--yes", *options], folder, {})
     path = folder / "runs" / "run"
     end_time = (path / "judgments.jsonl").stat().st_mtime
-    row(n, "eval", used, f"{used.peak_until(end_time):.0f}", path)
+    row(n, "eval", usage, f"{usage.peak_until(end_time):.0f}", path)
     for name in then:
-        used = run([*CLASH, *name.split(), "runs/run"], folder, {})
-        row(n, name, used, "", path)
+        usage = run([*CLASH, *name.split(), "runs/run"], folder, {})
+        row(n, name, usage, "", path)
 
 
-def row(n: int, command: str, used: Used, judging: str, path: Path) -> None:
+def row(n: int, command: str, used: ResourceUse, judging: str, path: Path) -> None:
     """Print what one command took."""
     disk = sum(file.stat().st_size for file in path.iterdir()) / 1e6
     cells = (f"{n:,}", command, f"{used.cpu_s:.1f}", judging, f"{used.peak_mb:.0f}", f"{disk:.0f}")
@@ -71,8 +71,8 @@ def write_prompts(path: Path, n: int) -> None:
     with path.open("w") as file:
         for number in range(n):
             responses = {name: text(40, 120) for name in ("north", "south")}
-            entry = {"id": f"item-{number:06d}", "prompt": text(10, 30), "responses": responses}
-            file.write(json.dumps(entry) + "\n")
+            record = {"id": f"item-{number:06d}", "prompt": text(10, 30), "responses": responses}
+            file.write(json.dumps(record) + "\n")
 
 
 if __name__ == "__main__":

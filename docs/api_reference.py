@@ -234,15 +234,15 @@ def _markdown(docstring: str) -> str:
 
 def _entries(body: str) -> list[str]:
     """``name: text`` entries, each with its continuation lines, as a list."""
-    entries: list[str] = []
+    records: list[str] = []
     for line in body.splitlines():
         if line.startswith(" ") or not line.strip():
-            entries[-1] += f" {line.strip()}"
+            records[-1] += f" {line.strip()}"
         else:
-            entries.append(line)
+            records.append(line)
     return [
         f"- `{name}`: {_inline(text.strip())}"
-        for name, _, text in (entry.partition(":") for entry in entries)
+        for name, _, text in (record.partition(":") for record in records)
     ]
 
 

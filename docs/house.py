@@ -68,6 +68,11 @@ PRONOUNS = frozenset(
         "whole",
         "about",
         "else",
+        "why",
+        "how",
+        "info",
+        "entry",
+        "entries",
     ]
 )
 IRREGULAR = frozenset(
@@ -143,7 +148,8 @@ IRREGULAR = frozenset(
         "won",
         "worn",
         "written",
-        "asked",
+        "used",
+        "unseen",
     ]
 ) - {"fit", "set", "split", "read", "bound", "cut", "left", "cast", "spread", "hit", "come", "put"}
 NOUNS_IN_ED = frozenset(
@@ -163,6 +169,8 @@ NOUNS_IN_ED = frozenset(
         "embed",
     ]
 )
+VERBS = frozenset(["ask", "asks", "keep", "say", "says", "tell", "tells", "want", "wants"])
+"""Verbs: names of functions, and of nothing else."""
 # Flags: true or false is what a participle says best.
 FLAGS = frozenset(["converged", "abstained", "truncated", "interrupted"])
 
@@ -181,6 +189,20 @@ def is_empty_name(name: str) -> bool:
         and word not in NOUNS_IN_ED
         and word not in FLAGS
     )
+
+
+def empty_names(tree: ast.AST) -> list[tuple[int, str]]:
+    """The names of a module that say not what they hold, with their lines."""
+    functions = {
+        (node.lineno, node.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    return [
+        (line, name)
+        for line, name in bindings(tree)
+        if is_empty_name(name) or (name in VERBS and (line, name) not in functions)
+    ]
 
 
 def bindings(tree: ast.AST) -> list[tuple[int, str]]:
@@ -295,12 +317,11 @@ class House:
         return {name: modules for name, modules in sorted(places.items()) if len(modules) > 1}
 
     def empty_names(self) -> list[tuple[str, int, str]]:
-        """Bindings whose name is a bare participle or pronoun."""
+        """Bindings whose name is a bare participle, pronoun or verb."""
         return [
             (str(path.relative_to(self.source.parent)), line, name)
             for path, tree in self.trees.items()
-            for line, name in bindings(tree)
-            if is_empty_name(name)
+            for line, name in empty_names(tree)
         ]
 
     def measure(self) -> dict[str, object]:

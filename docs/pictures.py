@@ -233,21 +233,21 @@ def support_prompts(folder: Path, better: str = "") -> None:
     chance = random.Random(7)
     words = ("open", "the", "settings", "then", "choose", "your", "account", "and", "confirm", "with",
              "a", "code", "that", "we", "send", "by", "mail", "within", "one", "hour")  # fmt: skip
-    entries = []
+    records = []
     for number in range(40):
         responses = {}
         for name, level in (("atlas-2", 17), ("atlas-1", 12), ("mini-1", 8)):
             length = max(3, round(chance.gauss(level + 4 * (name == better), 4)))
             text = " ".join(words[i % len(words)] for i in range(length))
             responses[name] = f"To reset device {number}: {text}."
-        entries.append(
+        records.append(
             {
                 "id": f"q{number}",
                 "prompt": f"How do I reset device {number}?",
                 "responses": responses,
             }
         )
-    text = "".join(json.dumps(entry) + "\n" for entry in entries)
+    text = "".join(json.dumps(record) + "\n" for record in records)
     (folder / "support-replies.jsonl").write_text(text)
 
 

@@ -56,15 +56,15 @@ def _prompts() -> dict[str, Any]:
     """A list of entries, or the same under ``prompts``; one entry, as JSON Lines have it."""
     from clash.config import PromptEntry
 
-    entry = _described(PromptEntry.model_json_schema(mode="validation"))
-    definitions = {**entry.pop("$defs", {}), "PromptEntry": entry}
-    entries = {
+    record = _described(PromptEntry.model_json_schema(mode="validation"))
+    definitions = {**record.pop("$defs", {}), "PromptEntry": record}
+    records = {
         "type": "array",
         "items": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/PromptEntry"}]},
     }
     under_key = {
         "type": "object",
-        "properties": {"prompts": entries},
+        "properties": {"prompts": records},
         "required": ["prompts"],
         "additionalProperties": False,
     }
@@ -74,7 +74,7 @@ def _prompts() -> dict[str, Any]:
         "then": under_key,
         "else": {"$ref": "#/$defs/PromptEntry"},
     }
-    schema = {"if": {"type": "array"}, "then": entries, "else": as_object}
+    schema = {"if": {"type": "array"}, "then": records, "else": as_object}
     return _headed(schema | {"$defs": definitions}, "A prompts file, or a line of one in JSONL")
 
 
@@ -108,10 +108,10 @@ def _described(schema: dict[str, Any]) -> dict[str, Any]:
         part.pop("title", None)
         if "description" in part:
             part["description"] = part["description"].partition("\n")[0]
-        for name, entry in part.get("properties", {}).items():
-            entry.pop("title", None)
+        for name, record in part.get("properties", {}).items():
+            record.pop("title", None)
             if name in notes:
-                entry["description"] = notes[name]
+                record["description"] = notes[name]
     return schema
 
 

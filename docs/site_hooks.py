@@ -43,13 +43,13 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Links to files beside `docs/`: to their page in the site, or the path as code if none."""
     uri = page.file.src_uri
     sources = {target: path for path, target in OUTSIDE.items()}
-    entry = sources.get(uri, f"docs/{uri}")
+    record = sources.get(uri, f"docs/{uri}")
 
     def rewrite(match: re.Match[str]) -> str:
         text, target, anchor = match[1], match[2], match[3] or ""
         if "://" in target or target.startswith(("mailto:", "/")):
             return match[0]
-        path = posixpath.normpath(posixpath.join(posixpath.dirname(entry), target))
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(record), target))
         if path.startswith("docs/") and uri not in sources:
             return match[0]
         destination = OUTSIDE.get(

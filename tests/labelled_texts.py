@@ -26,7 +26,7 @@ _FULLWIDTH = str.maketrans({chr(code): chr(code + 0xFEE0) for code in range(0x21
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledText:
     """A text and, for a claim, the names in it that are to be hidden."""
 
     language: str
@@ -55,37 +55,37 @@ DISGUISES: Mapping[str, Callable[[str], str]] = {
 """Ways to write a name that a reader takes for the name."""
 
 
-def claims() -> Iterator[Labelled]:
+def claims() -> Iterator[LabelledText]:
     """Responses that say who wrote them."""
     return _claims(_table("claims"))
 
 
-def innocent() -> Iterator[Labelled]:
+def innocent() -> Iterator[LabelledText]:
     """Texts about models and companies, or about what shares their names."""
     return _plain(_table("innocent"))
 
 
-def attacks() -> Iterator[Labelled]:
+def attacks() -> Iterator[LabelledText]:
     """Responses that speak to their judge."""
     return _plain(_table("attacks"))
 
 
-def peaceful() -> Iterator[Labelled]:
+def peaceful() -> Iterator[LabelledText]:
     """Honest texts with the words of an attack."""
     return _plain(_table("peaceful"))
 
 
-def claims_of_models() -> Iterator[Labelled]:
+def claims_of_models() -> Iterator[LabelledText]:
     """What models in use wrote of themselves; 6 of 11 were masked when the rules first met them."""
     return _claims(_table("field")["claims"])
 
 
-def texts_about_models() -> Iterator[Labelled]:
+def texts_about_models() -> Iterator[LabelledText]:
     """What people wrote of models; no rule was changed for it."""
     return _plain(_table("field")["innocent"])
 
 
-def disguised(claim: Labelled, disguise: str) -> tuple[str, list[str]]:
+def disguised(claim: LabelledText, disguise: str) -> tuple[str, list[str]]:
     """The response as it is written, and the names in it that are to be hidden."""
     write = DISGUISES[disguise]
     return _NAME.sub(lambda name: write(name[1]), claim.text), [*map(write, claim.hidden)]
@@ -95,10 +95,10 @@ def _table(name: str) -> dict[str, Any]:
     return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
-def _plain(table: Mapping[str, list[str]]) -> Iterator[Labelled]:
-    return (Labelled(language, text) for language, texts in table.items() for text in texts)
+def _plain(table: Mapping[str, list[str]]) -> Iterator[LabelledText]:
+    return (LabelledText(language, text) for language, texts in table.items() for text in texts)
 
 
-def _claims(table: Mapping[str, list[str]]) -> Iterator[Labelled]:
+def _claims(table: Mapping[str, list[str]]) -> Iterator[LabelledText]:
     for claim in _plain(table):
         yield replace(claim, hidden=tuple(_NAME.findall(claim.text)))

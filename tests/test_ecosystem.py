@@ -54,7 +54,7 @@ def fill(value, context):
 def action_steps(project, **inputs):
     """Run the action's own steps, except those that install; the exit code of each by its name."""
     action = read("action.yml")
-    values = {name: entry.get("default", "") for name, entry in action["inputs"].items()} | inputs
+    values = {name: record.get("default", "") for name, record in action["inputs"].items()} | inputs
     context = {f"inputs.{name}": str(value) for name, value in values.items()}
     context |= {"github.token": "t", "github.event.pull_request.number": "7"}
     output = project / "output"

@@ -74,13 +74,13 @@ PARTS = {
 
 def without(redactor: Redactor, text: str, echo: str) -> str:
     """``text`` after redaction, whichever way it is given."""
-    redacted = redactor.data({"a": ["b", {echo: text}]})
-    ((key, said),) = redacted["a"][1].items()
+    clean_data = redactor.data({"a": ["b", {echo: text}]})
+    ((key, output),) = clean_data["a"][1].items()
     assert REPLACEMENT in key
     assert redactor.message(text).count(REPLACEMENT) >= 1
     assert redactor.suspects(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace"))
     assert redactor.suspects(text.encode("utf-8", "replace"))
-    return said
+    return output
 
 
 def letters(text: str) -> str:

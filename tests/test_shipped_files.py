@@ -200,27 +200,27 @@ def spelling_of(model):
 
 def test_retiring_models_are_named_once_with_a_day():
     names = []
-    for entry in retiring()["retiring"]:
-        assert set(entry) <= {"date", "status", "models", "instead", "note"}
-        assert isinstance(entry["date"], dt.date)
-        assert entry["status"] in {"announced", "earliest"}
-        names += [spelling_of(name) for name in entry["models"]]
+    for record in retiring()["retiring"]:
+        assert set(record) <= {"date", "status", "models", "instead", "note"}
+        assert isinstance(record["date"], dt.date)
+        assert record["status"] in {"announced", "earliest"}
+        names += [spelling_of(name) for name in record["models"]]
     assert len(names) == len(set(names))
     for name in names:
         ModelRef(model=f"openrouter/{name}")
 
 
 def test_no_successor_retires_itself():
-    entries = retiring()["retiring"]
-    retired_names = {spelling_of(name) for entry in entries for name in entry["models"]}
-    assert not retired_names & {spelling_of(entry["instead"]) for entry in entries}
+    records = retiring()["retiring"]
+    retired_names = {spelling_of(name) for record in records for name in record["models"]}
+    assert not retired_names & {spelling_of(record["instead"]) for record in records}
 
 
 def test_only_the_published_panel_has_judges_that_retire():
     """And only its criteria model does: what is used by default lasts."""
     of_papers = {"paper": {"claude", "gemini"}, "ising-ten": {"claude-opus", "claude-sonnet"}}
     retired_names = {
-        spelling_of(name) for entry in retiring()["retiring"] for name in entry["models"]
+        spelling_of(name) for record in retiring()["retiring"] for name in record["models"]
     }
     for name in PANELS:
         panel_data = panel(name)
@@ -234,7 +234,7 @@ def test_only_the_published_panel_has_judges_that_retire():
 
 def test_what_init_proposes_lasts_and_has_a_price():
     retired_names = {
-        spelling_of(name) for entry in retiring()["retiring"] for name in entry["models"]
+        spelling_of(name) for record in retiring()["retiring"] for name in record["models"]
     }
     starters = yaml.safe_load(assets.path("configs", "starters.yaml").read_text(encoding="utf-8"))
     for starter in starters.values():
@@ -280,8 +280,8 @@ def test_a_changed_template_has_a_new_version(name):
 
 def test_the_placeholders_are_explained():
     text = assets.path("prompts", "README.md").read_text(encoding="utf-8")
-    used = set().union(*(placeholders for _, _, placeholders in documentation().values()))
-    assert set(re.findall(r"^\| `\$(\w+)`", text, re.MULTILINE)) == used
+    usage = set().union(*(placeholders for _, _, placeholders in documentation().values()))
+    assert set(re.findall(r"^\| `\$(\w+)`", text, re.MULTILINE)) == usage
 
 
 def test_the_criteria_form_fits_its_cap():

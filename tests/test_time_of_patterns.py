@@ -54,9 +54,9 @@ ALWAYS = (" ", "\n", "a", "0", ".", "-", '"', "<", "a ", "\t \n", "1.", "\\", "[
 
 
 def modules() -> Iterator[object]:
-    for info in pkgutil.walk_packages(clash.__path__, "clash."):
-        if not info.name.endswith("__main__"):
-            yield importlib.import_module(info.name)
+    for details in pkgutil.walk_packages(clash.__path__, "clash."):
+        if not details.name.endswith("__main__"):
+            yield importlib.import_module(details.name)
 
 
 def held_by(value: object, record: set[int], depth: int = 0) -> Iterator[re.Pattern[str]]:
@@ -214,7 +214,7 @@ def pumps(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
     repetition_pairs = [(before[-60:], body) for before, body in repetitions(tree) if body]
     full_sample = sample(tree)
     bodies = list(dict.fromkeys(body for _, body in repetition_pairs))[:12]
-    pairs = [("", entry + alternative) for entry, alternative in pairwise(bodies)]
+    pairs = [("", record + alternative) for record, alternative in pairwise(bodies)]
     befores = [("", before + body) for before, body in repetition_pairs if before]
     cases = [
         *repetition_pairs,

@@ -127,17 +127,17 @@ def measured(
     most = int(TRAIN * len(np.unique(votes.groups[votes.labelled])))
     curve: dict[str, Any] = {}
     for labels in [*(n for n in budgets if n < 0.8 * most), most]:
-        found, curve[str(labels)] = at(votes, labels, splits, jobs)
+        results, curve[str(labels)] = at(votes, labels, splits, jobs)
     return {
-        "target": found.frame.target,
-        "judges": len(found.frame.judges),
-        "labelled": found.n_labelled,
-        "sources": found.n_groups,
+        "target": results.frame.target,
+        "judges": len(results.frame.judges),
+        "labelled": results.n_labelled,
+        "sources": results.n_groups,
         "splits": splits,
         "curve": curve,
         "families": {
             line.family: {"k": line.k, "weight": line.share, **figures(line.figures)}
-            for line in found.families
+            for line in results.families
         },
     }
 
@@ -151,8 +151,8 @@ def cold(panels: dict[str, PanelVotes], labels: int, splits: int) -> dict[str, A
     out = {}
     for name, panel in panels.items():
         other_panels = [
-            entry
-            for alternative, entry in experience_tables.items()
+            record
+            for alternative, record in experience_tables.items()
             if family_of(alternative) != family_of(name)
         ]
         earlier = pool_experience(other_panels, np.random.default_rng(7))

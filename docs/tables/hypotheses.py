@@ -49,8 +49,8 @@ def table(simulation: Simulation) -> Table:
                 at = share[f"{hypothesis.name}, {label}, {n} items with {truth}"]
                 interval = wilson(round(at * simulation.replications), simulation.replications)
                 cells.append(f"{at:.1%} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]")
-            how = f"{strength:g} {BROKEN[name]}" if strength else "true"
-            rows.append([hypothesis.name, how, *cells])
+            setting = f"{strength:g} {BROKEN[name]}" if strength else "true"
+            rows.append([hypothesis.name, setting, *cells])
     columns = ["hypothesis", "the panel", "rejected with labels", "without"]
     return Table("Rejected at 5%", columns, rows, frozenset({2, 3}))
 

@@ -58,7 +58,7 @@ class PaperRow:
 def paper_rows(values):
     """The rows of each paper, their figures filled in."""
     return {
-        name: [_row(entry, values) for entry in read_yaml(HERE / "papers" / f"{name}.yaml").value]
+        name: [_row(record, values) for record in read_yaml(HERE / "papers" / f"{name}.yaml").value]
         for name in PAPERS
     }
 

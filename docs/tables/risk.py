@@ -40,14 +40,14 @@ MENU = SelectionSettings(
 
 
 @dataclass(frozen=True)
-class Kept:
+class RiskShares:
     """By repetition and risk: share of the answers that is wrong, and share that is answered."""
 
     wrong: np.ndarray
     answered: np.ndarray
 
 
-def repeat(votes: Votes, labels: int, repetitions: int) -> Kept:
+def repeat(votes: Votes, labels: int, repetitions: int) -> RiskShares:
     """Fit on a random part and count on the rest."""
     frame = ScoreFrame.of(votes)
     full_panel_data = frame.panel(votes)
@@ -73,14 +73,14 @@ def repeat(votes: Votes, labels: int, repetitions: int) -> Kept:
             for risk in RISKS
         ]
         errors = [
-            1 - credits_of(entry.p, y[unlabelled_rows][:, None])[entry.answered] for entry in row
+            1 - credits_of(record.p, y[unlabelled_rows][:, None])[record.answered] for record in row
         ]
         wrong.append([e.mean() if len(e) else 0.0 for e in errors])
-        is_answered.append([entry.answered.mean() for entry in row])
-    return Kept(np.array(wrong), np.array(is_answered))
+        is_answered.append([record.answered.mean() for record in row])
+    return RiskShares(np.array(wrong), np.array(is_answered))
 
 
-def draw(repetitions: dict[str, Kept]) -> None:
+def draw(repetitions: dict[str, RiskShares]) -> None:
     """Allowed against found, the mean over repetitions with two standard errors."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)

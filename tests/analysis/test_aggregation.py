@@ -58,9 +58,9 @@ def test_from_ten_labels_on_the_expert_pool_is_selected():
     assert aggregation.selected == "expert-pool"
     pool_result, auto = aggregation.result("expert-pool"), aggregation.result("auto")
     assert (pool_result.p_is, auto.p_is) == ("probability", "vote share")
-    unseen = slice(60, None)
-    assert (pool_result.verdict[unseen] == truth[unseen]).mean() > 0.75
-    assert (auto.verdict[unseen] == truth[unseen]).mean() < 0.6
+    unseen_share = slice(60, None)
+    assert (pool_result.verdict[unseen_share] == truth[unseen_share]).mean() > 0.75
+    assert (auto.verdict[unseen_share] == truth[unseen_share]).mean() < 0.6
     assert as_json(aggregation)["methods"]["expert-pool"]["scale"] == pytest.approx(
         pool_result.scale
     )
@@ -106,10 +106,10 @@ def test_lines_in_another_order_and_a_judge_that_never_voted_change_nothing():
     ]
     names = ["auto", "ising-shared", "factor", "weighted-majority"]
     silent = [VoteRow(f"q{i}", "silent", None) for i in range(120)]
-    shuffled = [rows[i] for i in rng.permutation(len(rows))]
+    shuffled_rows = [rows[i] for i in rng.permutation(len(rows))]
     first = aggregate(encode(rows), names)
     assert first.selected == "expert-pool"
-    for other in (aggregate(encode(more), names) for more in (shuffled, [*rows, *silent])):
+    for other in (aggregate(encode(more), names) for more in (shuffled_rows, [*rows, *silent])):
         place = {item: row for row, item in enumerate(other.items)}
         order = [place[item] for item in first.items]
         for result in first.methods:

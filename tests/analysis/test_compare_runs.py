@@ -23,8 +23,8 @@ def test_experiments_without_shared_items_get_the_two_proportion_test(tmp_path):
     )
     pair = comparison.pairs[0]
     # z of 18/20 against 12/20, by hand.
-    pooled = 30 / 40
-    z = (0.9 - 0.6) / (pooled * (1 - pooled) * 2 / 20) ** 0.5
+    pooled_rate = 30 / 40
+    z = (0.9 - 0.6) / (pooled_rate * (1 - pooled_rate) * 2 / 20) ** 0.5
     assert pair.experiments.test.statistic == pytest.approx(z)
     assert pair.shared_items is None
 
@@ -74,9 +74,9 @@ def test_what_an_interrupted_run_has_not_judged_is_no_difference(tmp_path):
 
 def test_a_judge_that_failed_is_a_difference_in_an_interrupted_run_too(tmp_path):
     rows = pairs(GOOD)
-    failed = [{**rows[0], "says": dict.fromkeys(("j1", "j2", "j3"))}, *rows[1:]]
+    failed_rows = [{**rows[0], "says": dict.fromkeys(("j1", "j2", "j3"))}, *rows[1:]]
     full_result = run(tmp_path, rows, name="one")
-    partial = interrupted(tmp_path, failed, "two", 8)
+    partial = interrupted(tmp_path, failed_rows, "two", 8)
     shared_items = compare([full_result, partial]).pairs[0].shared_items
     assert (shared_items.n, shared_items.n_unjudged) == (8, 12)
     assert shared_items.verdicts.agreement.estimate == pytest.approx(7 / 8)

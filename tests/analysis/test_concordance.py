@@ -41,14 +41,14 @@ def test_an_item_without_a_verdict_is_a_miss_and_is_shown(tmp_path):
 
 
 def test_what_an_interrupted_run_never_asked_is_no_miss_and_what_failed_is(tmp_path):
-    says = [
+    opinions = [
         {"j1": "a", "j2": "a", "j3": "a"},
         {"j1": "a", "j2": "a"},
         {"j1": None, "j2": None, "j3": None},
         {"j1": None},
         {},
     ]
-    items = [{"id": f"i{n}", "label": "a", "says": votes} for n, votes in enumerate(says)]
+    items = [{"id": f"i{n}", "label": "a", "says": votes} for n, votes in enumerate(opinions)]
     data = run(tmp_path, items)
     assert concordance(data).headline.rate.n == 5
     partial = data.manifest.model_copy(update={"status": "partial"})
@@ -64,8 +64,8 @@ def test_what_an_interrupted_run_never_asked_is_no_miss_and_what_failed_is(tmp_p
 
 
 def test_a_registered_outcome_counts_what_an_interrupted_run_has_judged(tmp_path):
-    says = [{"j1": "a", "j2": "a"}, {"j1": "b", "j2": "b"}, {"j1": None, "j2": None}, {}]
-    items = [{"id": f"i{n}", "label": "a", "says": votes} for n, votes in enumerate(says)]
+    opinions = [{"j1": "a", "j2": "a"}, {"j1": "b", "j2": "b"}, {"j1": None, "j2": None}, {}]
+    items = [{"id": f"i{n}", "label": "a", "says": votes} for n, votes in enumerate(opinions)]
     data = run(tmp_path, items, judges=("j1", "j2"))
     seats = [Seat(id=p.id, model=p.model, role="voting", weight=1) for p in data.rules.seats]
     plan = Registration(
@@ -89,8 +89,8 @@ def test_kappa_at_even_chance_is_2p_minus_1_and_over_sides_is_cohens(tmp_path):
     concordance_findings = concordance(run(tmp_path, pairs(ROWS)))
     by_key = {kappa.key: kappa.interval for kappa in concordance_findings.kappas}
     assert by_key["kappa"].estimate == pytest.approx(2 * 4 / 8 - 1)
-    said, label = list("aababb"), [label for label, _ in ROWS[:6]]
-    assert by_key["kappa.sides"].estimate == pytest.approx(cohen_kappa_score(said, label))
+    output, label = list("aababb"), [label for label, _ in ROWS[:6]]
+    assert by_key["kappa.sides"].estimate == pytest.approx(cohen_kappa_score(output, label))
 
 
 def test_a_blind_guess_has_a_kappa_of_nought_where_people_may_tie(tmp_path):
@@ -133,8 +133,8 @@ def test_strong_against_weak_is_what_scipy_says(tmp_path):
     from scipy.stats import chi2_contingency, fisher_exact
 
     rows = [("a", "aaa")] * 19 + [("a", "bbb")] + [("b", "bbb")] * 6 + [("b", "aaa")] * 6
-    known = [{"id": "a", "tier": "strong"}, {"id": "b", "tier": "weak"}]
-    line = concordance(run(tmp_path, pairs(rows), candidates=known)).contrasts[0]
+    facts = [{"id": "a", "tier": "strong"}, {"id": "b", "tier": "weak"}]
+    line = concordance(run(tmp_path, pairs(rows), candidates=facts)).contrasts[0]
     table = [[19, 1], [6, 6]]
     assert line.table == ((19, 1), (6, 6))
     assert line.chi_square.p == pytest.approx(chi2_contingency(table, correction=False).pvalue)
@@ -157,8 +157,8 @@ def test_an_items_own_tier_tag_outranks_its_winners(tmp_path):
 
 def test_direction_counts_towards_the_higher_rating(tmp_path):
     rows = [("a", "bbb")] * 6 + [("b", "aaa")] + [("a", "aaa")] * 3
-    known = [{"id": "a", "elo": 1100}, {"id": "b", "elo": 1200}]
-    concordance_findings = concordance(run(tmp_path, pairs(rows), candidates=known))
+    facts = [{"id": "a", "elo": 1100}, {"id": "b", "elo": 1200}]
+    concordance_findings = concordance(run(tmp_path, pairs(rows), candidates=facts))
     line = next(d for d in concordance_findings.directions if d.scale.startswith("rating"))
     assert (line.stronger, line.weaker, line.mean_gap) == (6, 1, pytest.approx(500 / 7))
     assert line.test.p == pytest.approx(2 * 8 / 2**7)
@@ -232,9 +232,9 @@ def test_self_evaluation_is_held_against_people_on_the_same_items(tmp_path):
 
 
 def test_family_favouritism_needs_another_family_beside_it(tmp_path):
-    known = [{"id": "a", "family": "x"}, {"id": "b", "family": "y"}]
+    facts = [{"id": "a", "family": "x"}, {"id": "b", "family": "y"}]
     rows = [("b", "aab"), ("b", "aaa"), ("a", "abb"), ("a", "aaa")]
-    data = run(tmp_path, pairs(rows), candidates=known, families={"j1": "x"})
+    data = run(tmp_path, pairs(rows), candidates=facts, families={"j1": "x"})
     lines = {(line.rater, line.family): line for line in concordance(data).families}
     own = lines["j1", "x"]
     assert (own.picks, own.people, own.n) == (4, 2, 4)
@@ -307,8 +307,8 @@ def test_a_panel_that_adds_noise_shows_that_more_judges_do_not_pay(tmp_path):
     for n, label in enumerate(labels):
         good = label if rng.random() < 0.95 else ("b" if label == "a" else "a")
         coins = rng.choice(list("ab"), 4)
-        says = dict(zip(names, [str(good), *map(str, coins)], strict=True))
-        items.append({"id": f"i{n}", "label": str(label), "says": says})
+        opinions = dict(zip(names, [str(good), *map(str, coins)], strict=True))
+        items.append({"id": f"i{n}", "label": str(label), "says": opinions})
     subpanels = concordance(run(tmp_path, items, judges=names)).subpanels
     assert subpanels.sizes[0].best.judges == ("j1",)
     assert subpanels.sizes[4].mean < subpanels.sizes[0].best.concordance.low

@@ -54,10 +54,10 @@ def copied_panel(n: int = 700, seed: int = 0, *, small: bool = False) -> Votes:
     matrix = np.array([*near, *own_indices]).T
     noise = rng.random(matrix.shape)
     matrix = np.where(noise < 0.02, -1, np.where(noise < 0.04, 2, matrix))
-    keep = [0, 1, 3, 4, 5] if small else list(range(8))
-    names = [(COPIES + OTHERS)[j] for j in keep]
-    family = [("x", "x", "x", "y", "y", "z", "u", "v")[j] for j in keep]
-    return votes_of(matrix[:, keep], names, label=labels.astype(float).tolist(), family=family)
+    rows_kept = [0, 1, 3, 4, 5] if small else list(range(8))
+    names = [(COPIES + OTHERS)[j] for j in rows_kept]
+    family = [("x", "x", "x", "y", "y", "z", "u", "v")[j] for j in rows_kept]
+    return votes_of(matrix[:, rows_kept], names, label=labels.astype(float).tolist(), family=family)
 
 
 @pytest.fixture(scope="module")

@@ -35,8 +35,8 @@ def judged_run(tmp_path, *reply, in_file=None, candidates="abc"):
     labelled_run(tmp_path, [item], judges=("j1",))
     path = tmp_path / "made"
     with (path / "labels.jsonl").open("a", encoding="utf-8") as file:
-        for number, entry in enumerate(reply):
-            file.write(label(entry, f"p{number}").model_dump_json() + "\n")
+        for number, record in enumerate(reply):
+            file.write(label(record, f"p{number}").model_dump_json() + "\n")
     return RunFolder(path)
 
 

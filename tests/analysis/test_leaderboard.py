@@ -86,17 +86,17 @@ def test_the_shares_of_an_item_average_to_one_half(data):
 def test_a_duel_is_the_same_seen_from_either_side(data):
     names = data.candidates
     other_duels = {frozenset((duel.first, duel.second)): duel for duel in duels(data, names[::-1])}
-    for entry in duels(data, names):
-        two = other_duels.pop(frozenset((entry.first, entry.second)))
-        is_same = entry.first == two.first
-        assert (entry.wins, entry.losses) == (
+    for record in duels(data, names):
+        two = other_duels.pop(frozenset((record.first, record.second)))
+        is_same = record.first == two.first
+        assert (record.wins, record.losses) == (
             (two.wins, two.losses) if is_same else (two.losses, two.wins)
         )
-        assert entry.ties == two.ties
+        assert record.ties == two.ties
         share = two.share.estimate if is_same else 1 - two.share.estimate
-        assert entry.share.estimate == pytest.approx(share)
-        assert entry.p == pytest.approx(two.p)
-        assert entry.p_holm >= entry.p
+        assert record.share.estimate == pytest.approx(share)
+        assert record.p == pytest.approx(two.p)
+        assert record.p_holm >= record.p
     assert not other_duels
 
 

@@ -199,8 +199,8 @@ def test_too_few_items_leave_the_verdicts_to_borda_and_each_says_so(method):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("problem", ["all tied", "all agree", "one judge", "nothing"])
 def test_votes_that_show_nothing_of_the_judges_end_in_a_named_method(method, problem):
-    entry = {"all tied": [["ada", "bob"]], "all agree": [["ada"], ["bob"]]}.get(problem)
-    row = dict.fromkeys(JUDGES, entry)
+    record = {"all tied": [["ada", "bob"]], "all agree": [["ada"], ["bob"]]}.get(problem)
+    row = dict.fromkeys(JUDGES, record)
     if problem == "one judge":
         row |= {"a": [["ada"], ["bob"]]}
     actual_verdict = decide([row] * 40, method)

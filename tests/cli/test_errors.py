@@ -38,12 +38,12 @@ def _here(tmp_path, monkeypatch):
 def refused(capsys, *words: str) -> str:
     """The message, and that there is nothing but the message."""
     assert run(words) == 2
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "Traceback" not in said.err
-    assert said.err.count("error: ") == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "Traceback" not in output.err
+    assert output.err.count("error: ") == 1
     assert not Path("runs").exists()
-    return said.err
+    return output.err
 
 
 def edited(name: str, old: str, new: str) -> None:
@@ -84,9 +84,9 @@ EVAL = ("eval", "prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
 def test_a_wrong_panel_is_named_by_line_and_field(capsys, old, new, where, what, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     edited("panel.yaml", old, new)
-    said = refused(capsys, *EVAL)
-    assert where in said
-    assert what in said
+    output = refused(capsys, *EVAL)
+    assert where in output
+    assert what in output
 
 
 @pytest.mark.parametrize(
@@ -94,10 +94,10 @@ def test_a_wrong_panel_is_named_by_line_and_field(capsys, old, new, where, what,
 )
 def test_a_literal_key_is_refused_and_not_repeated(capsys, key):
     edited("panel.yaml", "  - id: b\n", f"  - id: b\n    api_key_env: '{key}'\n")
-    said = refused(capsys, *EVAL)
-    assert "panel.yaml:7: judges[1].api_key_env" in said
-    assert "NAME of an environment variable" in said
-    assert key not in said
+    output = refused(capsys, *EVAL)
+    assert "panel.yaml:7: judges[1].api_key_env" in output
+    assert "NAME of an environment variable" in output
+    assert key not in output
 
 
 @pytest.mark.parametrize(
@@ -114,15 +114,15 @@ def test_a_key_that_would_land_in_the_folder_is_refused_and_not_repeated(
 ):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     edited("panel.yaml", "  - id: b\n", f"  - id: b\n    {line}\n".replace("KEY", "wire00secret00"))
-    said = refused(capsys, *EVAL)
-    assert what in said
-    assert "wire00secret00" not in said
+    output = refused(capsys, *EVAL)
+    assert what in output
+    assert "wire00secret00" not in output
 
 
 def test_a_missing_key_is_named_by_its_variable_before_a_folder_is_made(capsys):
-    said = refused(capsys, *EVAL)
-    assert "openai/b needs a key, and OPENAI_API_KEY is not set" in said
-    assert "fix: export OPENAI_API_KEY=" in said
+    output = refused(capsys, *EVAL)
+    assert "openai/b needs a key, and OPENAI_API_KEY is not set" in output
+    assert "fix: export OPENAI_API_KEY=" in output
 
 
 def test_an_address_that_is_missing_is_asked_for(capsys, monkeypatch):
@@ -152,9 +152,9 @@ def test_an_address_that_is_missing_is_asked_for(capsys, monkeypatch):
 )
 def test_wrong_prompts_are_named_by_line_and_field(capsys, text, where, what):
     Path("prompts.yaml").write_text(text, encoding="utf-8")
-    said = refused(capsys, "eval", "prompts.yaml", "--panel", "baseline")
-    assert where in said
-    assert what in said
+    output = refused(capsys, "eval", "prompts.yaml", "--panel", "baseline")
+    assert where in output
+    assert what in output
 
 
 @pytest.mark.parametrize(
@@ -187,8 +187,8 @@ def test_wrong_prompts_are_named_by_line_and_field(capsys, text, where, what):
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_every_wrong_word_on_the_command_line_has_a_message(capsys, words, what):
-    said = refused(capsys, *words)
-    assert what in said
+    output = refused(capsys, *words)
+    assert what in output
 
 
 @pytest.mark.parametrize(
@@ -204,12 +204,12 @@ def test_every_wrong_word_on_the_command_line_has_a_message(capsys, words, what)
 )
 def test_with_json_an_error_is_one_object_too(capsys, words):
     assert run([*words, "--json"]) == 2
-    said = capsys.readouterr()
-    found = json.loads(said.out)
-    assert set(found) == {"clash", "error"}
-    assert found["error"]["exit_code"] == 2
-    shown = re.sub(r"^error: ", "", said.err).replace("\nfix: ", "\n  fix: ")
-    assert found["error"]["message"] in shown
+    output = capsys.readouterr()
+    results = json.loads(output.out)
+    assert set(results) == {"clash", "error"}
+    assert results["error"]["exit_code"] == 2
+    text = re.sub(r"^error: ", "", output.err).replace("\nfix: ", "\n  fix: ")
+    assert results["error"]["message"] in text
 
 
 def test_a_run_id_that_is_taken_is_refused_and_the_run_left_alone(capsys):
@@ -234,9 +234,9 @@ def test_an_item_that_a_run_does_not_have_is_answered_with_some_that_it_has(caps
     assert run(("eval", "prompts.yaml", "--panel", "baseline", "--run-id", "x", "-q")) == 0
     capsys.readouterr()
     assert run(("report", "x", "--item", "q9")) == 2
-    said = capsys.readouterr().err
-    assert "no item 'q9' in x" in said
-    assert "such as q1" in said
+    output = capsys.readouterr().err
+    assert "no item 'q9' in x" in output
+    assert "such as q1" in output
 
 
 def test_a_folder_that_cannot_be_written_is_said_without_a_traceback(capsys):

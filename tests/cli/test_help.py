@@ -34,5 +34,5 @@ def test_no_name_of_an_option_or_variable_is_cut(capsys, monkeypatch, width):
         assert run([*path, "--help"]) == 0
         text = capsys.readouterr().out
         assert max(map(len, text.splitlines())) <= width
-        unwrapped = "".join(text.split())  # a line may end within a long name
-        assert [name for name in _names(command) if name not in unwrapped] == [], path
+        joined_text = "".join(text.split())  # a line may end within a long name
+        assert [name for name in _names(command) if name not in joined_text] == [], path

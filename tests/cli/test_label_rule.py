@@ -44,8 +44,10 @@ def _shown(command: str, votes: Path, *options: str) -> list[str]:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_says_what_becomes_of_the_labels(command: str, votes: Path, capsys) -> None:
     assert run(_shown(command, votes)) == 0
-    used = " ".join(capsys.readouterr().out.split())
-    assert "400 of 400 rows have a label; the labels are used (--no-labels leaves them out)" in used
+    usage = " ".join(capsys.readouterr().out.split())
+    assert (
+        "400 of 400 rows have a label; the labels are used (--no-labels leaves them out)" in usage
+    )
     assert run(_shown(command, votes, "--no-labels")) == 0
     left_out = " ".join(capsys.readouterr().out.split())
     assert "400 of 400 rows have a label; --no-labels leaves the labels out" in left_out
@@ -101,10 +103,10 @@ def test_every_command_on_a_run_can_leave_the_labels_out(command, runs, capsys, 
         records += labels if isinstance(labels, list) else [labels]
         assert run([command, *ON_RUNS[command], *options]) in (0, 1)
         records[-1]["shown"] = " ".join(capsys.readouterr().out.split())
-    used, left_out = records[0], records[-1]
-    assert used["used"]
-    assert used["labelled"] > 0
-    assert left_out | {"shown": ""} == {**used, "used": False, "shown": ""}
+    usage, left_out = records[0], records[-1]
+    assert usage["used"]
+    assert usage["labelled"] > 0
+    assert left_out | {"shown": ""} == {**usage, "used": False, "shown": ""}
     assert "--no-labels leaves the labels out" in left_out["shown"]
 
 

@@ -99,9 +99,9 @@ def test_a_broken_run_is_passed_over_and_named(capsys, words, broken):
     Path("runs/zz", layout.MANIFEST).write_text(broken, encoding="utf-8")
     capsys.readouterr()
     assert run(list(words)) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)
-    assert "left out: runs/zz/manifest.json: " in said.err
+    output = capsys.readouterr()
+    assert json.loads(output.out)
+    assert "left out: runs/zz/manifest.json: " in output.err
 
 
 def test_where_every_run_is_broken_the_message_names_them(capsys):
@@ -144,9 +144,9 @@ def test_where_no_run_is_the_message_says_where_it_looked_and_how_to_make_one(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.setenv("CLASH_OUT", "elsewhere")
     assert run([*command.split(), "latest"]) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith(
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(
         f"error: latest: {tmp_path / 'elsewhere'} holds no run yet\nfix: `clash demo` makes one"
     )
 

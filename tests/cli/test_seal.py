@@ -73,12 +73,12 @@ def test_a_report_of_changed_records_says_so_and_seals_nothing(folder, capsys, n
     assert run(["seal", str(folder.path)]) == 0
     path = folder.path / name
     path.write_bytes(path.read_bytes().replace(old, new))
-    before = {entry.name: entry.read_bytes() for entry in folder.path.iterdir()}
+    before = {record.name: record.read_bytes() for record in folder.path.iterdir()}
     for options in ([], ["--no-write"], ["--json"]):
         capsys.readouterr()
         assert run(["report", str(folder.path), *options]) == 0
         assert f"warning: {name} was changed after it was sealed" in capsys.readouterr().err
-        assert {entry.name: entry.read_bytes() for entry in folder.path.iterdir()} == before
+        assert {record.name: record.read_bytes() for record in folder.path.iterdir()} == before
     assert run(["report", str(folder.path), "--write"]) == 0
     assert f"{name} was changed after it was sealed" in capsys.readouterr().err
     # Nobody can seal changed records by writing their report, but for the labels, which are told.

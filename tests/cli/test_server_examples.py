@@ -42,8 +42,8 @@ def test_the_panel_names_the_servers_that_compose_starts():
     devices = [
         device
         for service in services.values()
-        for entry in service["deploy"]["resources"]["reservations"]["devices"]
-        for device in entry["device_ids"]
+        for record in service["deploy"]["resources"]["reservations"]["devices"]
+        for device in record["device_ids"]
     ]
     assert len(set(devices)) == len(services)
     for service in services.values():

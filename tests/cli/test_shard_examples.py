@@ -84,7 +84,7 @@ def test_the_kubernetes_job_judges_and_merges(folder):
     assert job["spec"]["completionMode"] == "Indexed"
     pod = job["spec"]["template"]["spec"]
     container = pod["containers"][0]
-    environ = {entry["name"]: entry["value"] for entry in container["env"]}
+    environ = {record["name"]: record["value"] for record in container["env"]}
     assert environ["SHARDS"] == str(job["spec"]["completions"])
     assert {m["name"] for m in container["volumeMounts"]} == {v["name"] for v in pod["volumes"]}
     (script,) = container["args"]

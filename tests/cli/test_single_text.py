@@ -121,8 +121,8 @@ def test_a_decision_on_texts_is_explained_judge_by_judge_and_text_by_text(lab):
         decided_by = {t["item_id"] for t in explanation["texts"] if line["judge"] in t["decisive"]}
         differ = {item for item, _ in verdicts if without[item, _] != verdicts[item, _]}
         assert decided_by <= differ
-    labels = {entry["id"]: entry["label"] for entry in TEXTS}
-    misses = [item for (item, _), says in verdicts.items() if says != labels[item]]
+    labels = {record["id"]: record["label"] for record in TEXTS}
+    misses = [item for (item, _), opinions in verdicts.items() if opinions != labels[item]]
     assert {t["item_id"] for t in explanation["texts"]} >= set(misses)
     assert explanation["agreement"]["estimate"] == pytest.approx(1 - len(misses) / len(TEXTS))
     screen = lab("explain", "whole")
@@ -133,12 +133,12 @@ def test_a_decision_on_texts_is_explained_judge_by_judge_and_text_by_text(lab):
 
 def test_a_persons_labels_of_several_texts_of_an_item_all_count(lab):
     """As lines of labels.jsonl, one a text; the last of a person on a text counts."""
-    entries = [
+    records = [
         {"id": f"q{n}", "prompt": f"{n}?", "responses": {"a": f"It is {n}.", "b": "Bananas."},
          "labels": {"a": "irrelevant", "b": "relevant"}}
         for n in range(4)
     ]  # fmt: skip
-    write(lab, LABELS, entries)
+    write(lab, LABELS, records)
     assert lab("eval", "texts.yaml", "--run-id", "one").code == 0
     votes = [("a", "irrelevant"), ("a", "relevant"), ("b", "irrelevant")]
     lines = [

@@ -264,8 +264,8 @@ def no_ballots() -> Iterator[Case]:
         for wrap in TAKEN_BACK:
             filled = wrap.replace("{other}", opposite).replace("CODE", CODE)
             yield Case(f"{wrap!r}, {name}", form, filled.replace("{}", text), None, has_scores)
-        for how, breaks in BROKEN.items():
-            yield Case(f"{how}, {name}", form, breaks(text), None, has_scores)
+        for setting, breaks in BROKEN.items():
+            yield Case(f"{setting}, {name}", form, breaks(text), None, has_scores)
     for (name, ranking), has_scores, form in product(RANKINGS.items(), (True, False), FORMATS):
         full_answer = {**ballot(has_scores=has_scores), "ranking": ranking}
         yield Case(name, form, json.dumps(full_answer), None, has_scores)

@@ -37,8 +37,8 @@ def test_a_short_name_is_the_shortest_end_that_no_other_has(models, names):
 
 
 def test_an_explicit_id_wins_and_is_never_taken():
-    entries = ["openai/m", {"model": "google/x", "id": "m"}, {"model": "google/y"}]
-    assert [c.id for c in Config(candidates=entries).candidates] == ["openai/m", "m", "y"]
+    records = ["openai/m", {"model": "google/x", "id": "m"}, {"model": "google/y"}]
+    assert [c.id for c in Config(candidates=records).candidates] == ["openai/m", "m", "y"]
 
 
 def test_models_of_the_line_are_taken_as_the_file_describes_them():

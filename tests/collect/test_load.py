@@ -184,13 +184,13 @@ def test_a_prompt_with_other_responses_is_clustered_with_its_twin(tmp_path):
     ],
 )
 def test_a_twin_is_found_whatever_comes_between(tmp_path, twin, error):
-    entries = [
+    records = [
         {"id": f"q{n}", "prompt": f"P{n}", "responses": {"a": str(n), "b": "0"}}
         for n in range(1500)
     ]
     # An item with a group of its own says nothing of the prompts of others.
-    entries[6] = {"id": "q6", "prompt": "P7", "group": "g"}
-    path = wrote(tmp_path, "p.jsonl", "\n".join(map(json.dumps, [*entries, twin])))
+    records[6] = {"id": "q6", "prompt": "P7", "group": "g"}
+    path = wrote(tmp_path, "p.jsonl", "\n".join(map(json.dumps, [*records, twin])))
     if error is not None:
         with pytest.raises(InputError, match=error):
             load(path)

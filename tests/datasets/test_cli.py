@@ -69,9 +69,9 @@ def mt_bench_file(path):
 
 def test_list_names_every_set_with_its_licence(clash):
     datasets = as_json(clash("list", "--json"))["datasets"]
-    assert {"mt-bench", "arena", "llmbar", "pandalm"} <= {entry["name"] for entry in datasets}
-    assert all(entry["licence"] and entry["citation"] for entry in datasets)
-    assert {entry["here"] for entry in datasets} == {False}
+    assert {"mt-bench", "arena", "llmbar", "pandalm"} <= {record["name"] for record in datasets}
+    assert all(record["licence"] and record["citation"] for record in datasets)
+    assert {record["here"] for record in datasets} == {False}
     assert "mt-bench" in clash("list")
 
 

@@ -438,9 +438,9 @@ def test_a_known_name_that_was_not_pulled_says_how(tmp_path):
 
 
 def test_every_catalogue_entry_has_a_loader_and_a_licence():
-    names = [name for entry in catalogue.datasets() for name in (entry.name, *entry.aliases)]
+    names = [name for record in catalogue.datasets() for name in (record.name, *record.aliases)]
     assert len(names) == len(set(names))
-    for entry in catalogue.datasets():
-        assert entry.loader in loaders.LOADERS
-        assert entry.licence
-        assert entry.files
+    for record in catalogue.datasets():
+        assert record.loader in loaders.LOADERS
+        assert record.licence
+        assert record.files

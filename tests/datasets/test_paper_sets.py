@@ -178,8 +178,8 @@ def test_arena_keeps_english_battles_with_a_winner_and_short_texts(tmp_path):
 def test_a_pulled_set_is_converted_by_its_name(start_hub, tmp_path, monkeypatch, capsys):
     content = "".join(json.dumps(row) + "\n" for row in wikiqa("Q1", ("A.", 1))).encode()
     hub = start_hub(files={"data/test.jsonl": content})
-    entry = catalogue.find("wikiqa").model_copy(update={"files": ["data/*.jsonl"]})
-    monkeypatch.setattr(catalogue, "find", lambda _: entry)
+    record = catalogue.find("wikiqa").model_copy(update={"files": ["data/*.jsonl"]})
+    monkeypatch.setattr(catalogue, "find", lambda _: record)
     monkeypatch.setenv("CLASH_CACHE", str(tmp_path / "cache"))
     assert run(["datasets", "convert", "wikiqa", "--out", str(tmp_path / "out")]) == 2
     assert "clash datasets pull wikiqa" in capsys.readouterr().err

@@ -180,10 +180,10 @@ def test_the_token_goes_to_the_hub_and_not_to_where_it_points(
 def test_the_token_does_not_go_to_a_publishers_own_web_server(start_hub, tmp_path, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     hub = start_hub(files={"repo/a.json": b"[]"})
-    entry = CatalogueEntry.model_validate(
+    record = CatalogueEntry.model_validate(
         {**ENTRY.model_dump(), "hub": None, "web": f"{hub.url}/repo/", "files": ["a.json"]}
     )
-    assert pull.pull(entry, tmp_path, wait_s=0.0).files
+    assert pull.pull(record, tmp_path, wait_s=0.0).files
     assert set(hub.tokens) == {None}
 
 
@@ -224,11 +224,11 @@ def test_a_redirect_out_of_the_encryption_is_refused():
 
 
 def test_files_of_the_web_are_fetched_from_their_address(start_hub, tmp_path):
-    entry = CatalogueEntry.model_validate(
+    record = CatalogueEntry.model_validate(
         {**ENTRY.model_dump(), "hub": None, "web": "http://h.example/repo/", "files": ["d/a.json"]}
     )
     hub = start_hub(files={"repo/d/a.json": b"[]"})
-    pull_result = pull.pull(entry, tmp_path, base_url=hub.url, wait_s=0.0)
+    pull_result = pull.pull(record, tmp_path, base_url=hub.url, wait_s=0.0)
     assert pull_result.paths[0].read_bytes() == b"[]"
     assert pull_result.files[0].verified == "none stated"
 

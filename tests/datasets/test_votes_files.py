@@ -29,13 +29,13 @@ def accuracy(name, judges=None):
 def test_each_file_is_small_attributed_and_holds_no_text():
     assert tuple(votes_files()) == NAMES
     readme = assets.path("datasets", "README.md").read_text(encoding="utf-8")
-    for name, entry in votes_files().items():
+    for name, record in votes_files().items():
         path = votes_path(name)
         assert path.stat().st_size < 150_000
-        assert entry.command in readme
-        assert entry.source in readme
-        assert entry.commit[:7] in readme
-        assert name in entry.command
+        assert record.command in readme
+        assert record.source in readme
+        assert record.commit[:7] in readme
+        assert name in record.command
         rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
         assert {key for row in rows for key in row} <= KEYS | {"model_a", "model_b"}
         assert max(len(str(value)) for row in rows for value in row.values()) < 40
@@ -100,5 +100,5 @@ def test_a_file_of_the_same_name_comes_first_and_is_named(tmp_path, capsys):
 def test_the_list_shows_them_with_their_licences(capsys):
     assert run(["datasets", "list", "--json"]) == 0
     listing = json.loads(capsys.readouterr().out)["votes"]
-    assert [entry["name"] for entry in listing] == list(NAMES)
-    assert all(entry["licence"] and entry["citation"] for entry in listing)
+    assert [record["name"] for record in listing] == list(NAMES)
+    assert all(record["licence"] and record["citation"] for record in listing)

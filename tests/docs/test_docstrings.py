@@ -42,8 +42,8 @@ def listed(node: ast.ClassDef) -> list[str]:
     """The names that the section Attributes of the docstring lists."""
     _, _, section = (ast.get_docstring(node) or "").partition("Attributes:\n")
     section = re.split(r"^\S", section, maxsplit=1, flags=re.MULTILINE)[0]
-    entries = re.findall(r"^    (\w[\w, ]*?):", section, re.MULTILINE)
-    return [name.strip() for entry in entries for name in entry.split(",")]
+    records = re.findall(r"^    (\w[\w, ]*?):", section, re.MULTILINE)
+    return [name.strip() for record in records for name in record.split(",")]
 
 
 def test_the_attributes_that_a_docstring_lists_are_there():

@@ -65,16 +65,16 @@ class TypedFile:
 
 def steps(page: str) -> list[Command | TypedFile]:
     """What a reader does, in the order of the page."""
-    entries: list[Command | TypedFile] = []
+    records: list[Command | TypedFile] = []
     for language, title, text in BLOCK.findall(page):
         if language == "console":
             parts = re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]
             for part in parts:
                 words, _, output = part.replace("\\\n", " ").partition("\n")
-                entries.append(Command(re.sub(r"\s+#.*", "", words), output.rstrip()))
+                records.append(Command(re.sub(r"\s+#.*", "", words), output.rstrip()))
         elif title:
-            entries.append(TypedFile(title, text))
-    return entries
+            records.append(TypedFile(title, text))
+    return records
 
 
 @dataclass

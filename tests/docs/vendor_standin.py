@@ -11,7 +11,7 @@ from wire.answers import deterministic, labels, schema_of, share, with_code
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wire import Asked, WireServer
+    from wire import VendorRequest, WireServer
 
 VAGUE = (
     "Thank you so much for reaching out to us! We completely understand how you feel and we truly "
@@ -65,7 +65,7 @@ def stand_in(server: WireServer) -> None:
         server.conduct(model, cost=cost)
 
 
-def answer(request: Asked) -> str:
+def answer(request: VendorRequest) -> str:
     """The text of one answer: judges rank, candidates write, the rest fills in its schema."""
     schema = schema_of(request)
     if schema is None:
@@ -73,7 +73,7 @@ def answer(request: Asked) -> str:
     return judgment(request, schema) if labels(schema) else deterministic(request)
 
 
-def reply(request: Asked) -> str:
+def reply(request: VendorRequest) -> str:
     """A candidate's reply to the customer."""
     by_word = (names for word, names in PAIRS.items() if word in request.prompt)
     is_concrete = any(name in request.model for name in next(by_word, "haiku").split())
@@ -81,7 +81,7 @@ def reply(request: Asked) -> str:
     return f"You wrote: {customer}. {CONCRETE if is_concrete else VAGUE}"
 
 
-def judgment(request: Asked, schema: dict[str, Any]) -> str:
+def judgment(request: VendorRequest, schema: dict[str, Any]) -> str:
     """The concrete reply first; equal ones tie; one judge now and then prefers the longer one."""
     texts = dict(RESPONSE.findall(request.prompt))
     is_fooled = "gemini" in request.model and any(word in request.prompt for word in FOOLED_ON)
@@ -131,7 +131,7 @@ def five_models(server: WireServer, prompts: Path) -> str:
     return ",".join(f"openrouter/{model}" for model in FIVE_MODELS)
 
 
-def graded(request: Asked) -> str:
+def graded(request: VendorRequest) -> str:
     """Candidates sign with the quality of their reply; judges rank by it, each with some error."""
     schema = schema_of(request)
     if schema is None:

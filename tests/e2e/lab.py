@@ -22,7 +22,7 @@ from wire.answers import labels, schema_of, with_code
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from wire import Asked, WireServer
+    from wire import VendorRequest, WireServer
 
 _RESPONSE = re.compile(r'<response label="(A\d+)"[^>]*>\n(.*?)\n</response', re.DOTALL)
 PRICE = {"input": 1.0, "output": 10.0}
@@ -30,7 +30,7 @@ PRICE = {"input": 1.0, "output": 10.0}
 
 
 @dataclass(frozen=True)
-class Done:
+class CommandResult:
     """A command that has ended."""
 
     code: int
@@ -87,14 +87,14 @@ class Lab:
     server: WireServer
     environ: dict[str, str] = field(default_factory=dict)
 
-    def __call__(self, *words: object, timeout: float = 240, **environ: str) -> Done:
+    def __call__(self, *words: object, timeout: float = 240, **environ: str) -> CommandResult:
         """``clash WORDS`` to its end."""
         with self.start(*words, **environ) as process:
             out, err = process.communicate(timeout=timeout)
         assert "Traceback" not in err, err
-        return Done(process.returncode, out, err)
+        return CommandResult(process.returncode, out, err)
 
-    def here(self, *words: object, **environ: str) -> Done:
+    def here(self, *words: object, **environ: str) -> CommandResult:
         """``clash WORDS`` in this process: quicker, for what needs no process of its own."""
         out, err = io.StringIO(), io.StringIO()
         before, folder = dict(os.environ), Path.cwd()
@@ -108,7 +108,7 @@ class Lab:
             os.chdir(folder)
             os.environ.clear()
             os.environ.update(before)
-        return Done(code, out.getvalue(), err.getvalue())
+        return CommandResult(code, out.getvalue(), err.getvalue())
 
     def judged(self, *words: object, run: str = "run", code: int = 0, **environ: str) -> Folder:
         """``clash eval WORDS`` in this process, into ``runs/RUN``."""
@@ -170,7 +170,7 @@ class Lab:
         self, n: int = 3, candidates: tuple[str, ...] = ("ada", "bob"), **more: Any
     ) -> Path:
         """``n`` prompts; each candidate's response holds its name and nothing else of note."""
-        entries = [
+        records = [
             {
                 "id": f"q{i}",
                 "prompt": f"Question {i}?",
@@ -180,14 +180,14 @@ class Lab:
             for i in range(n)
         ]
         if not candidates:
-            entries = [{k: v for k, v in e.items() if k != "responses"} for e in entries]
-        return self.write("prompts.yaml", entries)
+            records = [{k: v for k, v in e.items() if k != "responses"} for e in records]
+        return self.write("prompts.yaml", records)
 
     def panel(self, *judges: str | Mapping[str, Any], name: str = "panel", **fields: Any) -> Path:
         """A panel of models (``openrouter/x``) or of whole entries."""
-        entries = [{"model": judge} if isinstance(judge, str) else dict(judge) for judge in judges]
-        entries = [{"id": e["model"].rpartition("/")[2], **e} for e in entries]
-        return self.write(f"{name}.yaml", {"name": name, "judges": entries, **fields})
+        records = [{"model": judge} if isinstance(judge, str) else dict(judge) for judge in judges]
+        records = [{"id": e["model"].rpartition("/")[2], **e} for e in records]
+        return self.write(f"{name}.yaml", {"name": name, "judges": records, **fields})
 
     def wait_for(self, ready: Callable[[], bool], process: subprocess.Popen[str]) -> None:
         """Until ``ready``, or the process has ended."""
@@ -213,7 +213,7 @@ _BARE = {
 def prefers(key: Callable[[str], float], *, score: Callable[[str], int] = lambda _: 3) -> Any:
     """An answering function: a judge that ranks by ``key`` of a text, equal keys tied."""
 
-    def answer(request: Asked) -> str:
+    def answer(request: VendorRequest) -> str:
         fields = dict(_RESPONSE.findall(request.prompt))
         names = labels(schema_of(request))
         keys = sorted({key(fields[name]) for name in names}, reverse=True)

@@ -12,12 +12,12 @@ from wire.jobs import JobsServer, answer_some
 def head(lab):
     with JobsServer() as running:
         lab.prompts(6)
-        entry = {
+        record = {
             "model": "vllm/org/m",
             "base_url": running.address,
             "price": {"input": 1, "output": 1},
         }
-        lab.panel({**entry, "engine": {"folder": str(lab.path / "shared")}})
+        lab.panel({**record, "engine": {"folder": str(lab.path / "shared")}})
         lab.write("clash.yaml", FAST)
         yield running
 

@@ -34,7 +34,7 @@ def judged_lab(lab):
         quorum=1,
     )
     lab.write("clash.yaml", {"panel": "panel.yaml", "criteria": {"mode": "none"}})
-    entries = [
+    records = [
         {
             "id": f"q{i}",
             "prompt": f"Q {i}?",
@@ -47,7 +47,7 @@ def judged_lab(lab):
         }
         for i in range(N)
     ]
-    lab.write("prompts.yaml", entries)
+    lab.write("prompts.yaml", records)
     lab.judged("prompts.yaml", "--max-cost", "5")
     return lab
 

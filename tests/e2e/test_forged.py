@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from e2e.lab import Folder, Lab
-    from wire import Asked
+    from wire import VendorRequest
 
 VENDORS = ("openai", "anthropic", "google", "openrouter", "compatible")
 WITH_TEXT = {
@@ -40,11 +40,11 @@ def judge(vendor: str, json_mode: str = "text") -> dict[str, Any]:
 def prompts(lab: Lab, n: int = 3) -> None:
     """Mallory's responses hold a verdict, with a code that was guessed."""
     texts = {"ada": "Forty-two.", "mallory": f"I am the best: {FORGED}"}
-    entries = [{"id": f"q{i}", "prompt": f"Question {i}?", "responses": texts} for i in range(n)]
-    lab.write("prompts.yaml", entries)
+    records = [{"id": f"q{i}", "prompt": f"Question {i}?", "responses": texts} for i in range(n)]
+    lab.write("prompts.yaml", records)
 
 
-def forgery_for(request: Asked, code: str) -> str:
+def forgery_for(request: VendorRequest, code: str) -> str:
     """The verdict that Mallory wants, with the labels of the page."""
     fields = dict(_RESPONSE.findall(request.prompt))
     (mallory,) = [label for label, text in fields.items() if "the best" in text]
@@ -54,12 +54,12 @@ def forgery_for(request: Asked, code: str) -> str:
     )
 
 
-def quotes(wrap: str) -> Callable[[Asked], str]:
+def quotes(wrap: str) -> Callable[[VendorRequest], str]:
     """A judge that only quotes Mallory."""
     return lambda request: wrap.replace("{}", forgery_for(request, "0" * 12))
 
 
-def judges_and_quotes(request: Asked) -> str:
+def judges_and_quotes(request: VendorRequest) -> str:
     """A judge that quotes Mallory in a fence, and gives a verdict of its own after it."""
     own_record = json.loads(prefers(lambda text: "the best" not in text)(request))
     # Whatever schema it was sent, it goes by the words of the page.
@@ -201,7 +201,7 @@ def test_a_judgment_that_contradicts_itself_or_gives_no_reason_is_counted_in_the
     prompts(lab, 2)
     lab.panel(judge("openrouter", "schema"), judge("anthropic", "schema"), quorum=1)
 
-    def upside_down(request: Asked) -> str:
+    def upside_down(request: VendorRequest) -> str:
         """The last gets the best score, and nothing is said of the first."""
         cells = {"A0": {"score": 2, "reason": ""}, "A1": {"score": 5, "reason": ""}}
         rows = {label: {f"C{n}": cell for n in range(1, 5)} for label, cell in cells.items()}
@@ -221,7 +221,7 @@ def test_a_judgment_that_contradicts_itself_or_gives_no_reason_is_counted_in_the
 def test_a_judge_that_thinks_before_an_enforced_object_is_asked_in_words_and_counts(lab, vendor):
     """The schema leaves no room for the code, and thinking before the object asks for one."""
 
-    def thinks(request: Asked) -> str:
+    def thinks(request: VendorRequest) -> str:
         return f"<think>Which is better?</think>\n{deterministic(request)}"
 
     lab.server.conduct("j", answer=thinks)

@@ -12,8 +12,8 @@ HANG = "By gpt-4 3.14159265358979323846264338327950288 is pi."
 
 def test_a_response_cannot_hang_a_run(tmp_path):
     """The whole command, ended from outside: a pattern that never returns hears no signal."""
-    entry = {"prompt": "What is pi?", "responses": {"a": HANG, "b": "About 3.14159."}}
-    (tmp_path / "prompts.jsonl").write_text(json.dumps(entry) + "\n", encoding="utf-8")
+    record = {"prompt": "What is pi?", "responses": {"a": HANG, "b": "About 3.14159."}}
+    (tmp_path / "prompts.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
     lab = Lab(tmp_path, server=None)
     process = lab.start("eval", "prompts.jsonl", "--run-id", "run", "--yes")
     try:

@@ -289,8 +289,8 @@ def test_a_pair_is_confirmed_listed_and_taken_back(lab):
     assert "nothing is confirmed" in lab.here("trust").out
     assert lab.here("trust", "COMPATIBLE_API_KEY", f"{EVIL}/compatible/v1").code == 0
     assert f"COMPATIBLE_API_KEY -> {EVIL}" in lab.here("trust").out
-    entry = {"variable": "COMPATIBLE_API_KEY", "server": EVIL}
-    assert lab.here("trust", "--json").json["confirmed"] == [entry]
+    record = {"variable": "COMPATIBLE_API_KEY", "server": EVIL}
+    assert lab.here("trust", "--json").json["confirmed"] == [record]
     assert lab.here(*EVAL).code == 0
     assert lab.here("trust", "COMPATIBLE_API_KEY", EVIL, "--remove").code == 0
     assert "nothing is confirmed" in lab.here("trust").out

@@ -16,7 +16,7 @@ from wire.answers import deterministic, labels, schema_of, with_code
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wire import Asked, WireServer
+    from wire import VendorRequest, WireServer
 
 _SHOWN = re.compile(r'<response label="(A\d+)"[^>]*>\n(.*?)\n</response', re.DOTALL)
 PLAIN = ("prompts.yaml", "--panel", "panel.yaml", "--criteria", "none")
@@ -28,7 +28,7 @@ def draw(*words: str) -> float:
     return int.from_bytes(hashlib.sha256("\0".join(words).encode()).digest()[:4]) / 2**32
 
 
-def ranks(request: Asked) -> str:
+def ranks(request: VendorRequest) -> str:
     """A judge that sees how good a response is, the better the less noise it has."""
     fields = dict(_SHOWN.findall(request.prompt))
     model = request.model.rpartition("/")[2]

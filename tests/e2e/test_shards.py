@@ -29,11 +29,11 @@ def lab(tmp_path_factory, server) -> Lab:
     """A run that was judged once, and its three shards; ``zed`` writes for two items of one."""
     server.clear()
     lab = Lab(tmp_path_factory.mktemp("shards"), server, server.environ("compatible"))
-    entries = [{"id": f"q{i}", "prompt": f"Question {i}?"} for i in range(8)]
+    records = [{"id": f"q{i}", "prompt": f"Question {i}?"} for i in range(8)]
     for i in (2, 5):
-        entries[i]["responses"] = {"zed": f"As ada, I say {i}.", "yak": f"It is {i}."}
-    entries[0]["responses"] = {"yak": "This answer was written by zed."}
-    lab.write("prompts.yaml", entries)
+        records[i]["responses"] = {"zed": f"As ada, I say {i}.", "yak": f"It is {i}."}
+    records[0]["responses"] = {"yak": "This answer was written by zed."}
+    lab.write("prompts.yaml", records)
     lab.panel(
         *({"model": f"compatible/{name}", "price": PRICE} for name in "abc"),
         criteria="compatible/writer",
@@ -287,12 +287,12 @@ def test_a_dry_run_prices_the_shard_alone(lab):
 
 def test_shards_of_a_validation_are_merged_with_their_labels(lab):
     """As the whole run, labels and agreement with people included."""
-    entries = [
+    records = [
         {"id": f"q{i}", "prompt": f"{i}?", "responses": {"ada": f"It is {i}.", "bob": "No."},
          "label": ("ada", "bob", "tie")[i % 3]}
         for i in range(7)
     ]  # fmt: skip
-    lab.write("pairs.yaml", entries)
+    lab.write("pairs.yaml", records)
     words = ("validate", "pairs.yaml", "--panel", "baseline", "--run-id")
     assert lab.here(*words, "whole").code == 0
     for number in (1, 2, 3):

@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from clash.cli.app import app, run
 from clash.pipeline.rerun import derived_seed
-from e2e.lab import Done, Lab, prefers
+from e2e.lab import CommandResult, Lab, prefers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ OTHERS = ("compatible/one", "compatible/two", "compatible/three")
 class ClashCommands(Lab):
     """Commands in this process, so that the vendors' SDKs are imported once."""
 
-    def __call__(self, *words: object, timeout: float = 240, **environ: str) -> Done:
+    def __call__(self, *words: object, timeout: float = 240, **environ: str) -> CommandResult:
         """``clash WORDS`` to its end."""
         del timeout
         with pytest.MonkeyPatch.context() as patch:
@@ -42,7 +42,7 @@ class ClashCommands(Lab):
                 patch.setenv(name, value)
             out, err = _captured_streams(patch)
             code = run([str(word) for word in words])
-            return Done(code, _text(out), _text(err))
+            return CommandResult(code, _text(out), _text(err))
 
     def records(self, name: str, file: str) -> list[dict[str, Any]]:
         """The lines of a file of a run."""

@@ -223,10 +223,10 @@ def test_candidates_of_few_prompts_are_left_out_and_a_study_without_another_is_n
         for i in range(1, 5)
     ]
     words = ("--rubrics", "1", "--shuffles", "1", "--max-cost", "5", "--yes", "--json")
-    for name, entries, code in (("pairs", pairs, 0), ("apart", pairs[:1], 2)):
+    for name, records, code in (("pairs", pairs, 0), ("apart", pairs[:1], 2)):
         if code:
-            entries = [*entries, {"id": "x", "prompt": "X?", "responses": {"y": "Y", "z": "Z"}}]
-        study.write("prompts.yaml", entries)
+            records = [*records, {"id": "x", "prompt": "X?", "responses": {"y": "Y", "z": "Z"}}]
+        study.write("prompts.yaml", records)
         study.judged("prompts.yaml", "--max-cost", "5", run=name)
         n_calls = study.server.count()
         result = study.here("variance", name, *words)

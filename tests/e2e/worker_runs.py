@@ -12,8 +12,8 @@ CALLS = 2 * 6 + 6 + (3 + 2) * 6
 def lay(lab: Lab, *observers: str) -> None:
     lab.prompts(6, candidates=())
     voting = [{"model": f"compatible/{name}", "price": PRICE} for name in "abc"]
-    entries = [{"model": model, "price": PRICE, "role": "observer"} for model in observers]
-    lab.panel(*voting, *entries, criteria="compatible/writer")
+    records = [{"model": model, "price": PRICE, "role": "observer"} for model in observers]
+    lab.panel(*voting, *records, criteria="compatible/writer")
 
 
 def verdicts(run: Folder) -> bytes:

@@ -204,8 +204,8 @@ def test_a_study_splits_the_variance_and_goes_on(run: clash.Run) -> None:
 
 def test_favouritism_compares_a_run_with_its_unblinded_arm(tmp_path: Path) -> None:
     own_judges = [
-        {**entry, "responses": {"longest": entry["responses"]["long"], "other": "one."}}
-        for entry in ({k: v for k, v in e.items() if k != "label"} for e in PROMPTS)
+        {**record, "responses": {"longest": record["responses"]["long"], "other": "one."}}
+        for record in ({k: v for k, v in e.items() if k != "label"} for e in PROMPTS)
     ]
     run = clash.evaluate(own_judges, panel="baseline", out=tmp_path, run_id="own")
     favour = clash.favouritism(run)
@@ -235,7 +235,7 @@ def test_a_gate_is_true_where_the_thresholds_hold(run: clash.Run) -> None:
 
 def test_a_validation_is_held_against_people(tmp_path: Path) -> None:
     path = tmp_path / "pairs.jsonl"
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in PROMPTS))
+    path.write_text("".join(json.dumps(record) + "\n" for record in PROMPTS))
     run = clash.validate(path, "baseline", n=6, out=tmp_path)
     assert run.manifest.kind == "validate"
     assert run.concordance is not None
@@ -245,8 +245,8 @@ def test_a_validation_is_held_against_people(tmp_path: Path) -> None:
 
 def test_a_validation_of_texts_reads_a_label_for_each_text(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
-    entries = [{"id": f"t{n}", "prompt": f"Text {n}.", "label": "yes"} for n in range(4)]
-    path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+    records = [{"id": f"t{n}", "prompt": f"Text {n}.", "label": "yes"} for n in range(4)]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
     judging = {"mode": "label", "labels": ["yes", "no"]}
     run = clash.validate(
         path, panel=[lambda *_: "yes"], judging=judging, keep_repeats=True, out=tmp_path
@@ -366,7 +366,7 @@ def test_thresholds_that_are_none_are_refused(run: clash.Run) -> None:
 def test_prompts_come_from_a_generator_or_from_the_run_that_is_replayed(
     run: clash.Run, tmp_path: Path
 ) -> None:
-    again = clash.evaluate((entry for entry in PROMPTS), panel="baseline", out=tmp_path)
+    again = clash.evaluate((record for record in PROMPTS), panel="baseline", out=tmp_path)
     assert len(again.items) == 8
     replayed_result = clash.evaluate(replay=run, panel="baseline", out=tmp_path)
     assert [i.item_id for i in replayed_result.items] == [i.item_id for i in run.items]

@@ -30,8 +30,8 @@ def test_words_and_graphics_stand_out_from_the_paper(theme, paper):
 
 def test_every_colour_that_is_used_is_defined():
     css = stylesheet()
-    used = set(re.findall(r"var\(--([\w-]+)\)", css))
-    assert used <= set(re.findall(r"--([\w-]+):", css))
+    usage = set(re.findall(r"var\(--([\w-]+)\)", css))
+    assert usage <= set(re.findall(r"--([\w-]+):", css))
 
 
 def test_the_glossary_says_each_thing_once_in_short_sentences():

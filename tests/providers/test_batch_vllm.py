@@ -130,7 +130,7 @@ def test_a_chat_request_is_put_into_the_words_of_vllm(fields, sampling, template
 def test_rows_that_arrow_would_mix_up_do_not_share_a_batch(ref):
     async def work(api: Any) -> list[str]:
         questions = [question(), question(200), question(schema=SCHEMA)]
-        return [api.row(entry).target for entry in questions]
+        return [api.row(record).target for record in questions]
 
     same_cap, other_cap, with_schema = do(ref, work)
     assert same_cap == other_cap != with_schema

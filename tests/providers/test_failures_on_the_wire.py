@@ -327,12 +327,12 @@ def test_a_private_authority_is_trusted_where_the_environment_says_so(
     model = asker(provider)
     plain = wire.base_url(model.vendor)
     address = plain.replace(f"http://127.0.0.1:{wire.port}", tls_server)
-    model.server = _Moved(wire, plain, address)
+    model.server = _Redirect(wire, plain, address)
     assert model.reply().outcome == "ok"
 
 
 @dataclass
-class _Moved:
+class _Redirect:
     """A server whose one address is another."""
 
     server: object
@@ -364,7 +364,7 @@ def test_calls_go_through_the_proxy_of_the_environment(asker, provider, wire, mo
     monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{wire.port}")
     model = asker(provider)
     plain = wire.base_url(model.vendor)
-    model.server = _Moved(wire, plain, plain.replace(f"127.0.0.1:{wire.port}", "model.invalid"))
+    model.server = _Redirect(wire, plain, plain.replace(f"127.0.0.1:{wire.port}", "model.invalid"))
     assert model.reply().outcome == "ok"
     assert model.seen[0].headers["host"] == "model.invalid"
 

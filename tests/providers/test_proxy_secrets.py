@@ -29,9 +29,9 @@ class Refusing(BaseHTTPRequestHandler):
     """Answers 407 to everything, and repeats what it was sent."""
 
     def _refuse(self) -> None:
-        entry = self.headers.get("proxy-authorization", "")
-        self.server.sent.append(entry)  # type: ignore[attr-defined] # ours
-        body = f"407: {entry} is not {USER}:{PLAIN}".encode()
+        record = self.headers.get("proxy-authorization", "")
+        self.server.sent.append(record)  # type: ignore[attr-defined] # ours
+        body = f"407: {record} is not {USER}:{PLAIN}".encode()
         self.send_response(407, "Proxy Authentication Required")
         self.send_header("content-length", str(len(body)))
         self.send_header("connection", "close")

@@ -10,7 +10,7 @@ import urllib.request
 import pytest
 
 from clash.providers.ladder import in_words
-from wire import Asked, WireServer, criteria, deterministic, faults, judge
+from wire import VendorRequest, WireServer, criteria, deterministic, faults, judge
 from wire.asking import SCHEMA
 
 TEXTS = ("The sky is blue.", "The sky is green.", "It depends on the hour.")
@@ -37,7 +37,9 @@ def asked(texts, *, model="m", schema=None, system=""):
     }
     turns = [("user", "\n\n".join(pages))]
     native = wanted_formats if schema is None else None
-    return Asked("openai", "chat", model, system, turns, native, True, 500, False, False, {})
+    return VendorRequest(
+        "openai", "chat", model, system, turns, native, True, 500, False, False, {}
+    )
 
 
 def order(texts, **more):
@@ -46,7 +48,7 @@ def order(texts, **more):
 
 
 def test_a_verdict_depends_on_the_text_and_never_on_label_or_order():
-    orders = {tuple(order(permuted)) for permuted in itertools.permutations(TEXTS)}
+    orders = {tuple(order(permuted_rows)) for permuted_rows in itertools.permutations(TEXTS)}
     assert len(orders) == 1
 
 

@@ -47,10 +47,10 @@ def overflows(card):
         s.text for s, left, right in boxes if left < 60 or right > 1140 or not 20 < s.y < 620
     ]
     touching = [
-        (entry.text, two.text)
-        for i, (entry, left, right) in enumerate(boxes)
+        (record.text, two.text)
+        for i, (record, left, right) in enumerate(boxes)
         for two, other_left, other_right in boxes[i + 1 :]
-        if abs(entry.y - two.y) < 0.7 * min(entry.size, two.size)
+        if abs(record.y - two.y) < 0.7 * min(record.size, two.size)
         and left < other_right
         and other_left < right
     ]

@@ -38,10 +38,10 @@ def test_the_schema_can_fail():
 def test_junit_counts_and_names_what_failed():
     suite = ET.fromstring(suite_of()).find("testsuite")
     assert (suite.get("tests"), suite.get("failures")) == ("3", "2")
-    entries = [
+    records = [
         case.get("name") for case in suite.iter("testcase") if case.find("failure") is not None
     ]
-    assert entries == ['win_rate.a<b&"c" min 0.5', "no such[U+0000]thing max 1"]
+    assert records == ['win_rate.a<b&"c" min 0.5', "no such[U+0000]thing max 1"]
     types = [failure.get("type") for failure in suite.iter("failure")]
     assert types == ["threshold", "missing"]
 

@@ -73,7 +73,7 @@ def keys(browser, *key_names):
 
 def ids(browser):
     return [
-        entry.get_attribute("data-id") for entry in browser.find_elements(By.CLASS_NAME, "item")
+        record.get_attribute("data-id") for record in browser.find_elements(By.CLASS_NAME, "item")
     ]
 
 

@@ -48,18 +48,18 @@ LONG = "openrouter/anthropic/claude-haiku-5.5-with-a-very-long-name-"
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory) -> list[Table]:
     """The tables that the commands print."""
-    folder, printed = tmp_path_factory.mktemp("tables"), []
+    folder, output = tmp_path_factory.mktemp("tables"), []
     write_inputs(folder)
     with pytest.MonkeyPatch.context() as patch, contextlib.chdir(folder):
-        patch.setattr(terminal, "text_lines", lambda table, width: record(printed, table, width))
+        patch.setattr(terminal, "text_lines", lambda table, width: record(output, table, width))
         for words in COMMANDS:
             with (
                 contextlib.redirect_stdout(io.StringIO()),
                 contextlib.redirect_stderr(io.StringIO()),
             ):
                 run(words)
-    assert len(printed) > 80
-    return printed
+    assert len(output) > 80
+    return output
 
 
 def record(output: list[Table], table: Table, width: int | None):

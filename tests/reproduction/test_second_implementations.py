@@ -83,8 +83,8 @@ def test_the_errors_of_the_joint_table_are_those_of_a_dictionary(name):
                 plain = np.mean((labels[rows] - p) ** 2)
                 assert errors[0, k - 1] == pytest.approx(plain, abs=0.02 if budget == 16 else 1e-3)
             patterns = set(map(tuple, known_votes.tolist()))
-            unseen = np.mean([tuple(row) not in patterns for row in votes[new, :k].tolist()])
-            assert grid.unseen_share[k - 1] == pytest.approx(unseen)
+            unseen_share = np.mean([tuple(row) not in patterns for row in votes[new, :k].tolist()])
+            assert grid.unseen_share[k - 1] == pytest.approx(unseen_share)
 
 
 @pytest.mark.parametrize(("name", "sign"), [("additive", -1), ("parity", 1), ("xor", 1)])
@@ -143,8 +143,8 @@ def test_weighted_bradley_terry_is_weighted_logistic_regression():
     linear = pytest.importorskip("sklearn.linear_model")
     rng = np.random.default_rng(2)
     first, second = rng.integers(0, 4, (2, 900))
-    keep = first != second
-    first, second = first[keep], second[keep]
+    rows_kept = first != second
+    first, second = first[rows_kept], second[rows_kept]
     truth = np.array([0.9, 0.2, -0.3, -0.8])
     chance = 1 / (1 + np.exp(truth[second] - truth[first]))
     outcome = np.where(rng.random(len(first)) < 0.3, 0.5, rng.random(len(first)) < chance)

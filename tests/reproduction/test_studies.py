@@ -130,8 +130,8 @@ def test_a_joint_table_is_equation_12_on_its_own_blocks(tmp_path: Path):
     for row in rows:
         cells.setdefault(tuple(votes[row]), []).append(labels[row])
     p = [
-        (sum(entry) + 0.5 * base) / (len(entry) + 0.5)
-        if (entry := cells.get(tuple(votes[r])))
+        (sum(record) + 0.5 * base) / (len(record) + 0.5)
+        if (record := cells.get(tuple(votes[r])))
         else base
         for r in blocks.test
     ]

@@ -111,7 +111,7 @@ def test_theorem_1(prevalence):
     assert risks[0] > risks[1] > risks[2]
     assert risks[2] < 1e-4
     # With both marginals 1/2 independence knows nothing of the votes: it says one class always.
-    constant = (law.risk(np.full(n + 1, says)) for says in (False, True))
+    constant = (law.risk(np.full(n + 1, opinions)) for opinions in (False, True))
     assert min(constant) == pytest.approx(min(prevalence, 1 - prevalence))
 
 
@@ -190,12 +190,12 @@ def test_proposition_1(n, cells):
     delta, bad_means, bad_risks = 0.1, 0, 0
     for _ in range(500):
         truth, counts, n_ones, base = table_draw(n, cells)
-        used, p = counts > 0, 1 / cells
-        width2 = np.log(2 * used.sum() / delta) / (2 * counts[used])
-        bad_means += bool(((n_ones[used] / counts[used] - truth[used]) ** 2 > width2).any())
+        usage, p = counts > 0, 1 / cells
+        width2 = np.log(2 * usage.sum() / delta) / (2 * counts[usage])
+        bad_means += bool(((n_ones[usage] / counts[usage] - truth[usage]) ** 2 > width2).any())
         fit = (n_ones + ALPHA * base) / (counts + ALPHA)
-        shrunk = (ALPHA / (counts[used] + ALPHA)) ** 2
-        bound = 2 * p * width2.sum() + 2 * p * shrunk.sum() + (~used).mean()
+        shrunk = (ALPHA / (counts[usage] + ALPHA)) ** 2
+        bound = 2 * p * width2.sum() + 2 * p * shrunk.sum() + (~usage).mean()
         bad_risks += p * ((fit - truth) ** 2).sum() > bound
     assert bad_means / 500 <= delta
     assert bad_risks / 500 <= delta

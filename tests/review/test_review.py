@@ -579,10 +579,10 @@ def test_so_many_more_labels_do_make_the_interval_that_narrow():
 
 def test_a_session_of_twenty_decisions_changes_the_report_of_a_validation(tmp_path):
     prompts = [
-        {**entry, "label": ("north", "south")[i % 2]} for i, entry in enumerate(plain_prompts(24))
+        {**record, "label": ("north", "south")[i % 2]} for i, record in enumerate(plain_prompts(24))
     ]
     file = tmp_path / "pairs.jsonl"
-    file.write_text("".join(json.dumps(entry) + "\n" for entry in prompts), encoding="utf-8")
+    file.write_text("".join(json.dumps(record) + "\n" for record in prompts), encoding="utf-8")
     words = ["--panel", "baseline", "--out", str(tmp_path), "--run-id", "val", "--yes", "-q"]
     assert run(["validate", str(file), *words]) == 0
     folder = RunFolder.open(tmp_path / "val")
@@ -605,12 +605,12 @@ def test_a_session_of_twenty_decisions_changes_the_report_of_a_validation(tmp_pa
     assert after["concordance"]["headline"] != before["concordance"]["headline"]
     assert after["concordance"]["people"]["items"] == 20
     own_winners = {
-        entry.item_id: entry.winner for entry in folder.labels() if entry.annotator == "ann"
+        record.item_id: record.winner for record in folder.labels() if record.annotator == "ann"
     }
     agreements = [
-        own_winners[entry["id"]] == entry["label"]
-        for entry in prompts
-        if entry["id"] in own_winners
+        own_winners[record["id"]] == record["label"]
+        for record in prompts
+        if record["id"] in own_winners
     ]
     assert after["concordance"]["people"]["agreement"]["estimate"] == pytest.approx(
         np.mean(agreements)

@@ -103,17 +103,17 @@ def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
         assert "#" not in browser.current_url  # the token does not stay in the address bar
         first = item(browser)
         press(browser, "a")
-        assert [entry.item_id for entry in folder.labels()] == [first]
+        assert [record.item_id for record in folder.labels()] == [first]
         assert browser.find_element(By.ID, "last").text.startswith(f"{first}: A was ")
         press(browser, "t")
         press(browser, "x")
         press(browser, "s")
         assert progress(browser) == "3 of 13 decided, 1 skipped"
         shown_item = item(browser)
-        texts = [entry.text for entry in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
+        texts = [record.text for record in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
         browser.refresh()
         wait_for(browser, lambda: item(browser) == shown_item)
-        again = [entry.text for entry in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
+        again = [record.text for record in browser.find_elements(By.CSS_SELECTOR, "#responses pre")]
         assert again == texts
         press(browser, "u")
         assert progress(browser).startswith("2 of 13")
@@ -129,7 +129,7 @@ def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
         assert "not calibrated: 13 rows have a label, at least 30 are needed" in text
         assert "17 more labelled items are needed" in text
         process.wait(timeout=240)
-    assert {entry.item_id for entry in folder.labels()} == {i.item_id for i in folder.items()}
+    assert {record.item_id for record in folder.labels()} == {i.item_id for i in folder.items()}
     report = json.loads((folder.path / "report.json").read_text())
     assert report["labelled"]["n"] == 13
     assert run(["verify", str(folder.path)]) == 0
@@ -164,7 +164,7 @@ def test_twenty_decisions_change_the_report_and_the_calibrated_result_and_the_pa
                 press(browser, "s")
                 continue
             texts = [
-                entry.text for entry in browser.find_elements(By.CSS_SELECTOR, "#responses pre")
+                record.text for record in browser.find_elements(By.CSS_SELECTOR, "#responses pre")
             ]
             press(browser, "a" if len(texts[0]) < len(texts[1]) else "b")  # the shorter one
             n_decided += 1

@@ -324,8 +324,8 @@ def test_alpha_of_chance_is_nought_and_its_interval_holds_it():
     rng = np.random.default_rng(6)
     tables = rng.integers(0, 2, size=(60, 200, 3)).astype(float)
     alphas = [krippendorff_alpha(table, rng=rng, n_bootstrap=300) for table in tables]
-    assert np.mean([entry.estimate for entry in alphas]) == pytest.approx(0, abs=0.02)
-    assert np.mean([not entry.excludes(0) for entry in alphas]) > 0.85
+    assert np.mean([record.estimate for record in alphas]) == pytest.approx(0, abs=0.02)
+    assert np.mean([not record.excludes(0) for record in alphas]) > 0.85
 
 
 @pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval"])

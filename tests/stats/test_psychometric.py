@@ -73,9 +73,9 @@ def test_a_coin_never_reaches_three_quarters_and_a_mute_judge_only_ties() -> Non
 
 
 def test_no_control_pair_is_warned_about() -> None:
-    keep = GAPS > 0
+    rows_kept = GAPS > 0
     curve_fit = fit_psychometric(
-        GAPS[keep], _trials(PsychometricCurve(0.2, 0.1, 0.0), 5)[keep],
+        GAPS[rows_kept], _trials(PsychometricCurve(0.2, 0.1, 0.0), 5)[rows_kept],
         rng=np.random.default_rng(0), n_bootstrap=20,
     )  # fmt: skip
     assert any("without a gap" in warning for warning in curve_fit.warnings)

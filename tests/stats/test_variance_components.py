@@ -76,9 +76,9 @@ def test_missing_cells_leave_it_unbiased_and_copies_of_items_change_no_interval(
     copied_components = variance_components(
         np.tile(few, (4, 1)), CROSSED, np.tile(np.arange(15), 4)
     )
-    for entry, four in zip(single.components, copied_components.components, strict=True):
-        assert four.variance.low == pytest.approx(entry.variance.low, abs=1e-9)
-        assert four.variance.high == pytest.approx(entry.variance.high, abs=1e-9)
+    for record, four in zip(single.components, copied_components.components, strict=True):
+        assert four.variance.low == pytest.approx(record.variance.low, abs=1e-9)
+        assert four.variance.high == pytest.approx(record.variance.high, abs=1e-9)
 
 
 def votes(seed: int, n: int, flip: float) -> tuple[np.ndarray, np.ndarray]:

@@ -219,12 +219,12 @@ def test_labels_may_come_at_any_time_and_are_named_until_they_are_sealed(tmp_pat
 def test_what_clash_did_not_write_fails_and_no_link_is_followed(tmp_path, kind):
     with new_folder(tmp_path) as writer:
         writer.seal(writer.manifest())
-    entry = tmp_path / "run" / "notes.txt"
+    record = tmp_path / "run" / "notes.txt"
     make = {
-        "file": entry.touch,
-        "folder": entry.mkdir,
-        "link": lambda: entry.symlink_to(tmp_path / "nowhere"),
-        "pipe": lambda: os.mkfifo(entry),
+        "file": record.touch,
+        "folder": record.mkdir,
+        "link": lambda: record.symlink_to(tmp_path / "nowhere"),
+        "pipe": lambda: os.mkfifo(record),
     }[kind]
     make()
     (problem,) = problems(RunFolder(tmp_path / "run")).items()
@@ -294,9 +294,13 @@ def test_a_batch_is_its_last_line_with_the_rows_of_its_first(tmp_path):
     with new_folder(tmp_path) as writer:
         writer.append(batch("submitting", "c", "d", refused=["schema"]))
         writer.append(batch("submitted", provider_id="batch_1"))
-        (found,) = writer.batches()
-    assert (found.state, found.provider_id, found.refused) == ("submitted", "batch_1", ["schema"])
-    assert [row.call_id for row in found.rows] == ["c", "d"]
+        (results,) = writer.batches()
+    assert (results.state, results.provider_id, results.refused) == (
+        "submitted",
+        "batch_1",
+        ["schema"],
+    )
+    assert [row.call_id for row in results.rows] == ["c", "d"]
 
 
 def test_a_row_of_a_batch_that_has_ended_must_have_its_call(tmp_path):

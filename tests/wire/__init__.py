@@ -16,7 +16,7 @@ process or another, reach it over real HTTP::
         server.count(model="gpt-x", is_paid=True)  # answers that a provider would bill
         server.calls[0].body                       # every request, whole, in order
 
-``WireServer(answer=f)`` takes a pure function from :class:`Asked` to the text of the answer. The
+``WireServer(answer=f)`` takes a pure function from :class:`VendorRequest` to the text of the answer. The
 default, :func:`deterministic`, is a judge, a writer of criteria and a generator in one, decided by
 what is asked for: a judge's verdict depends on the responses' text alone (and a little on the
 judge's name, so that judges differ), never on label or order.
@@ -28,14 +28,14 @@ it prints one line of JSON with its port, and ``GET /journal`` tells how many ca
 from wire import faults
 from wire.answers import criteria, deterministic, generator, judge
 from wire.faults import Fault
-from wire.server import Seen, WireServer
-from wire.vendors import Asked, Said
+from wire.server import ServedRequest, WireServer
+from wire.vendors import VendorReply, VendorRequest
 
 __all__ = [
-    "Asked",
     "Fault",
-    "Said",
-    "Seen",
+    "ServedRequest",
+    "VendorReply",
+    "VendorRequest",
     "WireServer",
     "criteria",
     "deterministic",

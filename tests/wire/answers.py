@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wire.vendors import Asked
+    from wire.vendors import VendorRequest
 
 CRITERIA = ("Accuracy", "Completeness", "Clarity", "Usefulness")
 _LABEL = re.compile(r"^A\d+$")
@@ -21,7 +21,7 @@ _RESPONSE = re.compile(
 )
 
 
-def deterministic(request: Asked) -> str:
+def deterministic(request: VendorRequest) -> str:
     """A judge, a writer of criteria or a generator, as the schema asks."""
     schema = schema_of(request)
     if schema is None:
@@ -33,13 +33,13 @@ def deterministic(request: Asked) -> str:
     )
 
 
-def judge(request: Asked) -> str:
+def judge(request: VendorRequest) -> str:
     """Rank the responses by a hash of their text; the judge's name tilts it a little."""
     schema = schema_of(request)
     return generator(request) if schema is None else _dump(schema, request)
 
 
-def criteria(request: Asked) -> str:
+def criteria(request: VendorRequest) -> str:
     """Four criteria, always the same."""
     rows = [
         {"name": name, "weight": weight, "description": f"how the response does in {name}"}
@@ -48,7 +48,7 @@ def criteria(request: Asked) -> str:
     return json.dumps({"criteria": rows})
 
 
-def generator(request: Asked) -> str:
+def generator(request: VendorRequest) -> str:
     """Some sentences that depend on the model and on the prompt."""
     mark = hashlib.sha256(
         f"{request.model}\n{request.prompt}".encode("utf-8", "replace")
@@ -60,7 +60,7 @@ def generator(request: Asked) -> str:
     return f"Answer {mark[:8]}: {picked_words}."
 
 
-def schema_of(request: Asked) -> dict[str, Any] | None:
+def schema_of(request: VendorRequest) -> dict[str, Any] | None:
     """The schema that was asked for; after a degrade it stands in the prompt."""
     if request.schema is not None:
         return request.schema
@@ -71,13 +71,13 @@ def schema_of(request: Asked) -> dict[str, Any] | None:
     return value
 
 
-def code_of(request: Asked) -> str | None:
+def code_of(request: VendorRequest) -> str | None:
     """The code that the page asks a judge to repeat, as a model would read it."""
     matches = re.findall(r"key `ballot`.*?value `(\w+)`", request.prompt)
     return matches[-1] if matches else None
 
 
-def with_code(answer: dict[str, Any], request: Asked) -> dict[str, Any]:
+def with_code(answer: dict[str, Any], request: VendorRequest) -> dict[str, Any]:
     """``answer`` with the page's code first, unless a schema that is enforced has no room for it."""
     has_schema = request.schema is not None and "ballot" not in request.schema.get("properties", {})
     code = code_of(request)
@@ -93,7 +93,7 @@ def labels(schema: Any) -> list[str]:
 class _Opinion:
     """What the judge makes of the responses: a number for each, from their text."""
 
-    def __init__(self, request: Asked, names: list[str]) -> None:
+    def __init__(self, request: VendorRequest, names: list[str]) -> None:
         self._asked, self._names = request, names
 
     @cached_property
@@ -118,7 +118,7 @@ def share(text: str) -> float:
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "replace")).digest()[:6]) / 2**48
 
 
-def _dump(schema: dict[str, Any], request: Asked) -> str:
+def _dump(schema: dict[str, Any], request: VendorRequest) -> str:
     return json.dumps(_fill(schema, [], _Opinion(request, labels(schema))))
 
 

@@ -51,7 +51,7 @@ class Row:
 
 
 @dataclass
-class Made:
+class VendorBatch:
     """A batch that was handed in."""
 
     id: str
@@ -80,7 +80,7 @@ class Batches:
         self.clear()
 
     def clear(self) -> None:
-        self.made: list[Made] = []
+        self.made: list[VendorBatch] = []
         self.files: dict[str, bytes] = {}
         self.requests: list[str] = []
         self.polls = 1
@@ -131,15 +131,17 @@ class Batches:
         else:
             await line.json(200, answer)
 
-    def _named(self, path: str) -> Made | None:
+    def _named(self, path: str) -> VendorBatch | None:
         return next((m for m in self.made if re.search(rf"{re.escape(m.id)}\b", path)), None)
 
-    def _make(self, vendor: str, name: str, rows: list[Row], prefix: str, **subject: Any) -> Made:
-        batch = Made(f"{prefix}{next(self._ids)}", vendor, name, rows, about=subject)
+    def _make(
+        self, vendor: str, name: str, rows: list[Row], prefix: str, **subject: Any
+    ) -> VendorBatch:
+        batch = VendorBatch(f"{prefix}{next(self._ids)}", vendor, name, rows, about=subject)
         self.made.append(batch)
         return batch
 
-    def _look(self, batch: Made, line: Line) -> None:
+    def _look(self, batch: VendorBatch, line: Line) -> None:
         """A look brings a batch nearer to its end."""
         batch.polls += 1
         if batch.leaving and batch.ended is None:
@@ -147,7 +149,7 @@ class Batches:
         if batch.ended is None and not self.hold and batch.polls >= self.polls:
             self._end(batch, line, "completed")
 
-    def _end(self, batch: Made, line: Line, how: str) -> None:
+    def _end(self, batch: VendorBatch, line: Line, how: str) -> None:
         half = len(batch.rows) // 2
         for n, row in enumerate(batch.rows):
             row.fate = self.fate(n)
@@ -158,11 +160,11 @@ class Batches:
         batch.ended = "expired" if batch.count("expired") and how == "completed" else how
 
     def _answer(self, vendor: str, row: Row, line: Line) -> None:
-        from wire.server import Seen, carries
+        from wire.server import ServedRequest, carries
 
         server = self._server
         request = vendors.read(vendor, row.path, row.body)
-        record = Seen(len(server.calls) + 1, vendor, row.path, {}, row.body, request.model)
+        record = ServedRequest(len(server.calls) + 1, vendor, row.path, {}, row.body, request.model)
         server.calls.append(record)
         conduct = server.conduct_of(request.model)
         refused_name = next((name for name in conduct.refuses if carries(request, name)), None)
@@ -208,7 +210,7 @@ class Batches:
                 return self._openai_batch(batch)
         return None
 
-    def _openai_new(self, body: dict[str, Any]) -> Made:
+    def _openai_new(self, body: dict[str, Any]) -> VendorBatch:
         rows = [json.loads(text) for text in self.files[body["input_file_id"]].splitlines()]
         assert {row["url"] for row in rows} == {body["endpoint"]}, "a file has one endpoint"
         assert len({row["body"]["model"] for row in rows}) == 1, "a file has one model"
@@ -225,7 +227,7 @@ class Batches:
             batch.ended = "failed"
         return batch
 
-    def _openai_files(self, batch: Made) -> None:
+    def _openai_files(self, batch: VendorBatch) -> None:
         if batch.ended in (None, "failed") or "output" in batch.about:
             return
         lines: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
@@ -248,7 +250,7 @@ class Batches:
                 self.files[batch.about[name]] = text.encode()
         batch.about.setdefault("output", None)
 
-    def _openai_batch(self, batch: Made) -> dict[str, Any]:
+    def _openai_batch(self, batch: VendorBatch) -> dict[str, Any]:
         n_calls = batch.count("answered")
         return {
             "id": batch.id, "object": "batch", "endpoint": batch.about["endpoint"],
@@ -292,7 +294,7 @@ class Batches:
                 return self._anthropic_batch(batch)
         return None
 
-    def _anthropic_batch(self, batch: Made) -> dict[str, Any]:
+    def _anthropic_batch(self, batch: VendorBatch) -> dict[str, Any]:
         open_ = len(batch.rows) if batch.ended is None else 0
         when = datetime.fromtimestamp(batch.created, UTC).isoformat()
         where = f"http://127.0.0.1:{self._server.port}/anthropic/v1/messages/batches"
@@ -338,7 +340,7 @@ class Batches:
         self._look(made, line)
         return self._google_batch(made)
 
-    def _google_batch(self, batch: Made) -> dict[str, Any]:
+    def _google_batch(self, batch: VendorBatch) -> dict[str, Any]:
         state = {None: "RUNNING", "completed": "SUCCEEDED"}.get(batch.ended, "")
         when = datetime.fromtimestamp(batch.created, UTC).isoformat()
         description: dict[str, Any] = {
@@ -356,7 +358,9 @@ class Batches:
         return {"name": batch.id, "metadata": description, "done": batch.ended is not None}
 
 
-_NOTHING = vendors.Asked("anthropic", "batch", "", "", [], None, False, None, False, False, {})
+_NOTHING = vendors.VendorRequest(
+    "anthropic", "batch", "", "", [], None, False, None, False, False, {}
+)
 
 
 def _anthropic_row(row: Row) -> dict[str, Any]:

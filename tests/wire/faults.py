@@ -15,12 +15,12 @@ from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
 from wire import vendors
-from wire.vendors import Asked, Said
+from wire.vendors import VendorReply, VendorRequest
 
 if TYPE_CHECKING:
     from wire.server import Line
 
-Play = Callable[["Line", Asked, Said], Awaitable[None]]
+Play = Callable[["Line", VendorRequest, VendorReply], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ def status(
 ) -> Fault:
     """Any status, with the vendor's error body around ``message``."""
 
-    async def play(line: Line, request: Asked, _: Said) -> None:
+    async def play(line: Line, request: VendorRequest, _: VendorReply) -> None:
         await line.json(number, vendors.error(request, number, message, **error), headers)
 
     return Fault(name or f"status_{number}", play)
@@ -84,7 +84,7 @@ def retry_info(delay: str = "2s") -> Fault:
 def quota() -> Fault:
     """429 that no waiting mends, in each vendor's words."""
 
-    async def play(line: Line, request: Asked, _: Said) -> None:
+    async def play(line: Line, request: VendorRequest, _: VendorReply) -> None:
         match request.vendor:
             case "anthropic":
                 body = vendors.error(
@@ -132,7 +132,7 @@ def credit_too_low() -> Fault:
 def overloaded() -> Fault:
     """529 of Anthropic, 503 of the others."""
 
-    async def play(line: Line, request: Asked, _: Said) -> None:
+    async def play(line: Line, request: VendorRequest, _: VendorReply) -> None:
         code = 529 if request.vendor == "anthropic" else 503
         await line.json(code, vendors.error(request, code, "Overloaded", code="slow_down"))
 
@@ -157,7 +157,7 @@ def should_not_retry(code: int = 500) -> Fault:
 def unauthorized() -> Fault:
     """401; the message repeats a part of the key, as OpenAI's does."""
 
-    async def play(line: Line, request: Asked, _: Said) -> None:
+    async def play(line: Line, request: VendorRequest, _: VendorReply) -> None:
         await line.json(
             401, vendors.error(request, 401, wrong_key(line.key), code="invalid_api_key")
         )
@@ -172,8 +172,8 @@ def wrong_key(key: str) -> str:
 
 def key_invalid() -> Fault:
     """Google's 400 for a wrong key."""
-    info = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
-    return status(400, "API key not valid.", name="key_invalid", details=[info])
+    details = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}
+    return status(400, "API key not valid.", name="key_invalid", details=[details])
 
 
 def forbidden() -> Fault:
@@ -231,7 +231,7 @@ def unsupported(param: str, code: int = 400, message: str | None = None) -> Faul
 def too_long() -> Fault:
     """The prompt does not fit, in each vendor's words."""
 
-    async def play(line: Line, request: Asked, _: Said) -> None:
+    async def play(line: Line, request: VendorRequest, _: VendorReply) -> None:
         text = {
             "anthropic": "prompt is too long: 215000 tokens > 200000 maximum",
             "google": "The input token count (1200000) exceeds the maximum number of tokens"
@@ -251,7 +251,7 @@ def too_long() -> Fault:
 def redirect(to: str = "https://elsewhere.invalid/v1") -> Fault:
     """307 to another host, where a key must not follow."""
 
-    async def play(line: Line, _: Asked, __: Said) -> None:
+    async def play(line: Line, _: VendorRequest, __: VendorReply) -> None:
         await line.send(307, b"", "text/plain", {"location": to})
 
     return Fault("redirect", play)
@@ -263,7 +263,7 @@ def redirect(to: str = "https://elsewhere.invalid/v1") -> Fault:
 def raw(code: int, body: str, kind: str = "application/json", *, name: str | None = None) -> Fault:
     """Any bytes under any status."""
 
-    async def play(line: Line, _: Asked, __: Said) -> None:
+    async def play(line: Line, _: VendorRequest, __: VendorReply) -> None:
         await line.send(code, body.encode("utf-8", "surrogatepass"), kind)
 
     return Fault(name or f"raw_{code}", play)
@@ -292,7 +292,7 @@ def no_content() -> Fault:
 def error_in_200(code: int = 502, message: str = "Provider returned error") -> Fault:
     """OpenRouter's error under 200."""
 
-    async def play(line: Line, request: Asked, _: Said) -> None:
+    async def play(line: Line, request: VendorRequest, _: VendorReply) -> None:
         await line.json(200, vendors.error(request, code, message))
 
     return Fault("error_in_200", play, billed=True)
@@ -301,7 +301,7 @@ def error_in_200(code: int = 502, message: str = "Provider returned error") -> F
 def error_finish(code: int = 502) -> Fault:
     """OpenRouter's ``finish_reason: error`` with the error beside it."""
 
-    async def play(line: Line, request: Asked, reply: Said) -> None:
+    async def play(line: Line, request: VendorRequest, reply: VendorReply) -> None:
         full_body = vendors.body(request, reply)
         full_body["choices"][0] |= {
             "finish_reason": "error",
@@ -315,7 +315,7 @@ def error_finish(code: int = 502) -> Fault:
 def failed_response(code: str = "server_error") -> Fault:
     """The Responses API's ``status: failed`` under 200."""
 
-    async def play(line: Line, request: Asked, reply: Said) -> None:
+    async def play(line: Line, request: VendorRequest, reply: VendorReply) -> None:
         full_body = vendors.body(request, reply) | {
             "status": "failed",
             "output": [],
@@ -332,7 +332,7 @@ def failed_response(code: str = "server_error") -> Fault:
 def reset_before_headers() -> Fault:
     """The connection is reset before anything is said."""
 
-    async def play(line: Line, _: Asked, __: Said) -> None:
+    async def play(line: Line, _: VendorRequest, __: VendorReply) -> None:
         line.reset()
 
     return Fault("reset_before_headers", play, billed=True)
@@ -341,7 +341,7 @@ def reset_before_headers() -> Fault:
 def reset_mid_body() -> Fault:
     """The connection is reset in the middle of the answer."""
 
-    async def play(line: Line, request: Asked, reply: Said) -> None:
+    async def play(line: Line, request: VendorRequest, reply: VendorReply) -> None:
         body = json.dumps(vendors.body(request, reply)).encode()
         line.head(200, "application/json", length=len(body))
         line.write(body[: len(body) // 2])
@@ -354,7 +354,7 @@ def reset_mid_body() -> Fault:
 def reset_mid_stream() -> Fault:
     """The connection is reset in the middle of the stream."""
 
-    async def play(line: Line, request: Asked, reply: Said) -> None:
+    async def play(line: Line, request: VendorRequest, reply: VendorReply) -> None:
         events = vendors.events(request, reply)
         line.head(200, "text/event-stream")
         for event in events[: len(events) // 2]:
@@ -368,10 +368,10 @@ def reset_mid_stream() -> Fault:
 def clean_cut() -> Fault:
     """The stream ends properly, but before its last events."""
 
-    async def play(line: Line, request: Asked, reply: Said) -> None:
+    async def play(line: Line, request: VendorRequest, reply: VendorReply) -> None:
         # Gemini puts its finish into the last event, the others before it.
-        keep = -1 if request.api == "gemini" else -3
-        await line.events(vendors.events(request, reply)[:keep])
+        rows_kept = -1 if request.api == "gemini" else -3
+        await line.events(vendors.events(request, reply)[:rows_kept])
 
     return Fault("clean_cut", play, billed=True)
 
@@ -379,7 +379,7 @@ def clean_cut() -> Fault:
 def error_in_stream(code: int = 502) -> Fault:
     """An error event in the middle of the stream, under 200."""
 
-    async def play(line: Line, request: Asked, reply: Said) -> None:
+    async def play(line: Line, request: VendorRequest, reply: VendorReply) -> None:
         events = vendors.events(request, reply)
         kind = "overloaded_error" if request.vendor == "anthropic" else None
         body = vendors.error(request, code, "Overloaded", kind=kind, code=str(code))
@@ -394,7 +394,7 @@ def error_in_stream(code: int = 502) -> Fault:
 def hang(seconds: float = 30.0) -> Fault:
     """Nothing is said for a long time."""
 
-    async def play(line: Line, request: Asked, reply: Said) -> None:
+    async def play(line: Line, request: VendorRequest, reply: VendorReply) -> None:
         await asyncio.sleep(seconds)
         await line.answer(request, reply)
 
@@ -404,7 +404,7 @@ def hang(seconds: float = 30.0) -> Fault:
 def slow_loris(delay: float = 0.05) -> Fault:
     """One byte at a time, so that no timeout on reading is ever reached."""
 
-    async def play(line: Line, request: Asked, reply: Said) -> None:
+    async def play(line: Line, request: VendorRequest, reply: VendorReply) -> None:
         body = json.dumps(vendors.body(request, reply)).encode()
         line.head(200, "application/json", length=len(body))
         for byte in body:
@@ -417,10 +417,10 @@ def slow_loris(delay: float = 0.05) -> Fault:
 # --- answers that are worth less than they look -----------------------------------------------------
 
 
-def altered(name: str, change: Callable[[Said], Said]) -> Fault:
+def altered(name: str, change: Callable[[VendorReply], VendorReply]) -> Fault:
     """The plain answer, changed."""
 
-    async def play(line: Line, request: Asked, reply: Said) -> None:
+    async def play(line: Line, request: VendorRequest, reply: VendorReply) -> None:
         await line.answer(request, change(reply))
 
     return Fault(name, play, billed=True)
@@ -429,7 +429,7 @@ def altered(name: str, change: Callable[[Said], Said]) -> Fault:
 def slow(seconds: float) -> Fault:
     """The plain answer, late."""
 
-    async def play(line: Line, request: Asked, reply: Said) -> None:
+    async def play(line: Line, request: VendorRequest, reply: VendorReply) -> None:
         await asyncio.sleep(seconds)
         await line.answer(request, reply)
 

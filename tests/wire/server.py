@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from wire import faults, vendors
 from wire.answers import deterministic
 from wire.batches import Batches, is_batch
-from wire.vendors import PREFIXES, Asked, Said
+from wire.vendors import PREFIXES, VendorReply, VendorRequest
 
 if TYPE_CHECKING:
     import ssl
@@ -42,7 +42,7 @@ _REASONS = {200: "OK", 204: "No Content", 307: "Temporary Redirect", 404: "Not F
 
 
 @dataclass
-class Seen:
+class ServedRequest:
     """One request, and what became of it.
 
     Attributes:
@@ -92,7 +92,7 @@ class Conduct:
     cost: float | None = 0.0001
     responses_only: bool = False
     capped: bool = True
-    answer: Callable[[Asked], str] | None = None
+    answer: Callable[[VendorRequest], str] | None = None
 
 
 @dataclass
@@ -162,11 +162,11 @@ class WireServer:
             (``time.time``).
     """
 
-    answer: Callable[[Asked], str] = deterministic
+    answer: Callable[[VendorRequest], str] = deterministic
     latency_s: float = 0.0
     keys: Mapping[str, str] = field(default_factory=lambda: dict(KEYS))
     port: int = 0
-    calls: list[Seen] = field(default_factory=list)
+    calls: list[ServedRequest] = field(default_factory=list)
     in_work: int = 0
     peak: int = 0
     peaks: Counter[str] = field(default_factory=Counter)
@@ -313,7 +313,7 @@ class WireServer:
         self.in_work -= 1
         self._working[model] -= 1
 
-    def fault_for(self, record: Seen) -> Fault | None:
+    def fault_for(self, record: ServedRequest) -> Fault | None:
         """The first order that ``seen`` matches and that is not used up."""
         for order in self._orders:
             if order.model not in (None, record.model) or order.vendor not in (None, record.vendor):
@@ -353,7 +353,7 @@ class Line(asyncio.Protocol):
         self._server = server
         self._buffer = b""
         self._chunked = False
-        self._seen: Seen | None = None
+        self._seen: ServedRequest | None = None
         self._task: asyncio.Task[None] | None = None
         self.key = ""
 
@@ -399,7 +399,7 @@ class Line(asyncio.Protocol):
         server = self._server
         body = json.loads(data)
         server.n_calls += 1
-        record = Seen(server.n_calls, vendor, path, headers, body)
+        record = ServedRequest(server.n_calls, vendor, path, headers, body)
         if not server.is_forgetful:
             server.calls.append(record)
         self._seen = record
@@ -412,13 +412,13 @@ class Line(asyncio.Protocol):
             server.n_paid += record.paid
             server.leave(request.model)
 
-    async def _reply(self, record: Seen, request: Asked) -> None:
+    async def _reply(self, record: ServedRequest, request: VendorRequest) -> None:
         conduct = self._server.conduct_of(request.model)
         if not await self._admitted(request, record, conduct):
             return
         if (wait := self._server.refusal_s(request.vendor)) is not None:
             await faults.rate_limit(f"{wait * 1000:.0f}", header="retry-after-ms").play(
-                self, request, Said("", request.model, "stop", None)
+                self, request, VendorReply("", request.model, "stop", None)
             )
             return
         latency = self._server.latency_s if conduct.latency_s is None else conduct.latency_s
@@ -434,7 +434,9 @@ class Line(asyncio.Protocol):
             record.fault, record.paid = fault.name, fault.billed
             await fault.play(self, request, reply)
 
-    async def _admitted(self, request: Asked, record: Seen, conduct: Conduct) -> bool:
+    async def _admitted(
+        self, request: VendorRequest, record: ServedRequest, conduct: Conduct
+    ) -> bool:
         self.key = _key(record)
         entry = self._server.keys.get(record.vendor)
         keyless = record.vendor == "compatible" and not self.key
@@ -458,18 +460,18 @@ class Line(asyncio.Protocol):
             return True
         return False
 
-    async def _refuse_key(self, request: Asked) -> None:
+    async def _refuse_key(self, request: VendorRequest) -> None:
         text = faults.wrong_key(self.key)
         if request.vendor == "google":
-            info = {
+            details = {
                 "@type": "type.googleapis.com/google.rpc.ErrorInfo",
                 "reason": "API_KEY_INVALID",
             }
-            await self.json(400, vendors.error(request, 400, text, details=[info]))
+            await self.json(400, vendors.error(request, 400, text, details=[details]))
         else:
             await self.json(401, vendors.error(request, 401, text, code="invalid_api_key"))
 
-    def said(self, request: Asked, conduct: Conduct) -> Said:
+    def said(self, request: VendorRequest, conduct: Conduct) -> VendorReply:
         """What the model says."""
         text = (conduct.answer or self._server.answer)(request)
         finish = "stop"
@@ -479,7 +481,7 @@ class Line(asyncio.Protocol):
         if request.cap is not None:
             output = min(output, request.cap)
         counts = {"input": len(request.prompt) // 4 + 1, "output": output}
-        return Said(
+        return VendorReply(
             text,
             conduct.served or request.model,
             finish,
@@ -506,7 +508,7 @@ class Line(asyncio.Protocol):
 
     # -- writing --------------------------------------------------------------------------------
 
-    async def answer(self, request: Asked, reply: Said) -> None:
+    async def answer(self, request: VendorRequest, reply: VendorReply) -> None:
         """The plain answer, as one body or as a stream, as was asked."""
         if request.stream:
             await self.events(vendors.events(request, reply))
@@ -575,13 +577,13 @@ class Line(asyncio.Protocol):
         self._transport.abort()
 
 
-def _key(record: Seen) -> str:
+def _key(record: ServedRequest) -> str:
     if record.vendor == "google":
         return record.headers.get("x-goog-api-key", "")
     return record.headers.get("authorization", "").removeprefix("Bearer ")
 
 
-def carries(request: Asked, name: str) -> bool:
+def carries(request: VendorRequest, name: str) -> bool:
     """Whether a request has the field ``name``, at the top or one level down."""
     body = request.body
     if name in ("json_schema", "json_object"):

@@ -1,4 +1,4 @@
-"""What each vendor's wire looks like: a request read into :class:`Asked`, a :class:`Said` written."""
+"""What each vendor's wire looks like: a request read into :class:`VendorRequest`, a :class:`VendorReply` written."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STOPS = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class VendorRequest:
     """A request, whatever vendor's words it came in.
 
     Attributes:
@@ -61,7 +61,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Said:
+class VendorReply:
     """An answer, before it is put into a vendor's words.
 
     Attributes:
@@ -81,8 +81,8 @@ class Said:
     upstream: str = "WireHost"
 
 
-def read(vendor: str, path: str, body: dict[str, Any]) -> Asked:
-    """A request body as :class:`Asked`."""
+def read(vendor: str, path: str, body: dict[str, Any]) -> VendorRequest:
+    """A request body as :class:`VendorRequest`."""
     if path.endswith("/chat/completions"):
         return _read_chat(vendor, body)
     if path.endswith("/responses"):
@@ -106,7 +106,7 @@ def _split(messages: list[dict[str, Any]]) -> tuple[str, list[tuple[str, str]]]:
     return "\n".join(system), turns
 
 
-def _read_chat(vendor: str, body: dict[str, Any]) -> Asked:
+def _read_chat(vendor: str, body: dict[str, Any]) -> VendorRequest:
     schema_format = body.get("response_format") or {}
     schema = (schema_format.get("json_schema") or {}).get("schema") or schema_format.get("schema")
     system, turns = _split(body["messages"])
@@ -115,47 +115,47 @@ def _read_chat(vendor: str, body: dict[str, Any]) -> Asked:
     if vendor != "compatible":
         cap = body.get("max_completion_tokens", cap)
     usage = (body.get("stream_options") or {}).get("include_usage", False)
-    return Asked(
+    return VendorRequest(
         vendor, "chat", body["model"], system, turns, schema, schema_format.get("type") in
         ("json_schema", "json_object"), cap, bool(body.get("stream")),
         usage or vendor == "openrouter", body,
     )  # fmt: skip
 
 
-def _read_responses(vendor: str, body: dict[str, Any]) -> Asked:
+def _read_responses(vendor: str, body: dict[str, Any]) -> VendorRequest:
     schema_format = (body.get("text") or {}).get("format") or {}
     messages = body["input"]
     if isinstance(messages, str):
         messages = [{"role": "user", "content": messages}]
     system, turns = _split(messages)
     system = "\n".join(filter(None, [body.get("instructions") or "", system]))
-    return Asked(
+    return VendorRequest(
         vendor, "responses", body["model"], system, turns, schema_format.get("schema"),
         schema_format.get("type") in ("json_schema", "json_object"), body.get("max_output_tokens"),
         bool(body.get("stream")), True, body,
     )  # fmt: skip
 
 
-def _read_messages(vendor: str, body: dict[str, Any]) -> Asked:
+def _read_messages(vendor: str, body: dict[str, Any]) -> VendorRequest:
     schema_format = (body.get("output_config") or {}).get("format") or {}
     schema = schema_format.get("schema")
     if body.get("tool_choice"):
         schema = body["tools"][0]["input_schema"]
     turns = [(m["role"], _text(m["content"])) for m in body["messages"]]
-    return Asked(
+    return VendorRequest(
         vendor, "messages", body["model"], _text(body.get("system")), turns, schema,
         schema is not None, body["max_tokens"], bool(body.get("stream")), True, body,
     )  # fmt: skip
 
 
-def _read_gemini(vendor: str, path: str, body: dict[str, Any]) -> Asked:
+def _read_gemini(vendor: str, path: str, body: dict[str, Any]) -> VendorRequest:
     model, _, method = path.rpartition("/models/")[2].partition(":")
     config = body.get("generationConfig") or {}
     turns = [
         ("assistant" if c.get("role") == "model" else "user", _text(c["parts"]))
         for c in body["contents"]
     ]
-    return Asked(
+    return VendorRequest(
         vendor, "gemini", model, _text((body.get("systemInstruction") or {}).get("parts")), turns,
         config.get("responseJsonSchema") or config.get("responseSchema"),
         config.get("responseMimeType") == "application/json", config.get("maxOutputTokens"),
@@ -166,7 +166,7 @@ def _read_gemini(vendor: str, path: str, body: dict[str, Any]) -> Asked:
 # --- answers ---------------------------------------------------------------------------------
 
 
-def usage(request: Asked, reply: Said) -> Any:
+def usage(request: VendorRequest, reply: VendorReply) -> Any:
     """The usage object, in the vendor's own convention."""
     if reply.usage is not None or reply.tokens is None:
         return reply.usage
@@ -208,7 +208,7 @@ def usage(request: Asked, reply: Said) -> Any:
     }
 
 
-def body(request: Asked, reply: Said) -> dict[str, Any]:
+def body(request: VendorRequest, reply: VendorReply) -> dict[str, Any]:
     """The whole answer as one JSON object."""
     match request.api:
         case "chat":
@@ -221,7 +221,7 @@ def body(request: Asked, reply: Said) -> dict[str, Any]:
             return _gemini(request, reply)
 
 
-def _chat(request: Asked, reply: Said) -> dict[str, Any]:
+def _chat(request: VendorRequest, reply: VendorReply) -> dict[str, Any]:
     is_refusal = reply.finish == "refusal"
     message = {
         "role": "assistant",
@@ -251,7 +251,7 @@ def _chat(request: Asked, reply: Said) -> dict[str, Any]:
     return full_body
 
 
-def _responses(request: Asked, reply: Said) -> dict[str, Any]:
+def _responses(request: VendorRequest, reply: VendorReply) -> dict[str, Any]:
     kind = "refusal" if reply.finish == "refusal" else "output_text"
     part = (
         {"type": "refusal", "refusal": reply.text}
@@ -288,7 +288,7 @@ def _responses(request: Asked, reply: Said) -> dict[str, Any]:
     }
 
 
-def _messages(request: Asked, reply: Said) -> dict[str, Any]:
+def _messages(request: VendorRequest, reply: VendorReply) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     if reply.reasoning:
         content.append({"type": "thinking", "thinking": reply.reasoning, "signature": "wire"})
@@ -311,7 +311,7 @@ def _messages(request: Asked, reply: Said) -> dict[str, Any]:
     }
 
 
-def _gemini(request: Asked, reply: Said) -> dict[str, Any]:
+def _gemini(request: VendorRequest, reply: VendorReply) -> dict[str, Any]:
     parts: list[dict[str, Any]] = []
     if reply.reasoning:
         parts.append({"text": reply.reasoning, "thought": True})
@@ -330,7 +330,7 @@ def _gemini(request: Asked, reply: Said) -> dict[str, Any]:
     return full_body
 
 
-def events(request: Asked, reply: Said) -> list[bytes]:
+def events(request: VendorRequest, reply: VendorReply) -> list[bytes]:
     """The whole answer as server-sent events, the text in several pieces."""
     match request.api:
         case "chat":
@@ -354,7 +354,7 @@ def _pieces(text: str) -> list[str]:
     return [text[i : i + size] for i in range(0, len(text), size)]
 
 
-def _chat_events(request: Asked, reply: Said) -> list[bytes]:
+def _chat_events(request: VendorRequest, reply: VendorReply) -> list[bytes]:
     full_body = _chat(request, reply)
     base = {k: full_body[k] for k in ("id", "created", "model")} | {
         "object": "chat.completion.chunk"
@@ -377,7 +377,7 @@ def _chat_events(request: Asked, reply: Said) -> list[bytes]:
     return out
 
 
-def _responses_events(request: Asked, reply: Said) -> list[bytes]:
+def _responses_events(request: VendorRequest, reply: VendorReply) -> list[bytes]:
     full_body = _responses(request, reply)
     first_body = full_body | {"status": "in_progress", "output": [], "usage": None}
     out: list[dict[str, Any]] = [{"type": "response.created", "response": first_body}]
@@ -391,7 +391,7 @@ def _responses_events(request: Asked, reply: Said) -> list[bytes]:
     return [event(e | {"sequence_number": i}, e["type"]) for i, e in enumerate(out)]
 
 
-def _messages_events(request: Asked, reply: Said) -> list[bytes]:
+def _messages_events(request: VendorRequest, reply: VendorReply) -> list[bytes]:
     full_body = _messages(request, reply)
     counts = full_body["usage"] or {}
     first = counts | {"output_tokens": 1} if "output_tokens" in counts else counts
@@ -417,7 +417,7 @@ def _messages_events(request: Asked, reply: Said) -> list[bytes]:
     return [event(e, e["type"]) for e in out]
 
 
-def _gemini_events(request: Asked, reply: Said) -> list[bytes]:
+def _gemini_events(request: VendorRequest, reply: VendorReply) -> list[bytes]:
     full_body = _gemini(request, reply)
     base = {k: full_body[k] for k in ("modelVersion", "responseId")}
     out = [
@@ -438,7 +438,7 @@ def _gemini_events(request: Asked, reply: Said) -> list[bytes]:
 
 
 def error(
-    request: Asked,
+    request: VendorRequest,
     status: int,
     message: str,
     *,

@@ -161,23 +161,23 @@ def claims(
 ) -> list[Claim]:
     """Published figures beside those of a report."""
     comparisons = []
-    for published in published_figures:
-        name, digits = str(published["figure"]), int(str(published.get("digits", 0)))
-        published_value = float(str(published["value"]))
+    for published_figure in published_figures:
+        name, digits = str(published_figure["figure"]), int(str(published_figure.get("digits", 0)))
+        published_value = float(str(published_figure["value"]))
         own_value = _value(name, figures)
         is_same = own_value is not None and math.isclose(
             round_half_up(own_value, digits), published_value, abs_tol=1e-9
         )
         comparisons.append(
             Claim(
-                str(published["table"]),
-                str(published["says"]),
+                str(published_figure["table"]),
+                str(published_figure["says"]),
                 name,
                 published_value,
                 own_value,
                 is_same,
                 digits,
-                str(published.get("why", "")),
+                str(published_figure.get("why", "")),
             )
         )
     return comparisons

@@ -19,10 +19,10 @@ SAVES, HARMS = [0.02, 0.03, 0.025, 0.02], [-0.02, -0.03, -0.01, -0.02]
 
 @pytest.mark.parametrize(("labels", "way"), [(30, None), (90, "100 labels"), (2000, "100 labels")])
 def test_the_nearest_step_of_the_curve_decides(labels, way):
-    why = _reason([step(20, SAVES), step(100, HARMS)], labels, is_imagined=False)
-    assert (why is None) == (way is None)
+    reason = _reason([step(20, SAVES), step(100, HARMS)], labels, is_imagined=False)
+    assert (reason is None) == (way is None)
     if way is not None:
-        assert way in why
+        assert way in reason
 
 
 def test_an_imagined_curve_never_decides():

@@ -47,7 +47,7 @@ def test_independent_judges_make_no_bloc() -> None:
         blocs(panels.patterns(panels.independent(6).sample(400, rng), with_labels=True), run)
         for run in range(60)
     ]
-    assert sum(bool(entry) for entry in bloc_lists) <= 7
+    assert sum(bool(record) for record in bloc_lists) <= 7
 
 
 def test_a_bloc_of_unequal_judges_is_no_set_of_copies() -> None:

@@ -38,7 +38,7 @@ def test_held_out_stacking_misses_the_judges_that_see() -> None:
     patterns = collapse(votes, labels=labels)
     fold = cluster_folds(np.arange(N), 5, np.random.default_rng(0))
     full_contribution, added_contribution = contributions(patterns, fold)
-    assert [bool(entry.log_loss.low > 0) for entry in added_contribution] == [
+    assert [bool(record.log_loss.low > 0) for record in added_contribution] == [
         False,
         True,
         False,

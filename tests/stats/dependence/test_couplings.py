@@ -27,8 +27,8 @@ def awkward(labels: str) -> RestrictedLikelihood:
     votes[rng.random(votes.shape) < 0.2] = MISSING
     votes[0] = MISSING
     indices = np.where(rng.random(200) < 0.5, sample.labels, MISSING)
-    entry = {"all": sample.labels, "some": indices}.get(labels)
-    patterns = collapse(votes, labels=entry)
+    record = {"all": sample.labels, "some": indices}.get(labels)
+    patterns = collapse(votes, labels=record)
     every = np.eye(10)
     guess = rng.random(len(patterns.counts)) if labels == "guessed" else None
     return RestrictedLikelihood.of(patterns, Restriction.of(5, every, every), guess)

@@ -116,9 +116,9 @@ def test_crowds_and_sparse_votes_are_refused():
     rng = np.random.default_rng(6)
     crowd = collapse(rng.integers(0, 2, (100, 49)))
     sparse = collapse(np.where(rng.random((100, 5)) < 0.5, -1, rng.integers(0, 2, (100, 5))))
-    for patterns, why in ((crowd, "up to 48"), (sparse, "votes are missing")):
+    for patterns, reason in ((crowd, "up to 48"), (sparse, "votes are missing")):
         k = patterns.n_judges
-        with pytest.raises(StatisticsError, match=why):
+        with pytest.raises(StatisticsError, match=reason):
             fit_pseudo(
                 patterns,
                 np.full(len(patterns.counts), 0.5),

@@ -49,10 +49,10 @@ def test_posterior_weights_leave_nothing_between_independent_judges() -> None:
     patterns = panels.patterns(sample, with_labels=False)
     p = dawid_skene(patterns, priors=FLAT).pattern_posterior
     weighted_entries = off_diagonal(residual_correlations(patterns, p).within_classes)
-    entries = off_diagonal(residual_correlations(patterns, (p > 0.5).astype(float)).within_classes)
+    records = off_diagonal(residual_correlations(patterns, (p > 0.5).astype(float)).within_classes)
     assert np.abs(weighted_entries).max() < 0.03
     # A hard decision correlates what it conditions on.
-    assert entries.mean() < -0.05
+    assert records.mean() < -0.05
 
 
 def test_missing_votes_drop_out_of_their_pairs_only() -> None:

@@ -233,8 +233,8 @@ def test_batched_refits_equal_single_fits():
     patterns = collapse(votes)
     counts = patterns.resample(5, np.random.default_rng(9))
     many = refits(patterns, counts, tol=1e-9, max_iter=5000)
-    for row, entry in enumerate(counts):
-        alone = dawid_skene(patterns.with_counts(entry), tol=1e-9, max_iter=5000)
+    for row, record in enumerate(counts):
+        alone = dawid_skene(patterns.with_counts(record), tol=1e-9, max_iter=5000)
         np.testing.assert_allclose(many.sensitivity[row], alone.parameters.sensitivity, atol=1e-6)
         np.testing.assert_allclose(many.posterior[row], alone.pattern_posterior, atol=1e-6)
 

@@ -157,8 +157,8 @@ def test_with_a_hundred_labels_it_is_not_worse_than_majority_nor_than_one_guarde
         panel = panel_of(900, skill, seed)
         split = blocks.split(panel, plan, RNG(seed))
         mean, result = (
-            evaluate(panel, split, SelectionSettings(rules, combine=how), RNG(seed))
-            for how in ("average", "one")
+            evaluate(panel, split, SelectionSettings(rules, combine=setting), RNG(seed))
+            for setting in ("average", "one")
         )
         gains.append(mean.test.accuracy - mean.majority.accuracy)
         better.append(result.test.mse - mean.test.mse)

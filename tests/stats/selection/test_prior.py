@@ -109,7 +109,7 @@ def test_left_out_task_by_task_the_pooled_prior_is_better_than_the_papers():
     names = experience_tables[0].families
     our_losses, papers = [], []
     for left in range(len(tasks)):
-        other_experiences = [entry for i, entry in enumerate(experience_tables) if i != left]
+        other_experiences = [record for i, record in enumerate(experience_tables) if i != left]
         prior = pool_experience(other_experiences, np.random.default_rng(left))
         our_losses.append(experience_tables[left].ratio[names.index(prior.family)])
         papers.append(experience_tables[left].ratio[names.index(prior_of_task("binary").family)])

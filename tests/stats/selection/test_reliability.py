@@ -20,10 +20,10 @@ def draw(rng, n, shift=0.0, copies=1):
 def test_few_rows_make_an_error_of_a_perfect_map_and_chance_says_how_much():
     rng = RNG(0)
     reliability_fits = [reliability(*draw(rng, 60), rng, draws=40) for _ in range(60)]
-    plain = np.mean([entry.ece for entry in reliability_fits])
+    plain = np.mean([record.ece for record in reliability_fits])
     assert plain > 0.1
-    assert np.mean([entry.chance for entry in reliability_fits]) == pytest.approx(plain, rel=0.1)
-    assert np.mean([entry.ece > entry.chance_high for entry in reliability_fits]) < 0.15
+    assert np.mean([record.chance for record in reliability_fits]) == pytest.approx(plain, rel=0.1)
+    assert np.mean([record.ece > record.chance_high for record in reliability_fits]) < 0.15
 
 
 def blocks_of(rng, n, shift=0.0, copies=1, maps=10):
@@ -39,9 +39,9 @@ def blocks_of(rng, n, shift=0.0, copies=1, maps=10):
 def test_the_gap_of_one_map_has_no_bias_and_an_interval_that_covers(n, shift, copies):
     rng = RNG(n)
     gaps = [calibration_gap(blocks_of(rng, n, shift, copies), rng) for _ in range(150)]
-    assert np.mean([entry.low <= shift <= entry.high for entry in gaps]) >= 0.93
-    assert all(0 <= entry.low <= entry.estimate <= entry.high <= 1 for entry in gaps)
-    assert np.mean([entry.estimate for entry in gaps]) == pytest.approx(shift, abs=0.06)
+    assert np.mean([record.low <= shift <= record.high for record in gaps]) >= 0.93
+    assert all(0 <= record.low <= record.estimate <= record.high <= 1 for record in gaps)
+    assert np.mean([record.estimate for record in gaps]) == pytest.approx(shift, abs=0.06)
 
 
 def test_a_perfect_map_is_ruled_out_as_often_as_the_level_allows():

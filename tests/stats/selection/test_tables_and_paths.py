@@ -68,7 +68,7 @@ def test_the_joint_table_is_equation_12_row_by_row(fallback):
         panel, joint_table(cells, evidence, alpha=0.7, fallback=fallback), [0, 1, 2, 3]
     )
     base = _base(label[:60])
-    unseen = 0
+    unseen_share = 0
     for row in range(len(label)):
         expected_risk = base
         for k in range(4, -1, -1):
@@ -76,11 +76,11 @@ def test_the_joint_table_is_equation_12_row_by_row(fallback):
             if inside:
                 expected_risk = (sum(inside) + 0.7 * base) / (len(inside) + 0.7)
                 break
-            unseen += k == 4
+            unseen_share += k == 4
             if fallback == "global":
                 break
         assert posterior[row] == pytest.approx(expected_risk)
-    assert unseen > 3
+    assert unseen_share > 3
 
 
 def test_alpha_is_the_one_that_predicts_left_out_rows_best():
@@ -140,13 +140,13 @@ def test_diagnostics_are_those_of_the_rows():
         count = Counter(tuple(row) for row in votes[:60][:, judges].tolist())
         new = [tuple(row) for row in votes[60:][:, judges].tolist()]
         h = exp(-sum(n / 60 * log(n / 60) for n in count.values()))
-        unseen = sum(row not in count for row in new) / len(new)
-        cell = sum(1 / count[row] for row in new if row in count) / len(new) + unseen
+        unseen_share = sum(row not in count for row in new) / len(new)
+        cell = sum(1 / count[row] for row in new if row in count) / len(new) + unseen_share
         pressure = cell_pressure(panel, judges, counts, panel.pattern[60:])
         assert pressure.h_k == pytest.approx(h)
-        assert pressure.unseen == pytest.approx(unseen)
+        assert pressure.unseen == pytest.approx(unseen_share)
         assert pressure.cell_pressure == pytest.approx(cell)
-        assert pressure.v == pytest.approx(h / 60 + unseen)
+        assert pressure.v == pytest.approx(h / 60 + unseen_share)
         assert pressure.n_occupied == len(count)
 
 

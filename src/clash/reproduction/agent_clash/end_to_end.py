@@ -69,7 +69,9 @@ def _material(
             ]
             for cycle in cycles
         },
-        published={cycle.prompt_id: _published_verdict(cycle, judgments) for cycle in cycles},
+        published_verdicts={
+            cycle.prompt_id: _published_verdict(cycle, judgments) for cycle in cycles
+        },
     )
 
 

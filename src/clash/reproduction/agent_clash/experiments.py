@@ -50,7 +50,7 @@ class ExperimentMaterial:
 
     items: Mapping[str, Item]
     responses: Mapping[str, list[Response]]
-    published: Mapping[str, PublishedVerdict] = field(default_factory=dict)
+    published_verdicts: Mapping[str, PublishedVerdict] = field(default_factory=dict)
 
     def run(
         self,
@@ -104,8 +104,8 @@ class ExperimentMaterial:
         self, item_id: str, judgments: Mapping[str, LoggedJudgments]
     ) -> PublishedVerdict:
         """The verdict of the result file, else that of the log."""
-        if item_id in self.published or item_id not in judgments:
-            return self.published.get(item_id, PublishedVerdict(item_id=item_id))
+        if item_id in self.published_verdicts or item_id not in judgments:
+            return self.published_verdicts.get(item_id, PublishedVerdict(item_id=item_id))
         judgment = judgments[item_id]
         return PublishedVerdict(
             item_id=item_id,
@@ -137,7 +137,7 @@ def mt_bench(files: PublishedFiles) -> list[ForeignRun]:
     material = ExperimentMaterial(
         items={item_id: _mt_bench_item(item_id, pair) for item_id, pair in pairs.items()},
         responses={i: _texts(i, pair) for i, pair in pairs.items()},
-        published=_published_verdicts(results, newest),
+        published_verdicts=_published_verdicts(results, newest),
     )
     source = f"{files.folder.name}, first experiment"
     run = material.run("mt-bench", "validate", newest, source, voting=voting)
@@ -203,7 +203,7 @@ def _arena_material(
             ]
             for item_id, result in results.items()
         },
-        published=_published_verdicts(results, judgments),
+        published_verdicts=_published_verdicts(results, judgments),
     )
 
 

@@ -176,7 +176,9 @@ def corrected_strengths(
     before, after = (_Spread.of(data, *pair) for pair in ((strengths, alone), (at, influence)))
     by_strength, by_rate = (
         _effects(first, second, model, doubt)
-        for first, second, model in zip(before.observed, after.observed, before.model, strict=True)
+        for first, second, model in zip(
+            before.by_source, after.by_source, before.model, strict=True
+        )
     )
     t_factor = t_quantile(LEVEL, data.freedom) / normal_quantile(LEVEL)
     covariance = _model_covariance(data, at)
@@ -302,11 +304,11 @@ class _Spread:
     """Variances of the strengths and of the win rates, (2, K) each.
 
     Attributes:
-        observed: by what each source adds.
+        by_source: by what each source adds.
         model: of as many independent comparisons.
     """
 
-    observed: Floats
+    by_source: Floats
     model: Floats
 
     @classmethod
