@@ -122,7 +122,7 @@ class ExperimentMaterial:
             self,
             items={i: item for i, item in self.items.items() if i in kept_ids},
             responses={i: responses for i, responses in self.responses.items() if i in kept_ids},
-            published={},
+            published_verdicts={},
         )
 
 
