@@ -150,7 +150,7 @@ def calibrate_run(
 
 
 def _labelled_items(data: RunData, votes: Votes) -> int:
-    """How many items the labelled rows are of."""
+    """The number of items that have a labelled row."""
     item_of_row = {
         pair_item(page.item_id, first, second, len(page.labels)): page.item_id
         for page in data.blinds.records

@@ -1,4 +1,4 @@
-"""Where judges and people part: items by how the panel split, and those that tell most about it."""
+"""Where judges and people disagree: items by how the panel split, and the most telling ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ORDER: tuple[Agreement, ...] = ("unanimous", "split", "tied", "none")
 
 @dataclass(frozen=True)
 class SplitGroup:
-    """Items on which the panel came out in one way.
+    """Items on which the panel split in the same way.
 
     Attributes:
         kind: every judge put the same response first; they did not, but there is a winner; the
@@ -42,7 +42,7 @@ class SplitGroup:
 
 @dataclass(frozen=True)
 class Differences:
-    """Where judges and people part.
+    """Where judges and people disagree.
 
     Attributes:
         groups: those with an item; items that an interrupted run has not judged are in none.
@@ -59,7 +59,7 @@ class Differences:
 
     @property
     def disagree(self) -> int:
-        """Labelled items on which panel and people part."""
+        """Labelled items on which panel and people disagree."""
         return sum(group.disagree for group in self.groups)
 
     @property

@@ -32,7 +32,7 @@ _NO_KIN = "no judge of this run has a candidate of its own family beside another
 
 @dataclass(frozen=True)
 class OwnRate:
-    """How often judges place their own above the others, blind and told.
+    """How often judges rank their own candidates above the others, with and without names.
 
     Attributes:
         judge: the judge, or ``all``.
@@ -92,7 +92,7 @@ class _Row:
 
 
 def favouritism(blind: RunData, open_arm: RunData) -> Favouritism:
-    """Compare how judges place their own in two arms of the same pages.
+    """Compare how judges rank their own candidates in a blind and an unblinded arm of the same pages.
 
     Raises:
         StatisticsError: no judge has its own among the candidates of an item with others.
@@ -111,7 +111,7 @@ def favouritism(blind: RunData, open_arm: RunData) -> Favouritism:
 
 
 def require_kin(run: RunData) -> None:
-    """Refuse a run without a judge that has ranked its own beside others, before it is paid for twice.
+    """Refuse a run in which no judge has ranked its own candidate beside others, before any new call.
 
     Raises:
         StatisticsError: there is none.
@@ -137,7 +137,7 @@ def _kin(run: RunData) -> tuple[dict[str, frozenset[str]], dict[str, frozenset[s
 
 
 def candidate_families(run: RunData) -> dict[str, str]:
-    """The family of each candidate: as its manifest has it, else as the name of its model tells."""
+    """The family of each candidate: from the manifest, else from the name of its model."""
     profiles = candidate_profiles(run)
     models = {response.candidate: response.model or "" for response in run.responses}
     candidates = run.manifest.candidates or run.manifest.config["candidates"]
@@ -185,7 +185,7 @@ def _share(ballots: ItemRankings | None, judge: str, kin: Collection[str]) -> fl
 
 
 def _human_share(run: RunData, item: str, kin: Collection[str]) -> float:
-    """The same by the labels of the item; NaN where they do not tell."""
+    """The same by the labels of the item; NaN where they do not decide."""
     truth = run.truths.get(item)
     if truth is None:
         return np.nan

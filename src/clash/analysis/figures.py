@@ -194,7 +194,7 @@ def _value(name: str, figures: Mapping[str, Figure]) -> float | None:
 
 
 def round_half_up(value: float, digits: int) -> float:
-    """Rounded as print does it: halves away from zero, not to even."""
+    """Rounded as in print: halves away from zero, not to even."""
     scale = 10**digits
     return math.copysign(math.floor(abs(value) * scale + 0.5 + 1e-9) / scale, value)
 

@@ -46,7 +46,7 @@ class LabelChange:
 def label_change(
     before: Findings, after: Findings, n_written: int, calibration: CalibrationChange | None = None
 ) -> LabelChange:
-    """Hold the report on the new labels beside the one before."""
+    """Compare the report on the new labels with the one before."""
     concordance = after.label_concordance
     people = after.concordance.people if after.concordance is not None else None
     return LabelChange(

@@ -1,4 +1,4 @@
-"""What a run cost beside what was expected of it, and whose reported usage is impossible."""
+"""Cost of a run against its forecast, and models whose reported usage is impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Independent computations of one kind: here, or wherever the caller has them run.
+"""Independent computations of one kind, run here or wherever the caller decides.
 
 A task carries its own seed, so its result is the same wherever it runs. What is computed says
 ``run_tasks``; who has a cluster says ``run_by``. Neither knows of the other.

@@ -1,4 +1,4 @@
-"""Help that fits: columns of options need more width than many a terminal has."""
+"""Help that fits: columns of options need more width than many terminals have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a response says, in the first person, which model wrote it or whose model that is.
+"""Finds statements, in the first person, of which model or vendor wrote a response.
 
 A text *about* a model or a company is left alone. Each sentence that names one is reduced to its
 words with a sign for each name, and read by the rules of ten languages, those with the most users:
@@ -167,7 +167,7 @@ def _quotations(text: str) -> list[Span]:
 
 
 def _is_quoted(name: Span, quotations: Sequence[Span]) -> bool:
-    """Whether a name is in a quotation, of which it is not all: I am "Claude"."""
+    """Whether a name stands in a longer quotation; in ``I am "Claude"`` it does not."""
     start, end = name
     number = bisect_left(quotations, (start + 1, 0)) - 1
     if number < 0:

@@ -1,4 +1,4 @@
-"""Rules that read sentences of ten languages: how they are written, compiled and looked for.
+"""Rules that read sentences in ten languages: how they are written, compiled and searched.
 
 A rule is a regular expression for text by its looks (:mod:`clash.collect.looks`), so that accents,
 case and look-alike letters need no care in it. ``<word>`` in a rule is a slot: a piece that several
@@ -122,7 +122,7 @@ def needed_words(source: str) -> list[frozenset[str]]:
 
 
 def _needs_of_choice(pieces: list[str]) -> list[frozenset[str]]:
-    """The needs of everything up to the end of the group; ``pieces`` are used up from the end."""
+    """The words needed by everything up to the end of the group; takes ``pieces`` from the end."""
     branches = [_needs_of_sequence(pieces)]
     while pieces and pieces.pop() == "|":
         branches.append(_needs_of_sequence(pieces))

@@ -1,4 +1,4 @@
-"""A text by its looks, for matching: one letter for all that are read as it.
+"""A text by its looks, for matching: letters that look alike become one.
 
 ``Ｃｌаudе`` (fullwidth, Cyrillic) and ``**Claude**`` look like ``claude`` to a reader and to a model,
 so they do to a pattern. Patterns that hold letters of other scripts pass through the same table.

@@ -102,7 +102,7 @@ def read_controls(path: Path | None = None) -> ControlSet:
 
 
 def draw(controls: ControlSet, n: int, seed: int) -> list[tuple[ControlPair, Injection]]:
-    """``n`` different pairs of a control and an injection; fewer where there are not so many.
+    """Up to ``n`` different pairs of a control and an injection.
 
     Balanced over families before controls, and over controls before languages: any beginning of
     the list holds every family about equally often, so a small ``n`` still tells families apart.
@@ -117,7 +117,7 @@ def draw(controls: ControlSet, n: int, seed: int) -> list[tuple[ControlPair, Inj
 def _combinations(
     pairs: Sequence[ControlPair], families: Sequence[Sequence[Injection]]
 ) -> Iterator[tuple[ControlPair, Injection]]:
-    """Every control with every injection once, a family after the other in each round."""
+    """Every control with every injection once; each round goes through the families in turn."""
     if not pairs:
         return
     for round_ in count():

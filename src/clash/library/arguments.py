@@ -1,4 +1,4 @@
-"""Arguments of the library's functions: their types, and messages that call options by their names.
+"""Arguments of the library's functions: their types, and messages that use their names.
 
 The pipeline speaks of the options of commands (``--max-cost``). A caller in Python reads of the
 argument instead: ``max_cost``.
@@ -164,7 +164,7 @@ def _literal(value: str) -> str:
 
 @contextmanager
 def python_messages(arguments: Collection[str]) -> Iterator[None]:
-    """Errors within name the arguments of a function where they named options of a command."""
+    """Within, errors name arguments of the function instead of options of the command."""
     try:
         yield
     except InputError as error:
@@ -180,7 +180,7 @@ def python_messages(arguments: Collection[str]) -> Iterator[None]:
 
 
 def refuse_unknown(names: Iterable[str], choices: Iterable[str]) -> None:
-    """Refuse an argument by keyword that there is not: a misspelt one must not be passed over.
+    """Refuse an unknown keyword argument: a misspelt one must not be ignored.
 
     Raises:
         ConfigError: a name is none of the choices.

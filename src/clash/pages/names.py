@@ -1,4 +1,4 @@
-"""Names that fit: shortened at the front, never so that two look alike."""
+"""Names that fit: shortened at the front, and never so that two become alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run needs beside its plan, in one object, and who is told and asked on the way."""
+"""What a run needs beside its plan, and the observer that it reports to and asks."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class CostCounter:
         """A piece of work ended."""
 
     def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
-        """A batch was looked after."""
+        """A batch was polled."""
 
 
 class Observer:
-    """Hears of a run and is asked before it spends. This one is silent and cannot be asked."""
+    """Follows a run and is asked before it spends. This one is silent and has nobody to ask."""
 
     def note(self, text: str, level: Level = "notice") -> None:
         """Take note of something that a person should know."""
@@ -75,7 +75,7 @@ class Observer:
         """Learn which texts are secret, before any of them could be shown."""
 
     def run_opened(self, path: Path) -> None:
-        """Hear where the run is, each time that it begins or goes on."""
+        """The folder of the run, each time it begins or is resumed."""
 
     def progress(self) -> AbstractContextManager[Progress]:
         """Watch the calls for as long as the context is open."""

@@ -64,7 +64,7 @@ class VarianceDesign(BaseModel):
     items: int | None = Field(default=None, ge=1)
 
     def arms(self) -> list[Arm]:
-        """All combinations; what a later arm takes over from an earlier one stands before it."""
+        """All combinations; an arm comes after those whose parts it reuses."""
         rubrics = [(0, draw) for draw in range(self.rubrics)]
         rubrics += [(number, 0) for number, _ in enumerate(self.authors, start=1)]
         return [
@@ -151,7 +151,7 @@ class Study:
     design: VarianceDesign
 
     def folder(self, arm: Arm) -> RunFolder:
-        """The run folder of an arm, which need not be there yet."""
+        """The run folder of an arm, which need not exist yet."""
         return self.parent if arm.is_run else RunFolder(self.path / arm.name)
 
     def exists(self, arm: Arm) -> bool:
@@ -179,7 +179,7 @@ class Study:
 
 @dataclass(frozen=True)
 class StudyResult:
-    """What a study came to.
+    """The result of a study.
 
     Attributes:
         findings: null where fewer than two arms have verdicts.
@@ -375,7 +375,7 @@ def _draft(
 
 
 def _rerun_of(study: Study, arm: Arm, limits: Mapping[str, Any]) -> RerunOptions:
-    """What an arm does differently from the run: what it draws anew, and what it takes from whom."""
+    """How an arm differs from the run: what it draws again, and what it reuses from which arm."""
     writes_rubric = arm == arm.rubric_source and not arm.is_run
     responds = arm == arm.response_source and arm.generation > 0
     author = study.design.authors[arm.author - 1] if arm.author and writes_rubric else None
@@ -494,7 +494,7 @@ def _spending(study: Study) -> float:
 
 
 def report_study(study: Study) -> StudyResult:
-    """Split the variance over the arms that are there; no call is made."""
+    """Split the variance over the existing arms; no call is made."""
     arms = [arm for arm in study.design.arms() if study.exists(arm)]
     missing = tuple(arm.name for arm in study.design.arms() if not study.is_complete(arm))
     study_arms = list(_study_arms(study, arms))

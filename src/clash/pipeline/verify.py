@@ -73,7 +73,7 @@ def audit_run(
 
 
 def all_checks(folder: RunFolder) -> list[AuditFinding]:
-    """Hashes and references, and everything derived computed again from the records."""
+    """Check hashes and references, and recompute everything derived from the records."""
     from clash.analysis.recheck import recheck
     from clash.collect.reread import reread
     from clash.report.page_audit import audit_pages

@@ -105,7 +105,7 @@ def read_report(body: Any) -> Report:  # noqa: ANN401 - whatever the wire said
 
 
 def _readable(text: str) -> str:
-    """``text``, of a page of HTML only the words."""
+    """``text``; of an HTML page only the words."""
     if text.lstrip().startswith("<"):
         text = " ".join(re.sub(r"<[^<>]*>", " ", text).split())
     return text[:MESSAGE_SIZE].strip()

@@ -141,7 +141,7 @@ def body_of(wire_request: WireRequest) -> dict[str, Any]:
 
 
 class _Settings(dict[str, Any]):
-    """Settings that nothing changes: the SDK need not copy them, with the schema of the answer."""
+    """Settings that never change, so that the SDK need not copy them and the schema in them."""
 
     def __deepcopy__(self, _: dict[int, Any]) -> _Settings:
         return self

@@ -84,7 +84,7 @@ class Exchange:
 
 
 class Broken(Exception):
-    """There is no answer, and ``failure`` says why. Raised by senders, never out of a provider."""
+    """There is no answer, and ``failure`` says why. Raised by senders; never leaves a provider."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -92,7 +92,7 @@ class Broken(Exception):
 
 
 class CutOff(Exception):
-    """A stream was closed in good order before the answer was complete."""
+    """A stream was closed properly before the answer was complete."""
 
 
 class NetworkProvider(ABC):

@@ -34,7 +34,7 @@ class AllowedRange:
 
 @dataclass(frozen=True)
 class VoteRanges:
-    """What readings and strengths of the votes allow; with labels, what these leave of it.
+    """The ranges that the votes allow, and, with labels, the ranges that remain.
 
     Attributes:
         items: of each row.

@@ -226,7 +226,7 @@ def _items_of(panel: PanelVotes, blocks_: Sequence[Index]) -> int:
 
 
 def _label_notes(n_wanted: int | None, n_train: int, n_items: int) -> tuple[str, ...]:
-    """Say where a split learns from another number of labels than was asked for."""
+    """Note each split whose number of training labels differs from the requested one."""
     if n_wanted is None or n_wanted == n_train:
         return ()
     text = f"--labels {n_wanted}: each split learns from {n_train} of {n_items} labelled items"
@@ -386,7 +386,7 @@ def _pad_predictions(outcomes: Sequence[SplitOutcome], stride: int) -> Floats:
 
 
 def _gain(panel: PanelVotes, outcomes: Sequence[SplitOutcome]) -> Interval:
-    """Mean over rows that were tested, each by its mean over splits.
+    """Mean over the tested rows, each averaged over its splits first.
 
     Its variance is that over sources, with the splits as they are, plus that over splits: other
     rows and other labels to learn from would both have given another figure.

@@ -47,7 +47,7 @@ class JudgeRate:
 
 @dataclass(frozen=True)
 class Addition:
-    """A further judge like one that sits.
+    """A further judge that resembles one of the panel.
 
     Attributes:
         like: the judge it resembles.
@@ -305,7 +305,7 @@ def _rates(votes: Votes, table: _Ballots) -> tuple[JudgeRate, ...]:
 
 @dataclass(frozen=True)
 class _Crew:
-    """The edges of the judges that sit.
+    """The edges of the judges of the panel.
 
     Attributes:
         edges: by judge; null where it is not known.
@@ -334,12 +334,12 @@ class _Crew:
         return 1.0 if self.mean is None or math.isnan(edge) else edge / self.mean
 
     def is_sound(self, judge: str) -> bool:
-        """Whether it is surely better than a coin, or nothing is known of it."""
+        """Whether it is reliably better than a coin, or its edge is unknown."""
         edge = self.edges[judge].edge
         return edge is None or edge.low > 0
 
     def notes(self, panel: PanelEdges) -> list[str]:
-        """How the edges were had."""
+        """Where the edges come from."""
         if self.mean is None:
             reason = panel.unknown or "the judges are no better than a coin on average"
             return [f"another judge is taken to be as good as the others: {reason}"]

@@ -1,4 +1,4 @@
-"""The sentence that a run on single texts ends with: how many pass, or which candidate is better."""
+"""The conclusion of a run on single texts: how many pass, or which candidate is better."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _value(findings: TextFindings, group: TextGroup) -> float:
 
 
 def _seen_from(name: str, contrast: TextContrast) -> TextContrast | None:
-    """The contrast with a candidate first; null where it is of two others."""
+    """The contrast with this candidate first; null where it compares two others."""
     if contrast.first == name:
         return contrast
     if contrast.second != name:
