@@ -57,7 +57,7 @@ class PanelPosition:
 
 @dataclass(frozen=True)
 class Findings:
-    """What there is to say about a run."""
+    """The findings of a run."""
 
     json_keys: ClassVar[Mapping[str, str]] = {
         "stops": "stopped",
@@ -103,7 +103,7 @@ class Findings:
 
     @property
     def json_omits(self) -> tuple[str, ...]:
-        """A run that ranks has nothing to say of single texts, and its report no such key."""
+        """The report of a run that ranks has no key for single texts."""
         return ("single_text",) if self.single_text is None else ()
 
 
@@ -184,7 +184,7 @@ def _with_people(board: list[Standing], people: Correction | None) -> list[Stand
 
 
 def figures(findings: Findings) -> dict[str, Figure]:
-    """The numbers of one run, by name; what is not known or not a number is absent."""
+    """The numbers of one run, by name; unknown ones are absent."""
     return by_name(_named_figures(findings))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class OnWhat(StrEnum):
-    """What of an estimate is held against a threshold."""
+    """The part of an estimate that is compared with a threshold."""
 
     bound = "bound"
     point = "point"

@@ -155,7 +155,7 @@ def _server(session: Session, review: Review, annotator: str, port: int) -> Revi
 
 
 def _serve(server: ReviewServer, start: str, *, browse: bool, quiet: bool) -> None:
-    """Serve the page until someone finishes, here or there."""
+    """Serve the page until someone finishes, on the page or in the terminal."""
     import webbrowser
 
     with server:

@@ -1,4 +1,4 @@
-"""Batches of one run: gathered, submitted, waited for and fetched, and none of them twice.
+"""Batches of one run: gathers, submits, awaits and fetches each of them once.
 
 ``batches.jsonl`` has a line before a batch is submitted and one after. A process that finds the
 first without the second looks for the batch at the provider before it submits anything; one that
@@ -53,7 +53,7 @@ _UNIFORM = random.SystemRandom().uniform
 
 @dataclass(frozen=True, slots=True)
 class FetchFailure:
-    """Why a batch could not be fetched that the provider has, or may have."""
+    """Why a batch could not be fetched that was, or may have been, submitted."""
 
     error: ProviderError
 
@@ -94,7 +94,7 @@ class BatchQuestion:
 
 @dataclass(eq=False)
 class RunBatch:
-    """A batch, from the moment it is written down.
+    """A batch, from the moment it is on record.
 
     Attributes:
         questions: by the name of the row at the provider.
@@ -148,7 +148,7 @@ def unfinished_batches(
     was_answered: Callable[[str, int], bool | None],
     open_usd: Mapping[tuple[str, int], float],
 ) -> list[RunBatch]:
-    """The batches that an earlier process submitted, or may have, and did not see to the end.
+    """Batches that an earlier process submitted, or may have submitted, and that have not ended.
 
     Args:
         folder: the run.
@@ -198,7 +198,7 @@ class BatchWatcher(Protocol):
     """Is told of each batch's progress; the progress line is one."""
 
     def batch_polled(self, model: str, n_done: int, n_rows: int) -> None:
-        """Batches of a model were submitted or polled: so many of their rows are done."""
+        """Batches of a model were submitted or polled; ``n_done`` of their rows are done."""
         ...
 
 
@@ -281,7 +281,7 @@ class BatchQueue:
             self._start(self._submit, part, provider)
 
     def _write_down(self, questions: Sequence[BatchQuestion], provider: BatchProvider) -> RunBatch:
-        """A batch that is about to be submitted, on record together with what it may cost."""
+        """Put a batch that is about to be submitted on record, with what it may cost."""
         batch = RunBatch(
             mark=secrets.token_hex(6),
             model=provider.model,
@@ -381,7 +381,7 @@ class BatchQueue:
         self._folder.append(batch.record("submitted"))
 
     def _lot(self, batch: RunBatch) -> Lot:
-        """What the provider is told of a batch, to submit it or to find it."""
+        """The description by which the provider submits or finds a batch."""
         return Lot(
             mark=batch.mark,
             run=self._run,

@@ -1,4 +1,4 @@
-"""Text as a judge may see it: without characters that a model reads and a person does not see.
+"""Text as a judge may see it: without characters that only a model can read.
 
 Pure. Removals are counted by kind. Characters that honest writing needs stay where they have an effect
 that a reader can see: joiners inside words of scripts that join their letters and inside an emoji,

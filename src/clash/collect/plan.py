@@ -199,7 +199,7 @@ class Plan:
 
     @property
     def quorum(self) -> float | None:
-        """The panel's, in the weights that its judges really have."""
+        """The quorum of the panel, in the actual weights of its judges."""
         observers = self.config.observers
         if self.panel.quorum is None or observers.role != "voting":
             return self.panel.quorum
@@ -213,7 +213,7 @@ class Plan:
 
     @cached_property
     def own_candidates(self) -> dict[str, frozenset[str]]:
-        """By voting judge, the candidates that are the same model; without judges that have none."""
+        """The candidates that are the same model as a voting judge, by judge."""
         models: dict[str, str | None] = {c.id: c.identity for c in self.candidates}
         for name in self.names:
             models.setdefault(name, _identity(name))
@@ -274,7 +274,7 @@ class Plan:
 
 
 class _Author(msgspec.Struct, gc=False):
-    """Whose response a line is; ``turns`` is read only as far as it says whether there are any."""
+    """The author of a line's response; of ``turns`` only their presence is read."""
 
     item_id: str
     candidate: str
@@ -282,7 +282,7 @@ class _Author(msgspec.Struct, gc=False):
 
 
 def simulated_user(goal: UserGoal, user: SimulatedUser | None) -> SimulatedUser | None:
-    """The user of an item with its own goal, on the basis of the run's; null without a model.
+    """The run's simulated user with the goal of an item; null without a model.
 
     Raises:
         InputError: the model is none.
@@ -346,7 +346,7 @@ def make_plan(
 
 
 def _with_prompts_as_texts(prompts: Prompts) -> Prompts:
-    """The prompts file with the prompt as the text of each item that has no other."""
+    """The prompts file, where an item without a response is judged by its prompt."""
     item_ids = {response.item_id for response in prompts.responses}
     texts = (
         Response(
@@ -546,7 +546,7 @@ def _again(item_id: str, n: int) -> str:
 
 
 def _check_options(ref: ModelRef) -> None:
-    """The configuration is written into the run folder, where no key may be."""
+    """Refuse options that hold a key: the configuration is written into the run folder."""
     suspects = [
         ("header", "options.headers", name)
         for name in ref.options.headers

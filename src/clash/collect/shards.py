@@ -1,4 +1,4 @@
-"""One shard of a run: every n-th item, with everything else as the whole run has it.
+"""One shard of a run: every n-th item, and everything else of the whole run.
 
 A shard is planned from the whole run and then cut, so that nothing in it depends on the cut: items
 keep their ids, candidates their names, and seed, shuffles, templates and panel are those of the run.
@@ -74,7 +74,7 @@ def cut_plan(plan: Plan, number: int, of: int) -> Plan:
 
 
 def inputs_hash(items: Iterable[Item], responses: Iterable[Response]) -> str:
-    """SHA-256 of items and given responses; the responses of an item are taken in their order."""
+    """SHA-256 of items and given responses, those of an item in their order."""
     items = RecordTable.of(Item, items)
     positions = {item.item_id: position for position, item in enumerate(items)}
     of_item = ItemRows(RecordTable.of(Response, responses), positions)

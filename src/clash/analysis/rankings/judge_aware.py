@@ -1,4 +1,4 @@
-"""Candidates by Bradley-Terry strengths that know the judges, and at equal style."""
+"""Bradley-Terry strengths of candidates that account for judges, also at equal style."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ class JudgeAwareRanking:
 
 
 def parse_styles(text: str) -> tuple[str, ...]:
-    """The styles that somebody named: comma separated, ``all`` or ``none``.
+    """The requested styles: comma separated, ``all`` or ``none``.
 
     Raises:
         ConfigError: there is no such style.
@@ -265,7 +265,7 @@ class _Design:
 
 
 def _differences(outcomes: PairwiseOutcomes, traits: Floats | None) -> Floats:
-    """Of every comparison the first's traits less the second's, (n, 4); of position the sign."""
+    """(n, 4), traits of the first less those of the second in every comparison; of position the sign."""
     gap = np.full((len(outcomes.first), len(STYLES)), np.nan)
     if traits is not None:
         for column in range(len(STYLES)):  # one at a time: there may be millions of comparisons

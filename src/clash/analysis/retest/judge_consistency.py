@@ -39,7 +39,7 @@ class Flips:
 
 
 def consistencies(alignment: AlignedRuns) -> list[SelfConsistency]:
-    """Judges that sit in two whole runs or more, on items with the same responses in both."""
+    """Judges of at least two whole runs, on items with the same responses in both."""
     lines = []
     for panelist in alignment.runs[0].rules.panelists:
         table = _tops(alignment, panelist.id)

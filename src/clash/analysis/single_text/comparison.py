@@ -1,4 +1,4 @@
-"""Two runs beside each other where at least one judges each text by itself.
+"""Compares two runs of which at least one judges each text by itself.
 
 Two such runs are compared text by text: do they say the same, and by how much do shares, scores and
 the agreement with people differ? A run of either kind also orders two responses to one item: a
@@ -51,7 +51,7 @@ class TextChange:
 
 @dataclass(frozen=True)
 class TextAgreement:
-    """How often two runs say the same of a text; no verdict by either is no agreement.
+    """How often two runs give a text the same verdict; a missing verdict is no agreement.
 
     Attributes:
         kappa: over the texts with both verdicts; of scores with quadratic weights.
@@ -249,7 +249,7 @@ def _winner_agreement(first: RunData, second: RunData) -> WinnerAgreement | None
 
 
 def _orders(run: RunData) -> Iterator[tuple[PairKey, int]]:
-    """Of every two responses to an item, by name: 0 or 1 for the better one, 2 level, -1 unknown."""
+    """The order of each pair of responses, by name: 0 or 1 for the better one, 2 level, -1 unknown."""
     judging = run.rules.judging
     if judging is None:
         for verdict in run.verdicts:
