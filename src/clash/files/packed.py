@@ -102,7 +102,7 @@ class Frames:
     """The frames of a file.
 
     Attributes:
-        entries: the complete ones.
+        index: the complete ones.
         is_torn: a frame at the end is incomplete, as a killed process leaves one.
         path: the name of the file, for messages.
         longest: bytes of the longest line.
