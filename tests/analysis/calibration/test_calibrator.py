@@ -109,7 +109,7 @@ def test_under_a_shift_it_warns_and_falls_back_to_majority():
     calibration = calibrate_votes(result, new, RiskLimit(0.1), "")
     assert calibration.rows.shift.is_shift
     assert calibration.rows.fallback or result.family == "majority"
-    assert not calibration.rows.answered.any()
+    assert not calibration.rows.is_answered.any()
     assert any("shifted domain" in warning for warning in calibration.warnings)
 
 
@@ -228,9 +228,9 @@ def test_what_is_deployed_keeps_the_risk_over_200_repetitions(risk):
         fit_result = fit(votes, frame, panel, settings, seed=repetition)
         columns = [JUDGES.index(judge) for judge in fit_result.asked]
         result = apply(fit_result, votes.matrix[~is_first_half][:, columns], RiskLimit(risk))
-        wrong = 1 - credits_of(result.p, votes.labels[~is_first_half][:, None])[result.answered]
+        wrong = 1 - credits_of(result.p, votes.labels[~is_first_half][:, None])[result.is_answered]
         shares.append(wrong.mean() if len(wrong) else 0.0)
-        is_answered.append(result.answered.mean())
+        is_answered.append(result.is_answered.mean())
     assert np.mean(shares) <= risk + 2 * np.std(shares) / np.sqrt(200)
     assert np.mean(is_answered) > 0.2
 
