@@ -37,6 +37,8 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|&~]|\$(?!\d))")
 _LIVE = re.compile(r"@|#\d|[!&~]\d|://|\bwww\.|\bGH-\d", re.IGNORECASE)
 _TICKS = re.compile("`+")
+_LOG_COMMAND = re.compile(r"^([^\S\n]*)::", re.MULTILINE)
+_LATER_LOG_COMMAND = re.compile(r"(\n[^\S\n]*)::")
 _FORMULA = re.compile("\\A'*[=+\\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
@@ -49,6 +51,17 @@ def for_terminal(text: str) -> str:
     """Text without escape sequences, its other invisible characters written out."""
     visible_text = visible(_SEQUENCE.sub("", text))
     return _UNPRINTABLE.sub("\ufffd", visible_text)
+
+
+def for_actions_log(text: str, *, starts_line: bool = True) -> str:
+    """Text in which GitHub Actions finds no command: ``::error::``, or ``##[error]`` anywhere.
+
+    Args:
+        text: printed to the log of a step, where blanks before a command do not disarm it.
+        starts_line: whether nothing but blanks stands before the text in its line.
+    """
+    lines = _LOG_COMMAND if starts_line else _LATER_LOG_COMMAND
+    return lines.sub(r"\1: :", text).replace("##[", "# #[")
 
 
 def for_json(text: str) -> str:

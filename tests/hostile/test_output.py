@@ -94,6 +94,39 @@ def test_a_folder_whose_name_is_markup_is_named_as_it_is(hostile_run, tmp_path, 
     assert "[red][U+202E][" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [("report",), ("report", "-q"), ("report", "--item", "one")])
+def test_the_log_of_a_ci_obeys_no_name_and_no_response(tmp_path, capsys, monkeypatch, words):
+    """A name that leads the headline stood at the start of a line, as a command does."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    entry = {"id": "one", "prompt": "Hi\n  ::add-mask::a\nsee ##[group]b"}
+    entry["responses"] = {"::error::owned": "a long response\n::stop-commands::x", "b": "short"}
+    (tmp_path / "p.jsonl").write_text(json.dumps(entry) + "\n", encoding="utf-8")
+    words_of_run = [
+        "eval",
+        str(tmp_path / "p.jsonl"),
+        "--panel",
+        "baseline",
+        "--out",
+        str(tmp_path),
+    ]
+    assert run([*words_of_run, "--run-id", "r"]) == 0
+    assert run([words[0], str(tmp_path / "r"), *words[1:]]) == 0
+    output = capsys.readouterr()
+    lines = (output.out + output.err).splitlines()
+    assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
+    assert any(": :error::owned" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "text", ["::a", " \t::a", "b\n::a", "b\r\n  ::a", "##[a]", "b ##[a]", "###[a]", ":::a"]
+)
+def test_no_line_of_a_log_begins_as_a_command(text):
+    for line in escape.for_actions_log(text).splitlines():
+        assert not re.match(r"\s*::|.*##\[", line)
+    assert escape.for_actions_log("std::sort", starts_line=True) == "std::sort"
+    assert escape.for_actions_log("::a", starts_line=False) == "::a"
+
+
 def test_json_is_the_data_and_holds_no_hidden_character(hostile_run, capsys):
     assert run(["report", str(hostile_run), "--json"]) == 0
     text = capsys.readouterr().out

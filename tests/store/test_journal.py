@@ -117,7 +117,9 @@ def test_what_is_wrong_in_the_middle_is_named_by_file_and_line_and_not_mended(tm
     line = journal.encode(Item(item_id="q", prompt="?"))
     path.write_bytes(line + b'{"item_id": 3}\n' + line)
     assert journal.repair_tail(path) == 0
-    with pytest.raises(RunFolderError, match=r"items\.jsonl:2: is not a item record \(item_id"):
+    with pytest.raises(
+        RunFolderError, match=r"items\.jsonl:2: is not a valid item record \(item_id"
+    ):
         list(journal.read(path, Item))
 
 
@@ -174,5 +176,5 @@ def test_what_calls_came_to_is_what_the_whole_calls_say(tmp_path):
 )
 def test_a_line_that_is_no_call_is_named_by_file_and_line(tmp_path, line):
     (tmp_path / layout.CALLS).write_bytes(line + b"\n")
-    with pytest.raises(RunFolderError, match=r"calls.jsonl:1: is not a call record"):
+    with pytest.raises(RunFolderError, match=r"calls.jsonl:1: is not a valid call record"):
         list(RunFolder(tmp_path).call_summaries())

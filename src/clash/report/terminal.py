@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ from rich.console import Console, RenderHook
 from rich.segment import Segment
 from rich.text import Text
 
-from clash.escape import for_terminal
+from clash.escape import for_actions_log, for_terminal
 from clash.report.costs import cost_line
 from clash.report.sections import report_tables
 from clash.report.table_layout import text_lines, wrap
@@ -44,13 +45,25 @@ class _TextAsData(RenderHook):
 
 @dataclass(frozen=True)
 class _FilteredRenderable:
-    """A renderable without control codes in its text; those of rich itself stay."""
+    """A renderable without control codes in its text; those of rich itself stay.
+
+    The log of GitHub Actions obeys lines of its own kind, which a name or a response may hold.
+    """
 
     renderable: ConsoleRenderable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        log = os.environ.get("GITHUB_ACTIONS") == "true"
+        line = ""
         for text, style, control in console.render(self.renderable, options):
-            yield Segment(text if control else for_terminal(text), style, control)
+            if control:
+                yield Segment(text, style, control)
+                continue
+            inert_text = for_terminal(text)
+            if log:
+                inert_text = for_actions_log(inert_text, starts_line=not line.strip())
+                line = (line + inert_text).rpartition("\n")[2]
+            yield Segment(inert_text, style, control)
 
 
 def console(*, stderr: bool = False, width: int | None = None) -> Console:

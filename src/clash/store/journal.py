@@ -186,7 +186,7 @@ def decode(path: Path, number: int, line: bytes, model: type[R]) -> R:
         first = error.errors(include_url=False)[0]
         field = ".".join(map(str, first["loc"]))
         raise RunFolderError(
-            f"{path}:{number}: is not a {model.__name__.lower()} record"
+            f"{path}:{number}: is not a valid {model.__name__.lower()} record"
             f" ({field + ': ' if field else ''}{first['msg']})\n"
             "  fix: an interrupted run is repaired by `clash resume`;"
             " anything else was changed by hand"
