@@ -30,6 +30,30 @@ def entries(folder: Path) -> set[Path]:
     return set(folder.rglob("*"))
 
 
+@pytest.mark.parametrize("command", ["report", "explain", "export --csv", "resume", "verify"])
+def test_a_manifest_that_names_its_run_as_a_command_is_refused(capsys, command):
+    """The page and the next steps hold the name in commands that people paste."""
+    assert run([*EVAL, "--run-id", "r"]) == 0
+    path = Path("runs/r") / layout.MANIFEST
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps({**record, "run": "$(touch x)"}), encoding="utf-8")
+    name, *options = command.split()
+    assert run([name, "r", *options]) in (2, 5)
+    assert "is not a run id" in capsys.readouterr().err
+
+
+def test_a_next_step_quotes_the_name_of_a_folder(capsys):
+    assert run([*EVAL, "--run-id", "r"]) == 0
+    Path("runs/r").rename("runs/$(touch x)")
+    capsys.readouterr()
+    assert run(["report", "$(touch x)"]) == 0
+    output = capsys.readouterr().out
+    assert "clash report latest --open" in output or "'$(touch x)'" in output
+    assert run([*EVAL, "--run-id", "s"]) == 0
+    assert run(["report", "$(touch x)"]) == 0
+    assert "clash report '$(touch x)' --open" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", NO_IDS)
 @pytest.mark.parametrize("command", ["eval", "demo", "validate"])
 def test_a_run_id_that_is_a_path_is_refused_and_nothing_is_made(capsys, tmp_path, command, name):

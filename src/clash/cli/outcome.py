@@ -251,8 +251,8 @@ def reference(path: Path) -> str:
     try:
         is_latest = RunFolder.open("latest", out=path.parent).path.resolve() == path.resolve()
     except ClashError:
-        return path.name
-    return "latest" if is_latest else path.name
+        is_latest = False
+    return "latest" if is_latest else shlex.quote(path.name)
 
 
 def _reasons(result: RunResult) -> list[str]:

@@ -47,7 +47,7 @@ class _TextAsData(RenderHook):
 class _FilteredRenderable:
     """A renderable without control codes in its text; those of rich itself stay.
 
-    The log of GitHub Actions obeys lines of its own kind, which a name or a response may hold.
+    The log of GitHub Actions obeys lines that begin with ``::``, which a name or a response may hold.
     """
 
     renderable: ConsoleRenderable

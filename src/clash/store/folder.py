@@ -106,7 +106,7 @@ class RunFolder:
         """The manifest.
 
         Raises:
-            RunFolderError: it is missing, broken, or of a newer schema.
+            RunFolderError: it is missing, broken, of a newer schema, or names its run as no id.
         """
         file = self.path / layout.MANIFEST
         try:
@@ -130,6 +130,8 @@ class RunFolder:
                 f"{SCHEMA_VERSION}"
                 "\n  fix: update clash"
             )
+        # Pages and messages suggest commands with this name in them, to be pasted into a shell.
+        check_run_id(manifest.run, f"{file}: run")
         return manifest
 
     def records(self, model: type[R]) -> Sequence[R]:
