@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clash.stats.label_noise import label_noise
-from clash.stats.selection.corrected_share import PLANNED, corrected_share
+from clash.stats.selection.corrected_share import PLANNED_LABELS, corrected_share
 from clash.stats.selection.sample_design import SampleDesign
 
 if TYPE_CHECKING:
@@ -258,7 +258,7 @@ def read_order(rng: np.random.Generator, label: Floats, votes: Floats) -> Readin
         stop(np.random.default_rng(seed), y, table, equal=True, step=2) or len(y)
         for table in (x, blank)
     )
-    n = min(PLANNED, len(y) // 2)
+    n = min(PLANNED_LABELS, len(y) // 2)
     known_labels = np.where(np.arange(len(y)) < n, y, np.nan)
     widths = [
         estimate(known_labels, table).interval.half_width for table in (x, mean[:, None], blank)
@@ -288,7 +288,7 @@ def panels(folder: Path, runs: int, seed: int) -> None:
         by_votes, by_mean = np.median([line.left for line in lines], axis=0)
         least, least_mean = np.median([line.least for line in lines], axis=0)
         ratios.append(ratio)
-        share = (1 - least) / (1 - min(PLANNED, len(label) // 2) / len(label))
+        share = (1 - least) / (1 - min(PLANNED_LABELS, len(label) // 2) / len(label))
         bound = (1 - share) / (1 - share * alone / len(label))
         print(
             f"| {name} | {len(label)} | {votes.shape[1]} | {first:.0f} | {alone:.0f} | {ratio:.2f}"

@@ -39,7 +39,7 @@ def test_a_manifest_that_names_its_run_as_a_command_is_refused(capsys, command):
     path.write_text(json.dumps({**record, "run": "$(touch x)"}), encoding="utf-8")
     name, *options = command.split()
     assert run([name, "r", *options]) in (2, 5)
-    assert "is not a run id" in capsys.readouterr().err
+    assert "'$(touch x)' is not a run id" in "".join(capsys.readouterr())
 
 
 def test_a_next_step_quotes_the_name_of_a_folder(capsys):

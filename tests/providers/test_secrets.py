@@ -126,7 +126,7 @@ def test_a_redirect_is_not_followed(asker, provider, wire):
     model.misbehave(faults.redirect(f"{wire.base_url('compatible')}/chat/completions"))
     error = model.failure()
     assert error.action == "stop"
-    assert "redirected to" in error.message
+    assert "redirects to" in error.message
     assert len(wire.calls) == 1
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _TYPES = {str: "VARCHAR", int: "BIGINT", float: "DOUBLE", bool: "BOOLEAN"}
 MEMORY = "1GB"
 """What DuckDB may take for its tables and sorts."""
-_PROGRAM = "from clash.integrations import sql_process; sql_process.main()"
+PROGRAM = "from clash.integrations import sql_process; sql_process.main()"
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def _unpack(calls: Path, to: Path) -> None:
 def _process() -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """The stdin and stdout of a process that answers one query, and is ended here."""
     # -P: a module in the working folder must not take the place of one of clash.
-    command = [sys.executable, "-P", "-c", _PROGRAM]
+    command = [sys.executable, "-P", "-c", PROGRAM]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: S603 - this program
         try:
             yield cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
