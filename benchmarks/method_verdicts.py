@@ -21,7 +21,8 @@ from clash.analysis.verdicts import VerdictRules, verdict
 from clash.config import VerdictMethod
 from clash.records import Item
 from clash.stats.hypothesis_tests import sign_test
-from clash.votes.from_run import ItemRankings, Panelist
+from clash.votes.ballots import ItemRankings
+from clash.votes.from_run import Panelist
 
 if TYPE_CHECKING:
     from clash.stats.typing import Floats

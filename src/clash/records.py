@@ -404,6 +404,8 @@ class JudgmentFacts:
 
     __slots__ = ()
     if TYPE_CHECKING:
+        item_id: str
+        presentation: int
         judge: str
         stands_in_for: str | None
         ranking: Groups | None
@@ -411,7 +413,7 @@ class JudgmentFacts:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it says something: a ranking, a label or a score."""
+        """Whether it holds a ranking, a label or a score."""
         return self.ranking is not None or self.vote is not None
 
     @property

@@ -10,7 +10,9 @@ from clash.analysis.verdicts import VerdictRules, verdict
 from clash.config import Config
 from clash.records import Blinding, Item, Judgment, Response
 from clash.store.manifest import Manifest
-from clash.votes.from_run import BlindingIndex, Panelist, unblind_rankings
+from clash.votes.ballots import unblind_rankings
+from clash.votes.blinding_index import BlindingIndex
+from clash.votes.from_run import Panelist
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -16,7 +16,8 @@ from clash.analysis.run_verdicts import decide_verdicts
 from clash.config import AggregateConfig, VerdictMethod
 from clash.errors import ConfigError
 from clash.records import Item, Verdict
-from clash.votes.from_run import BlindingIndex, unblind_rankings
+from clash.votes.ballots import unblind_rankings
+from clash.votes.blinding_index import BlindingIndex
 
 METHODS = tuple(name for name in get_args(VerdictMethod) if name not in ("borda", "mean", "median"))
 JUDGES = {"a": 0.92, "b": 0.75, "c": 0.7, "d": 0.65, "e": 0.65}

@@ -18,7 +18,9 @@ from clash.errors import RunFolderError
 from clash.records import Blinding, Criteria, Criterion, Item, Response
 from clash.report.formats import unanimity
 from clash.stats.voting.borda import borda
-from clash.votes.from_run import BlindingIndex, Panelist, unblind_rankings, weighted_score
+from clash.votes.ballots import unblind_rankings, weighted_score
+from clash.votes.blinding_index import BlindingIndex
+from clash.votes.from_run import Panelist
 
 WEIGHTS = (0.5, 1.0, 2.0, 3.0)
 

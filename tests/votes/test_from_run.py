@@ -9,7 +9,9 @@ from clash.store.folder import RunFolder, RunWriter
 from clash.store.manifest import Manifest
 from clash.store.stored import ByItem
 from clash.votes import read_votes, run_votes, write_votes
-from clash.votes.from_run import BlindingIndex, score_rows, unblind_rankings, vote_rows
+from clash.votes.ballots import unblind_rankings
+from clash.votes.blinding_index import BlindingIndex
+from clash.votes.from_run import score_rows, vote_rows
 
 NAN = np.nan
 

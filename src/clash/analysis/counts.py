@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clash.analysis.coverage import ResponseText
 from clash.store.stored import parts
-from clash.votes.from_run import outcomes
+from clash.votes.ballots import outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,14 +11,14 @@ import msgspec
 from clash.records import CONTRADICTION, MISSING_REASON
 from clash.stats.intervals import Interval, wilson_clustered
 from clash.store.stored import parts
-from clash.votes.from_run import outcomes
+from clash.votes.ballots import outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clash.analysis.rundata import RunData
     from clash.records import Judgment, Verdict
-    from clash.votes.from_run import JudgmentOutcome
+    from clash.votes.ballots import JudgmentOutcome
 
 
 @dataclass(frozen=True)

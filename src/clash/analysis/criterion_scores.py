@@ -12,7 +12,7 @@ import numpy as np
 
 from clash.stats.intervals import Interval, mean_clustered
 from clash.store.stored import parts
-from clash.votes.from_run import JudgmentOutcome
+from clash.votes.ballots import JudgmentOutcome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,8 @@ from clash.escape import for_csv
 from clash.extras import require
 from clash.files import run_files
 from clash.store import layout
-from clash.votes.from_run import unblind, vote_rows
+from clash.votes.blinding_index import unblind
+from clash.votes.from_run import vote_rows
 from clash.votes.text_labels import text_truth
 from clash.votes.write import pack_votes
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.stats.typing import Bools, Codes, Floats
-    from clash.votes.from_run import ItemRankings
+    from clash.votes.ballots import ItemRankings
 
 EVERY_JUDGE = "all"
 _NO_KIN = "no judge of this run has a candidate of its own family beside another"

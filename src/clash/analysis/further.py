@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clash.analysis.retest import Retest
     from clash.analysis.rundata import RunData
     from clash.stats.bias import BiasRate
-    from clash.votes.from_run import ItemRankings
+    from clash.votes.ballots import ItemRankings
 
     Say = Callable[["_Pair"], float]
 

@@ -14,13 +14,14 @@ from clash import baselines
 from clash.analysis.concordance.method_table import chance_credit
 from clash.analysis.coverage import cause
 from clash.stats.intervals import Interval, wilson_clustered
-from clash.votes.from_run import outcomes
+from clash.votes.ballots import outcomes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clash.analysis.rundata import RunData
-    from clash.votes.from_run import JudgmentOutcome, Panelist
+    from clash.votes.ballots import JudgmentOutcome
+    from clash.votes.from_run import Panelist
 
 
 @dataclass(frozen=True)

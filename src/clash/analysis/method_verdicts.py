@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from clash.analysis.verdicts import VerdictRules
     from clash.records import Groups, Item, Verdict
     from clash.stats.typing import Floats
-    from clash.votes.from_run import ItemRankings
+    from clash.votes.ballots import ItemRankings
 
 BRADLEY_TERRY, AUTO, ISING_CLASS = "bradley-terry", "auto", "ising-class"
 FEWEST = 30

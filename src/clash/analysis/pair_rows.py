@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.verdicts import VerdictRules
     from clash.stats.typing import Bools, Floats, VoteCodes
-    from clash.votes.from_run import ItemRankings
+    from clash.votes.ballots import ItemRankings
 
 
 @dataclass(frozen=True)

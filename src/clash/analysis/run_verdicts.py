@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from clash.analysis.verdicts import BORDA, VerdictRules, left_for_review, verdict
 from clash.records import Blinding, Criteria, Item, Judgment, Response, Verdict
 from clash.store.stored import ByItem, item_ids, with_item
+from clash.votes.ballots import Ballots, unblind_rankings
+from clash.votes.blinding_index import BlindingIndex
 from clash.votes.by_item import SharedVerdicts
-from clash.votes.from_run import Ballots, BlindingIndex, unblind_rankings
 from clash.votes.text_votes import TextVotes
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.method_verdicts import MethodUse
     from clash.store.folder import RunFolder
-    from clash.votes.from_run import ItemRankings
+    from clash.votes.ballots import ItemRankings
 
 
 def verdicts(folder: RunFolder) -> Sequence[Verdict]:
@@ -94,7 +95,7 @@ def _by_borda(
             continue
         result = verdict(name, ballots, rules, reasons.get(name))
         # A tie that scores may break is each item's own.
-        if code is not None and ballots is not None and not ballots.has_scores_read:
+        if code is not None and ballots is not None and not ballots.has_scores:
             verdicts[code] = result
         yield result
 

@@ -26,15 +26,9 @@ from clash.store import layout
 from clash.store.stored import ByItem, HashedKeys, ItemPart, item_ids, of_items, parts
 from clash.store.table import ItemRows
 from clash.votes import LabelUse
+from clash.votes.ballots import Ballots, ItemRankings, outcomes, unblind_rankings
+from clash.votes.blinding_index import BlindingIndex
 from clash.votes.by_item import ComputedByItem, SharedByItem, SharedVerdicts
-from clash.votes.from_run import (
-    Ballots,
-    BlindingIndex,
-    ItemRankings,
-    Panelist,
-    outcomes,
-    unblind_rankings,
-)
 from clash.votes.text_labels import people_votes, text_truth
 from clash.votes.text_votes import TextVotes
 
@@ -49,6 +43,7 @@ if TYPE_CHECKING:
     from clash.stats.typing import Bools, Floats
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
+    from clash.votes.from_run import Panelist
     from clash.votes.text_labels import TextKey
 
 V = TypeVar("V")

@@ -11,11 +11,8 @@ import numpy as np
 
 from clash.records import SELF, Verdict
 from clash.stats.voting.borda import BordaResult, borda, borda_pairwise, borda_points
-from clash.votes.from_run import (
-    count_presentations,
-    read_judging,
-    read_panelists,
-)
+from clash.votes.blinding_index import count_presentations
+from clash.votes.from_run import read_judging, read_panelists
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -27,7 +24,8 @@ if TYPE_CHECKING:
     from clash.stats.typing import Floats
     from clash.store.folder import RunFolder
     from clash.store.manifest import Manifest
-    from clash.votes.from_run import ItemRankings, Panelist
+    from clash.votes.ballots import ItemRankings
+    from clash.votes.from_run import Panelist
 
 
 BORDA = "borda"

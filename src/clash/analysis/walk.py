@@ -10,7 +10,8 @@ from clash.analysis.verdicts import JudgePoints, contributions
 from clash.errors import InputError, nearest
 from clash.store.stored import item_ids
 from clash.store.table import ItemRows
-from clash.votes.from_run import unblind, weighted_score
+from clash.votes.ballots import weighted_score
+from clash.votes.blinding_index import unblind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

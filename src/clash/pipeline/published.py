@@ -16,7 +16,8 @@ from clash.labels import ranks_of, side, truths
 from clash.reproduction.conversion import convert
 from clash.store import layout
 from clash.store.folder import RunFolder
-from clash.votes.from_run import BlindingIndex, require_rankings, unblind
+from clash.votes.blinding_index import BlindingIndex, unblind
+from clash.votes.from_run import require_rankings
 from clash.votes.lines import NamedVoteLine, line_number, read_lines
 from clash.votes.matrix import pair_item
 

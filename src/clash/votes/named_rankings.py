@@ -24,14 +24,10 @@ from clash.records import Blinding, Item, Judgment, Response
 from clash.stats.voting.rankings import RankingArray, ranking_array
 from clash.store.stored import ItemPart, item_ids, parts, select
 from clash.store.table import ItemRows
+from clash.votes.ballots import unblind_rankings
+from clash.votes.blinding_index import BlindingIndex, count_presentations
 from clash.votes.by_item import ComputedByItem
-from clash.votes.from_run import (
-    BlindingIndex,
-    count_presentations,
-    read_panelists,
-    unblind_rankings,
-    without_controls,
-)
+from clash.votes.from_run import read_panelists, without_controls
 from clash.votes.lines import (
     MODEL_KEYS,
     NamedVoteLine,
@@ -51,7 +47,8 @@ if TYPE_CHECKING:
 
     from clash.stats.typing import Codes, Floats
     from clash.store.folder import RunFolder
-    from clash.votes.from_run import ItemRankings, Panelist
+    from clash.votes.ballots import ItemRankings
+    from clash.votes.from_run import Panelist
     from clash.votes.lines import JudgeRanking
 
 

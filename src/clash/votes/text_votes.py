@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from clash.config import JudgingConfig
     from clash.records import Item, Judgment, Response
     from clash.stats.typing import Bools, Floats, Index
-    from clash.votes.from_run import BlindingIndex, Panelist
+    from clash.votes.blinding_index import BlindingIndex
+    from clash.votes.from_run import Panelist
     from clash.votes.text_labels import TextKey
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from clash.analysis.calibration.calibrator import CalibratedRows, Calibrator, RiskLimit
     from clash.records import Verdict
     from clash.stats.typing import Floats
-    from clash.votes.from_run import ItemRankings
+    from clash.votes.ballots import ItemRankings
 
 PAIR = 2
 METHOD = "calibrated"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from clash.analysis.rundata import RunData
     from clash.records import Item, Verdict
-    from clash.votes.from_run import ItemRankings
+    from clash.votes.ballots import ItemRankings
 
 _TIER = "tier:"
 

@@ -11,7 +11,7 @@ import numpy as np
 from clash.stats.bias import BiasRate, longer_wins_rate
 from clash.stats.intervals import Interval, mean_clustered
 from clash.stats.voting.bradley_terry import bradley_terry, count_comparisons
-from clash.votes.from_run import unblind
+from clash.votes.blinding_index import unblind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from clash.labels import TIE
 from clash.store.stored import of_items
-from clash.votes.from_run import unblind
+from clash.votes.blinding_index import unblind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
