@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -132,13 +133,15 @@ def test_a_line_for_each_method_and_candidate_is_written(votes: Path, tmp_path: 
 
 def test_terminal_shows_places_head_to_head_scores_and_reasons(votes: Path) -> None:
     words = [str(votes), "--method", "borda,bradley-terry", "--bootstrap", "40"]
-    result = runner.invoke(app, words, env={"COLUMNS": "120"})
+    result = runner.invoke(app, [*words, "-v"], env={"COLUMNS": "120"})
     text = result.stdout
-    parts = ["4 candidates, 90 of 90 items", "seed 42", "Head to head", "borda: mean share"]
-    parts += ["bradley-terry: log strength", "converged in", "head to head", "prior of half a game"]
+    parts = ["is first by all 2 methods", "head to head", "prior of half a game"]
+    parts += ["4 candidates, 90 of 90 items", "seed 42", "Head to head", "borda: mean share"]
+    parts += ["bradley-terry: log strength", "converged in"]
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
     assert result.stderr == ""
+    assert "borda: mean share" not in runner.invoke(app, words).stdout
 
 
 def test_weights_of_a_file_reach_verdicts_and_rankings(votes: Path, tmp_path: Path) -> None:
@@ -234,9 +237,59 @@ def test_a_ranking_that_is_refused_is_not_the_one_to_use(tmp_path: Path) -> None
 def test_quiet_is_the_first_sentence_alone(votes: Path) -> None:
     full_output = runner.invoke(app, [str(votes), "--method", "majority,dawid-skene"]).stdout
     line = runner.invoke(app, [str(votes), "--method", "majority,dawid-skene", "-q"]).stdout
-    assert line.startswith("use ")
+    assert line.startswith("The majority is right on ")
     assert line.count("\n") == 1
     assert " ".join(line.split()) in " ".join(full_output.split())
+
+
+def test_the_answer_comes_first_and_the_details_with_verbose(votes: Path) -> None:
+    words = [str(votes), "--method", "majority,dawid-skene,ising-class"]
+    text = runner.invoke(app, words, env={"COLUMNS": "80"}).stdout
+    answer, _, table = text.partition("\n\n")
+    assert re.match(r"The majority is right on \d+% \[\d+, \d+\]", answer)
+    assert "Use majority: named first on the command line." in answer
+    # A refused method has no row, and one line says why.
+    assert [line.split()[0] for line in table.splitlines()[3:5]] == ["majority", "dawid-skene"]
+    assert "ising-class refused: " in table
+    whole_text = runner.invoke(app, [*words, "-v"], env={"COLUMNS": "120"}).stdout
+    assert whole_text.startswith(answer.split("]")[0])
+    assert "balanced" in whole_text
+    assert "balanced" not in text
+
+
+def test_a_gain_is_told_from_one_that_is_not_significant(tmp_path: Path) -> None:
+    """Of three judges one is always right; then one that is right a little more often."""
+    path, answers = tmp_path / "v.jsonl", []
+    for n_apart in (60, 2):
+        rows = [
+            VoteRow(f"q{i}", f"j{j}", label if j == 0 or i >= n_apart else "BA"[i % 2], label=label)
+            for i in range(100)
+            for label in "AB"[i % 2]
+            for j in range(3)
+        ]
+        write_votes(path, rows)
+        words = [str(path), "--method", "weighted-majority,majority", "--weights"]
+        (tmp_path / "w.json").write_text('{"j0": 5, "j1": 1, "j2": 1}')
+        answers.append(runner.invoke(app, [*words, str(tmp_path / "w.json")]).stdout)
+    assert "is right on 100% [96, 100] of 100 labelled items, the majority on 40%" in answers[0]
+    assert "The difference is +60.0" in answers[0]
+    assert "The difference is not significant: +2.0" in answers[1]
+
+
+def test_without_labels_the_answer_is_the_advice_and_how_it_decides(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    write_votes(
+        path, [VoteRow(f"q{i}", f"j{j}", "ABA"[i % 3]) for i in range(30) for j in range(3)]
+    )
+    text = runner.invoke(app, [str(path), "--method", "majority"]).stdout
+    assert text.startswith("Use majority: named first on the command line.\n")
+    assert "Its verdicts: 20 for A, 10 for B." in text
+
+
+def test_the_accuracy_of_a_method_has_an_interval(votes: Path) -> None:
+    for method in output_of(votes, "--method", "majority,dawid-skene")["methods"].values():
+        interval = method["accuracy_interval"]
+        assert 0 <= interval["low"] < method["accuracy"] < interval["high"] <= 1
 
 
 @pytest.fixture(scope="module")

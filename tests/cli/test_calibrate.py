@@ -52,6 +52,31 @@ def answer(capsys, *words, code=0):
     return json.loads(capsys.readouterr().out)
 
 
+def test_the_answer_comes_first_and_risks_and_families_with_verbose(tmp_path, capsys):
+    path = tmp_path / "v.jsonl"
+    # One judge is right, the other two are not better than a coin.
+    rows = [
+        VoteRow(f"q{i}", f"j{j}", "AB"[vote], label="AB"[i % 2])
+        for i in range(240)
+        for j, vote in enumerate((i % 2, i // 2 % 2, i // 4 % 2))
+    ]
+    write_votes(path, rows)
+    command = ["calibrate", str(path), "--splits", "2", "--jobs", "1"]
+    assert run(command) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert re.match(
+        r"Calibrated with 192 labels, the panel is right on 100% of other items, the majority on "
+        r"[67]\d% \(gain by item: \+[23]\d\.\d \[",
+        text,
+    )
+    assert "Families" not in text
+    assert run([*command, "-v"]) == 0
+    whole_text = " ".join(capsys.readouterr().out.split())
+    assert whole_text.startswith(text[:80])
+    assert "Families, each with" in whole_text
+    assert "Share of rows answered" in whole_text
+
+
 def test_from_labels_to_calibrated_verdicts_that_verify(tmp_path, prompts, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     base = ("eval", prompts, "--panel", "baseline", "--criteria", "none", "--yes", "-q")

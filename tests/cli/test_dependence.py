@@ -42,15 +42,15 @@ def votes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_terminal_says_what_follows_first(votes: Path) -> None:
-    """Conclusions, then tables, then caveats; nothing on stderr."""
+    """The answer, what it is about, then tables, then caveats; nothing on stderr."""
     result = runner.invoke(
         app, [str(votes), "--no-labels", "--bootstrap", "40"], env={"COLUMNS": "120"}
     )
     assert result.exit_code == 0
     text = result.stdout
     parts = [
-        "4 judges, 200 rows",
         "4 judges are worth at most",
+        "4 judges, 200 rows",
         "What each judge adds",
         "Hypotheses",
     ]

@@ -92,8 +92,8 @@ def test_quiet_is_one_line_and_verbose_is_everything(screens, name):
     [
         (["diagnose", "demo"], "3 judges of 4 are right on"),
         (["dependence", "demo", "--bootstrap", "20"], "4 judges are worth at most"),
-        (["calibrate", "demo", "--splits", "2", "--jobs", "1"], "use "),
-        (["aggregate", "demo"], "use "),
+        (["calibrate", "demo", "--splits", "2", "--jobs", "1"], "Calibrated with "),
+        (["aggregate", "demo"], "expert-pool is right on "),
         (["study", "ising", "demo", "--trials", "2", "--methods", "majority"], "Clearly right"),
     ],
 )

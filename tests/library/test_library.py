@@ -376,7 +376,7 @@ def test_prompts_come_from_a_generator_or_from_the_run_that_is_replayed(
 def test_a_slice_of_records_has_their_methods_and_a_result_a_short_text(run: clash.Run) -> None:
     assert len(run.verdicts[:2].to_dict()) == 2
     assert repr(clash.aggregate(VOTES, "majority")).startswith(
-        "<clash.Result AggregateFindings: use "
+        "<clash.Result AggregateFindings: The majority is right on "
     )
     assert repr(clash.gate(run, {"cost": ("max", 1)})) == "<clash.GateResult passed>"
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import print_json, print_line, print_tables, print_text
+from clash.cli.common import print_json, print_line, print_tables, print_text, print_written
 from clash.cli.completion import complete_methods
 from clash.cli.option_groups import OptionGroup, grouped
 from clash.cli.options import (
@@ -17,6 +17,7 @@ from clash.cli.options import (
     RunsFolder,
     Seed,
     SourcesArgument,
+    Verbose,
     VoteFilter,
 )
 from clash.pipeline.options import AGGREGATE_METHODS
@@ -144,6 +145,7 @@ def aggregate(
     ] = None,
     runs: RunsFolder = Path("runs"),
     seed: Seed = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -165,19 +167,17 @@ def aggregate(
         source = {"source": sources[0]} if len(sources) == 1 else {"sources": sources}
         print_json({**source, **findings.as_json(), "written": path})
     else:
-        _print(findings, path, quiet=quiet)
+        _print(findings, quiet=quiet, verbose=verbose)
+        print_written([] if path is None or quiet else [path])
 
 
-def _print(findings: AggregateFindings, path: str | None, *, quiet: bool) -> None:
-    """Tables, what they say, and what to beware of; or one line."""
+def _print(findings: AggregateFindings, *, quiet: bool, verbose: bool) -> None:
+    """The answer, warnings, and tables; or the answer in one line."""
     if quiet:
-        print_line((findings.headlines() or ["the methods rank the candidates alike"])[0])
+        print_line(findings.headlines()[0])
         return
-    print_tables(findings.tables())
-    print_line()
     for line in findings.headlines():
         print_text(line)
     for warning in findings.warnings():
         print_text(f"warning: {warning}", style="yellow")
-    if path:
-        print_line(f"wrote {path}")
+    print_tables(findings.tables(verbose=verbose))

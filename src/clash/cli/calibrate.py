@@ -10,6 +10,7 @@ from clash.cli.common import (
     print_json,
     print_line,
     print_tables,
+    print_text,
     print_written,
     progress_bar,
 )
@@ -21,6 +22,7 @@ from clash.cli.options import (
     Ray,
     RunsFolder,
     Seed,
+    Verbose,
     VoteFilter,
     VotesArgument,
     ray_cluster,
@@ -142,6 +144,7 @@ def calibrate(
     ray: Ray = None,
     runs: RunsFolder = Path("runs"),
     seed: Seed = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -181,12 +184,12 @@ def calibrate(
         shares = {"answered": report.answered_json(answered_shares)} if answered_shares else {}
         print_json({"source": source, **findings.as_json(), "written": path, **shares, **drawing})
     elif quiet:
-        print_line(findings.headlines()[-1])
+        print_line(findings.headlines()[0])
     else:
-        answers = report.answered_tables(answered_shares) if answered_shares else []
-        print_tables([*findings.tables(), *answers])
         for line in findings.headlines():
-            print_line(f"\n{line}")
+            print_text(line)
+        answers = report.answered_tables(answered_shares) if answered_shares else []
+        print_tables([*findings.tables(verbose=verbose), *answers])
         print_written([*([] if out is None else [out]), *drawing.get("plots", [])])
 
 

@@ -77,9 +77,11 @@ def dependence(
 def _print(findings: Dependence, paths: list[str], *, verbose: bool) -> None:
     from clash.report import dependence as report
 
+    answer, *conclusions = findings.conclusions
+    print_text(answer)
     print_text(report.headline(findings), style="dim")
     print_line()
-    for sentence in findings.conclusions:
+    for sentence in conclusions:
         print_text(f"• {sentence}", indent=1)
     print_tables(report.tables(findings, verbose=verbose))
     print_line()

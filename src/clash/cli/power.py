@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from clash.cli.common import print_json, print_line, print_tables, print_text
+from clash.cli.common import print_json, print_tables, print_text
 from clash.cli.option_groups import grouped
 from clash.cli.options import AsJson, Ray, RunsFolder, Seed, UseLabels, VoteFilter, ray_cluster
 
@@ -139,9 +139,8 @@ def power(
         if as_json:
             print_json(estimates.as_json())
             return
+        print_text(estimates.headline())
         print_tables(estimates.tables())
-        print_line()
-        print_text(f"next: {estimates.pilot.next_step}")
         return
     is_default = question == "compare" and panel is None and ballots is None
     with tasks_on(cluster):
@@ -156,4 +155,5 @@ def power(
     if as_json:
         print_json(findings.as_json())
     else:
+        print_text(findings.headline())
         print_tables(findings.tables())

@@ -206,27 +206,37 @@ class AggregateFindings:
             "methods": {},
         }
 
-    def tables(self) -> list[Table]:
-        """The methods of verdicts side by side, then the rankings."""
+    def tables(self, *, verbose: bool = True) -> list[Table]:
+        """The methods of verdicts side by side, then the rankings.
+
+        Args:
+            verbose: with every figure, and a note on each method.
+        """
         from clash.report import aggregation, judge_aware_tables, ranking_tables
 
-        tables = [] if self.verdicts is None else [aggregation.table(self.verdicts)]
-        tables += [] if self.ranges is None else [aggregation.ranges_table(self.ranges)]
-        tables += [] if self.rankings is None else ranking_tables.tables(self.rankings)
+        tables = []
+        if self.verdicts is not None:
+            tables.append(aggregation.table(self.verdicts, verbose=verbose))
+        if self.ranges is not None:
+            tables.append(aggregation.ranges_table(self.ranges))
+        if self.rankings is not None:
+            tables += ranking_tables.tables(self.rankings, verbose=verbose)
         return tables + judge_aware_tables.tables(self.judge_aware)
 
     def headlines(self) -> list[str]:
-        """Which method to use, what the calibrator does, and where rankings differ."""
-        from clash.report import aggregation, calibration
+        """The answer: which method to use, what the calibrator does, and who is first."""
+        from clash.report import aggregation, calibration, ranking_tables
 
         lines = []
         if self.verdicts is not None:
-            lines.append(f"use {self.verdicts.selected}: {self.verdicts.reason}")
+            lines += aggregation.headlines(self.verdicts)
         if self.ranges is not None:
             lines += aggregation.ranges_lines(self.ranges)
         if self.calibrated_votes is not None:
             lines.append(calibration.applied_line(self.calibrated_votes))
-        return lines + list(() if self.rankings is None else self.rankings.differences)
+        if self.rankings is not None:
+            lines += ranking_tables.headlines(self.rankings)
+        return lines
 
     def warnings(self) -> list[str]:
         """What to beware of, and which methods could not be had."""

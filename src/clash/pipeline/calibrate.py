@@ -156,11 +156,11 @@ class CalibrateFindings:
         risk = {"risk": calibration.risk_json(self.risk)}
         return {**calibration.as_json(self.study), **risk, **prior}
 
-    def tables(self) -> list[Table]:
-        """The panels side by side, and the families."""
+    def tables(self, *, verbose: bool = True) -> list[Table]:
+        """The panels side by side; with ``verbose`` also risks and families."""
         from clash.report import calibration
 
-        return calibration.tables(self.study, self.risk)
+        return calibration.tables(self.study, self.risk, verbose=verbose)
 
     @cached_property
     def risk(self) -> RiskByLabels:
@@ -170,11 +170,11 @@ class CalibrateFindings:
         return risk_curve(self.study, self.seed)
 
     def headlines(self) -> list[str]:
-        """The prior, where there is one, and what to make of the study."""
+        """The answer: what the labels gain, and what is deployed; then the prior, if there is one."""
         from clash.report import calibration
 
         prior = [] if self.prior is None else [calibration.prior_line(self.prior)]
-        return [*prior, calibration.in_words(self.study)]
+        return [*calibration.headlines(self.study, self.risk), *prior]
 
     def fit(self) -> Calibrator:
         """Choose and fit on all labels what is deployed.

@@ -40,6 +40,12 @@ class PowerFindings:
         """The contract of ``clash power --json``."""
         return {**to_dict(self.scenario), "published": to_plain(self.published_tables)}
 
+    def headline(self) -> str:
+        """How many runs, items or labels the question needs."""
+        from clash.report import power
+
+        return power.headline(self.scenario)
+
     def tables(self) -> list[Table]:
         """What each panel needs at each correlation, and the published tables."""
         from clash.report import power
@@ -104,8 +110,13 @@ class PilotFindings:
         pairs = [self.pilot, *self.other_pilots] if self.other_pilots else []
         return {**to_dict(self.pilot), "pairs": [power.pair_line(pilot) for pilot in pairs]}
 
+    def headline(self) -> str:
+        """How many more prompts the question needs."""
+        text = self.pilot.next_step
+        return f"{text[0].upper()}{text[1:]}."
+
     def tables(self) -> list[Table]:
-        """The pilot's estimates, its next step, and the other pairs."""
+        """The pilot's estimates, and the other pairs."""
         from clash.report import power
 
         pairs = power.pairs_tables(self.pilot, self.other_pilots, self.n_pairs)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import pick, to_dict
-from clash.report.formats import DASH, JSON_DIGITS, number, points
+from clash.report.formats import DASH, JSON_DIGITS, number, percent, points
 from clash.report.tables import Table
 from clash.wording import plural
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from clash.analysis.aggregation import Aggregation, MethodResult, MethodScore
     from clash.analysis.aggregation.vote_ranges import AllowedRange, VoteRanges
 
@@ -30,7 +32,15 @@ def without_figures() -> dict[str, Any]:
 def _method(result: MethodResult) -> dict[str, Any]:
     # The score is spread among the method's own keys, which stand there without labels too.
     figures = pick(result.score, *_FIGURES, "n_decisive", digits=JSON_DIGITS)
-    return {**to_dict(result, JSON_DIGITS), **figures, "gain": _gain(result.score)}
+    intervals = {"accuracy_interval": _accuracy(result.score), "gain": _gain(result.score)}
+    return {**to_dict(result, JSON_DIGITS), **figures, **intervals}
+
+
+def _accuracy(score: MethodScore | None) -> dict[str, float] | None:
+    """The ends of the interval of the accuracy."""
+    if score is None or score.accuracy_interval is None:
+        return None
+    return pick(score.accuracy_interval, "low", "high", digits=JSON_DIGITS)
 
 
 def _gain(score: MethodScore | None) -> dict[str, Any] | None:
@@ -40,19 +50,58 @@ def _gain(score: MethodScore | None) -> dict[str, Any] | None:
     return {**gain, **pick(score, p="p_gain", digits=JSON_DIGITS)}
 
 
-def table(aggregation: Aggregation) -> Table:
-    """The methods, in the order they were asked for."""
-    columns = [
-        "method",
-        "accuracy",
-        "balanced",
-        "log-loss",
-        "ECE",
-        "against majority",
-        "differs",
-        "T",
-    ]
-    rows = [_row(result) for result in aggregation.methods]
+def headlines(aggregation: Aggregation) -> list[str]:
+    """How often the selected method is right, beside majority, and why it is selected.
+
+    Without labels: why it is selected, and how it decides the items.
+    """
+    selected = aggregation.result(aggregation.selected)
+    advice = f"Use {selected.method}: {aggregation.reason}."
+    score = selected.score
+    if score is None:
+        return [advice, *_verdict_counts(selected)]
+    unit = "row" if aggregation.n_groups < aggregation.n_items else "item"
+    answer = f"{_subject(selected)} is right on {percent(score.accuracy_interval)}"
+    answer += f" of {plural(score.n, f'labelled {unit}')}"
+    reference = aggregation.result("majority").score
+    if reference is None or score.gain is None:
+        return [f"{answer}.", advice]
+    rival = f"the majority on {percent(reference.accuracy_interval)}"
+    is_significant = score.gain.excludes(0.0)
+    difference = f"{points(score.gain)} points"
+    comparison = (
+        f"The difference is {difference}."
+        if is_significant
+        else f"The difference is not significant: {difference}."
+    )
+    return [f"{answer}, {rival}.", comparison, advice]
+
+
+def _subject(result: MethodResult) -> str:
+    return "The majority" if result.method == "majority" else result.method
+
+
+def _verdict_counts(result: MethodResult) -> list[str]:
+    if result.verdict is None:
+        return []
+    n_first, n_second = int((result.verdict == 1).sum()), int((result.verdict == 0).sum())
+    n_ties = len(result.verdict) - n_first - n_second
+    ties = f", {plural(n_ties, 'tie')}" if n_ties else ""
+    return [f"Its verdicts: {n_first:,} for A, {n_second:,} for B{ties}."]
+
+
+def table(aggregation: Aggregation, *, verbose: bool = True) -> Table:
+    """The methods, in the order in which they were named.
+
+    Args:
+        aggregation: the methods on the same votes.
+        verbose: with every figure, and a note on each method.
+    """
+    results = [result for result in aggregation.methods if verbose or result.status == "ok"]
+    columns: Sequence[str] = _COLUMNS
+    if not verbose:
+        columns = _MAIN_COLUMNS if aggregation.n_labelled else _UNLABELLED_COLUMNS
+    rows = [[_row(result)[_COLUMNS.index(name)] for name in columns] for result in results]
     rows_and_items = plural(aggregation.n_items, "item")
     if aggregation.n_groups < aggregation.n_items:
         items = plural(aggregation.n_groups, "item")
@@ -62,24 +111,57 @@ def table(aggregation: Aggregation) -> Table:
         plural(aggregation.n_labelled, "row"),
     )
     title = f"{rows_and_items}, {judges}, {label_rows} with a label"
-    notes = [
+    notes = [*aggregation.notes, *(_details(aggregation) if verbose else _remarks(aggregation))]
+    optional = [columns.index(name) for name in _OPTIONAL if name in columns]
+    right = frozenset(range(1, len(columns)))
+    return Table(title, columns, rows, right, notes, brief=True, optional=optional)
+
+
+_COLUMNS = (
+    "method",
+    "accuracy",
+    "balanced",
+    "log-loss",
+    "ECE",
+    "against majority",
+    "differs",
+    "T",
+)
+_MAIN_COLUMNS = ("method", "accuracy", "log-loss", "ECE", "against majority")
+_UNLABELLED_COLUMNS = ("method", "differs")
+_OPTIONAL = ("T", "balanced", "ECE", "log-loss")
+"""Columns that a narrow terminal leaves out, the first ones first."""
+
+
+def _details(aggregation: Aggregation) -> list[str]:
+    """What the columns mean, and how each method read the votes."""
+    return [
         "differs: rows whose verdict differs from majority's; T: the temperature that divides "
         "its log-odds",
         "log-loss, Brier and ECE over labels that name a side; a tied verdict counts half",
-        *aggregation.notes,
         *(
             f"{r.method} refused: {n}" if r.status == "refused" else f"{r.method}: {n}"
             for r in aggregation.methods
-            if r.method != "auto"  # what it warns of is said below the table
+            if r.method != "auto"  # its notes are the warnings
             for n in r.notes
         ),
     ]
-    return Table(title, columns, rows, frozenset(range(1, 8)), notes, brief=True, optional=(7, 4))
+
+
+def _remarks(aggregation: Aggregation) -> list[str]:
+    """What a reader of the short table needs."""
+    refused = [result for result in aggregation.methods if result.status == "refused"]
+    refusals = [f"refused: {', '.join(r.method for r in refused)}; -v says why"]
+    if len(refused) < 2:
+        refusals = [f"{r.method} refused: {note}" for r in refused for note in r.notes]
+    if aggregation.n_labelled:
+        return refusals
+    return ["differs: rows whose verdict differs from majority's", *refusals]
 
 
 def _row(result: MethodResult) -> list[str]:
     if result.status == "refused":
-        return [result.method, "refused", *[DASH] * 6]
+        return [result.method, "refused", *[DASH] * (len(_COLUMNS) - 2)]
     name = result.method if result.converged else f"{result.method} (not converged)"
     temperature = number(result.temperature, ".1f")
     score = result.score
@@ -87,7 +169,7 @@ def _row(result: MethodResult) -> list[str]:
         return [name, *[DASH] * 5, str(result.disagrees), temperature]
     return [
         name,
-        f"{score.accuracy:.1%}",
+        percent(score.accuracy_interval, digits=1),
         f"{score.balanced_accuracy:.1%}",
         number(score.log_loss, ".3f"),
         number(score.ece, ".3f"),
@@ -134,8 +216,8 @@ def ranges_lines(ranges: VoteRanges) -> list[str]:
     """What the votes leave open, and which items to label."""
     width = ranges.majority.high - ranges.majority.low
     line = (
-        f"the votes allow {_percent(ranges.majority)} of majority's verdicts to be right, and leave "
-        f"the side of {ranges.n_open} of {plural(len(ranges.items), 'item')} open"
+        f"The votes allow {_percent(ranges.majority)} of majority's verdicts to be right, and leave "
+        f"the side of {ranges.n_open} of {plural(len(ranges.items), 'item')} open."
     )
     if not ranges.label_next:
         return [line]
@@ -143,6 +225,6 @@ def ranges_lines(ranges: VoteRanges) -> list[str]:
         line,
         f"{plural(len(ranges.label_next), 'label')} on the items below would narrow that from "
         f"{100 * width:.0f} to about {100 * ranges.width_after:.0f} points (random items: "
-        f"{100 * ranges.width_random:.0f})",
-        f"label next: {', '.join(ranges.label_next)}",
+        f"{100 * ranges.width_random:.0f}).",
+        f"Label next: {', '.join(ranges.label_next)}",
     ]

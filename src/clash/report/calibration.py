@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from clash.analysis.serialize import pick, to_dict, to_plain
-from clash.report.formats import DASH, JSON_DIGITS, percent
+from clash.report.formats import DASH, JSON_DIGITS, percent, points
 from clash.report.tables import Table, with_rows
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -186,9 +187,52 @@ def _win_rate(rate: PoweredMean | None) -> list[Table]:
     return [Table("Win rate of side A", ["from", "rate"], rows, frozenset({1}), notes)]
 
 
-def tables(study: CalibrationStudy, risk: RiskByLabels) -> list[Table]:
-    """The choice against majority, the risk that labels allow, then family by family."""
-    return [_headline(study), *_win_rate(study.win_rate), _risk(risk), _families(study)]
+def headlines(study: CalibrationStudy, risk: RiskByLabels) -> list[str]:
+    """How good the calibrated panel is beside the majority, what it can answer, what is deployed."""
+    return [_comparison(study), *_promise(risk), f"{in_words(study)}."]
+
+
+def _comparison(study: CalibrationStudy) -> str:
+    start = f"Calibrated with {plural(study.n_train_items, 'label')}, the panel"
+    panel, majority = study.test["accuracy"].mean, study.majority["accuracy"].mean
+    if math.isnan(panel):  # scores
+        errors = study.test["mse"].mean, study.majority["mse"].mean
+        return (
+            f"{start} has a squared error of {errors[0]:.3f} on other items, the mean of the "
+            f"judges {errors[1]:.3f}."
+        )
+    # The means above are over splits; here an item counts once, however many splits tested it.
+    gain = "gain by item" if study.gain.excludes(0.0) else "no significant gain by item"
+    return (
+        f"{start} is right on {panel:.0%} of other items, the majority on {majority:.0%} "
+        f"({gain}: {points(study.gain)} points)."
+    )
+
+
+_USUAL_RISK = 0.1
+
+
+def _promise(curve: RiskByLabels) -> list[str]:
+    """The share of items answered where at most a tenth of the answers may be wrong."""
+    for step in curve.steps:
+        if step.labels == curve.labels and math.isclose(step.max_risk, _USUAL_RISK):
+            answer = f"it can answer {step.on_average:.0%} of the items"
+            if step.on_average < _LEAST_SHARE:
+                answer = "it can answer hardly an item"
+            return [f"With at most {_USUAL_RISK:.0%} of its answers wrong on average, {answer}."]
+    return []
+
+
+def tables(study: CalibrationStudy, risk: RiskByLabels, *, verbose: bool = True) -> list[Table]:
+    """The choice against majority.
+
+    Args:
+        study: of the panel.
+        risk: by number of labels.
+        verbose: also the risk that labels allow, and family by family.
+    """
+    details = [_risk(risk), _families(study)] if verbose else []
+    return [_headline(study, verbose=verbose), *_win_rate(study.win_rate), *details]
 
 
 def _risk(curve: RiskByLabels) -> Table:
@@ -271,14 +315,14 @@ def in_words(study: CalibrationStudy) -> str:
     selection, judges_to_ask = study.selected, study.asked_judges
     judges = f"{len(judges_to_ask)} judges: {', '.join(judges_to_ask)}"
     if len(study.members) == 1:
-        return f"use {selection.family} ({selection.path}) on {judges}"
+        return f"Use {selection.family} ({selection.path}) on {judges}"
     by_family: dict[str, float] = {}
     for m in study.members:
         by_family[m.family] = by_family.get(m.family, 0.0) + m.weight
     most = sorted(by_family.items(), key=lambda pair: -pair[1])
     shares = ", ".join(f"{name} {weight:.0%}" for name, weight in most[:_MOST_SHARES])
     return (
-        f"use the weighted mean of {len(study.members)} maps "
+        f"Use the weighted mean of {len(study.members)} maps "
         f"({shares}{', …' * (len(most) > _MOST_SHARES)})"
         f" on {judges}"
     )
@@ -287,7 +331,7 @@ def in_words(study: CalibrationStudy) -> str:
 _MOST_SHARES = 4
 
 
-def _headline(study: CalibrationStudy) -> Table:
+def _headline(study: CalibrationStudy, *, verbose: bool) -> Table:
     rows = [
         [
             name,
@@ -306,6 +350,8 @@ def _headline(study: CalibrationStudy) -> Table:
         "calibration error: of one map, root mean square, without the part that few rows add;"
         " 95% interval",
         *study.notes,
+    ]
+    details = [
         f"accuracy against majority: {gain[0]:+.1f} points [{gain[1]:+.1f}, {gain[2]:+.1f}]",
         f"patterns: effective {d['h_k'].mean:.1f}, cell pressure {d['cell_pressure'].mean:.3f},"
         f" unseen {d['unseen'].mean:.1%}, V {d['v'].mean:.3f}",
@@ -318,7 +364,7 @@ def _headline(study: CalibrationStudy) -> Table:
         ["", "accuracy", "balanced", "MSE", "NLL", "calibration error"],
         rows,
         frozenset(range(1, 6)),
-        notes,
+        [*notes, *details] if verbose else notes,
         brief=True,
     )
 

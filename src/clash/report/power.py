@@ -39,6 +39,18 @@ def scenario_table(scenario: Scenario) -> Table:
     )
 
 
+def headline(scenario: Scenario) -> str:
+    """What the question needs with each panel, over the correlations that were named."""
+    parts, by_icc = [], ""
+    for index in range(len(scenario.panels)) if scenario.panels else (None,):
+        sizes = [cell.needed for cell in scenario.cells if cell.panel == index]
+        text = f"{min(sizes):,}"
+        if max(sizes) > min(sizes):
+            text, by_icc = f"{text} to {max(sizes):,}", " (by the ICC)"
+        parts.append(f"{text} with panel {_letter(index)}" if len(scenario.panels) > 1 else text)
+    return f"{_title(scenario.ask, scenario.unit)}: {', '.join(parts)}{by_icc}."
+
+
 def _long_table(scenario: Scenario) -> Table:
     """A row for each panel and correlation."""
     columns = ["panel", "ICC", *_columns(scenario.cells[0])]

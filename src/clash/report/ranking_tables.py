@@ -57,10 +57,34 @@ def lines(rankings: CandidateRankings) -> Iterator[dict[str, Any]]:
             yield {"method": method.method, **to_dict(row, JSON_DIGITS)}
 
 
-def tables(rankings: CandidateRankings) -> list[Table]:
-    """Ranks by all methods side by side, wins head to head, then the scores of each method."""
+def headlines(rankings: CandidateRankings) -> list[str]:
+    """Who is first, and why methods differ if they do."""
+    methods = [method for method in rankings.methods if method.places]
+    if not methods:
+        return ["No method ranks the candidates."]
+    leaders, *others = dict.fromkeys(method.first for method in methods)
+    verb = "is" if len(leaders) == 1 else "are level and"
+    by = methods[0].method if others or len(methods) == 1 else f"all {len(methods)} methods"
+    answer = f"{first_names(leaders, _MOST_NAMES)} {verb} first by {by}"
+    close = methods[0].places[0].close
+    if others:
+        answer += "; other methods put others first"
+    elif close:
+        answer += f", but not significantly ahead of {first_names(close, _MOST_NAMES)}"
+    return [f"{answer}.", *rankings.differences]
+
+
+def tables(rankings: CandidateRankings, *, verbose: bool = True) -> list[Table]:
+    """Ranks by all methods side by side, wins head to head, then the scores of each method.
+
+    Args:
+        rankings: of the candidates.
+        verbose: with the scores of each method; otherwise of one method alone.
+    """
+    methods = [method for method in rankings.methods if method.places]
     head = [_side_by_side(rankings), *_head_to_head(rankings)]
-    return [*head, *(_scores(m, rankings) for m in rankings.methods if m.places)]
+    is_whole = verbose or len(methods) == 1
+    return [*head, *(_scores(m, rankings) for m in methods if is_whole)]
 
 
 def _side_by_side(rankings: CandidateRankings) -> Table:

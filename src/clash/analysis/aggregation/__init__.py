@@ -21,6 +21,7 @@ from clash.analysis.aggregation.methods import (
 from clash.errors import ConfigError, StatisticsError, one_of
 from clash.stats import scoring
 from clash.stats.hypothesis_tests import paired_difference
+from clash.stats.intervals import wilson_clustered
 from clash.stats.latent.fit import vote_share
 from clash.stats.logistic import log_odds, sigmoid
 from clash.stats.selection.expert_pool import label_scale
@@ -56,6 +57,7 @@ class MethodScore:
         n_decisive: of them, rows whose label is a side; log-loss, Brier and ECE are over these.
         gain: accuracy minus that of majority, clustered by group.
         p_gain: of no difference.
+        accuracy_interval: of the accuracy, clustered by group.
     """
 
     n: int
@@ -67,6 +69,7 @@ class MethodScore:
     ece: float | None
     gain: Interval | None = None
     p_gain: float | None = None
+    accuracy_interval: Interval | None = None
 
 
 @dataclass(frozen=True)
@@ -402,13 +405,11 @@ def _score(
         row_verdicts(reference, table),
         table.truth,
     )
+    groups, row_credits = table.groups[has_label], credit(verdict[has_label], truth[has_label])
     gain = None
     if against_majority:
-        method_credits, reference_credits = (
-            credit(verdict[has_label], truth[has_label]),
-            credit(reference_verdict[has_label], truth[has_label]),
-        )
-        gain = paired_difference(method_credits, reference_credits, table.groups[has_label])
+        reference_credits = credit(reference_verdict[has_label], truth[has_label])
+        gain = paired_difference(row_credits, reference_credits, groups)
     has_sides = bool(sides.any())
     return MethodScore(
         n=int(has_label.sum()),
@@ -420,4 +421,5 @@ def _score(
         ece=scoring.ece(p[sides], truth[sides]) if has_sides else None,
         gain=gain.difference if gain else None,
         p_gain=gain.test.p if gain else None,
+        accuracy_interval=wilson_clustered(row_credits, groups),
     )

@@ -10,6 +10,7 @@ from clash.analysis.aggregation.methods import POTTS
 from clash.errors import StatisticsError
 from clash.stats import scoring
 from clash.stats.hypothesis_tests import paired_difference
+from clash.stats.intervals import wilson_clustered
 from clash.stats.latent.multiclass import (
     collapse_classes,
     dawid_skene_classes,
@@ -91,4 +92,5 @@ def score_figures(
         "ece": scoring.ece(p.max(axis=1), right),
         "gain": gain.difference if gain else None,
         "p_gain": gain.test.p if gain else None,
+        "accuracy_interval": wilson_clustered(right, table.groups[has_label]),
     }

@@ -69,8 +69,6 @@ def _firsts(rankings: CandidateRankings, usable: Sequence[MethodRanking]) -> Ite
     for method in usable:
         firsts.setdefault(method.first, []).append(method.method)
     if len(firsts) < 2:
-        if len(usable) > 1:
-            yield f"every method puts {_join_names(usable[0].first)} first"
         return
     for names, methods in firsts.items():
         questions = "; ".join(f"{method} {ASKS[method]}" for method in methods)
