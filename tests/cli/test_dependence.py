@@ -44,7 +44,7 @@ def votes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_terminal_says_what_follows_first(votes: Path) -> None:
     """The answer, what it is about, then tables, then caveats; nothing on stderr."""
     result = runner.invoke(
-        app, [str(votes), "--no-labels", "--bootstrap", "40"], env={"COLUMNS": "120"}
+        app, [str(votes), "--no-labels", "--bootstrap", "40", "-v"], env={"COLUMNS": "120"}
     )
     assert result.exit_code == 0
     text = result.stdout
@@ -116,3 +116,19 @@ def test_what_cannot_be_done_says_what_can(
     result = runner.invoke(app, [str(votes), *arguments])
     assert isinstance(result.exception, error)
     assert says in str(result.exception)
+
+
+def test_the_short_screen_has_no_hypotheses(votes: Path) -> None:
+    text = runner.invoke(app, [str(votes), "--bootstrap", "20"], env={"COLUMNS": "80"}).stdout
+    assert "4 judges are worth" in text.partition("\n\n")[0]
+    assert "Hypotheses" not in text
+    assert len(text.splitlines()) < 60
+
+
+def test_votes_that_all_say_the_same_are_refused_with_a_fix(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    lines = [{"item": f"q{i}", "judge": f"j{j}", "vote": "A"} for i in range(30) for j in range(3)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    refusal = str(runner.invoke(app, [str(path)]).exception)
+    assert refusal.startswith("the truth cannot be estimated from these votes: dawid-skene needs 3")
+    assert "fix: label some items" in refusal

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from clash.cli.app import run
+from clash.votes import VoteRow, write_votes
 
 
 @pytest.fixture
@@ -101,3 +103,22 @@ def test_known_gaps_can_be_priced_without_a_call(tmp_path: Path, capsys) -> None
     assert run([*arguments, "--runs", str(tmp_path), "--sources", "3"]) == 0
     assert json.loads(capsys.readouterr().out)
     assert [path.suffix for path in tmp_path.iterdir()] == [".jsonl"]
+
+
+def test_the_advice_follows_the_answer_and_verbose_has_every_table(votes: Path, capsys) -> None:
+    assert run(["diagnose", str(votes)]) == 0
+    text = capsys.readouterr().out
+    assert re.search(r"^(Replace|Down-weight|Keep) ", text, re.MULTILINE)
+    assert "Judges: how often right" not in text
+    assert run(["diagnose", str(votes), "-v"]) == 0
+    assert "Judges: how often right" in capsys.readouterr().out
+
+
+def test_judges_that_always_say_the_same_are_not_said_to_disagree(tmp_path: Path, capsys) -> None:
+    path = tmp_path / "v.jsonl"
+    write_votes(path, [VoteRow(f"q{i}", f"j{j}", "A") for i in range(40) for j in range(3)])
+    assert run(["diagnose", str(path)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "every vote is for the same side" in text
+    assert "agree on too little" not in text
+    assert "Keep" not in text

@@ -198,4 +198,6 @@ def _reason(spins: Floats, votes: Votes) -> str:
         )
     if len(np.unique(votes.groups)) < FEWEST_CLUSTERS:
         return f"fewer than {FEWEST_CLUSTERS} items are too few to tell it from agreement"
+    if len(np.unique(spins[spins != 0])) < 2:
+        return "every vote is for the same side, so agreement tells nothing about any judge"
     return "the judges agree on too little for their agreement to tell how good each of them is"

@@ -16,6 +16,7 @@ from clash.cli.options import (
     RunsFolder,
     Seed,
     UseLabels,
+    Verbose,
     VoteFilter,
     VotesArgument,
     Yes,
@@ -98,6 +99,7 @@ def diagnose(
     runs: RunsFolder = Path("runs"),
     access: Access,
     seed: Seed = None,
+    verbose: Verbose = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
 ) -> None:
@@ -135,8 +137,11 @@ def diagnose(
     if as_json:
         print_json({**to_dict(findings), "source": source, "written": paths})
         return
-    for sentence in findings.summary[:1] if quiet else findings.summary:
+    if quiet:
+        print_text(findings.summary[0])
+        return
+    for sentence in report.headlines(findings):
         print_text(sentence)
-    if not quiet:
-        print_tables(report.tables(findings))
-        print_written(paths)
+    asks_for_figures = verbose or simulate or bool(candidates or pairs or similarity)
+    print_tables(report.tables(findings, verbose=asks_for_figures))
+    print_written(paths)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from clash.analysis.dependence.dependence_findings import Dependence, JudgeFinding, PairFinding
 
-STRONGEST = 10
-
 
 def headline(dependence: Dependence) -> str:
     """Judges, rows, missing votes and the kind of truth, in one sentence."""
@@ -31,15 +29,17 @@ def headline(dependence: Dependence) -> str:
 
 
 def tables(dependence: Dependence, *, verbose: bool = False) -> list[Table]:
-    """The tables, in the order of interest; ``verbose`` for every pair, else the strongest."""
+    """What the panel is worth and its blocs; with ``verbose`` every figure behind them."""
+    answers = [_worth(dependence), _blocs(dependence)]
+    if not verbose:
+        return with_rows(answers)
     return with_rows(
         [
-            _worth(dependence),
-            _blocs(dependence),
+            *answers,
             _judges(dependence),
             _families(dependence),
             _tests(dependence),
-            _pairs(dependence, verbose=verbose),
+            _pairs(dependence),
             _models(dependence),
         ]
     )
@@ -214,10 +214,9 @@ def _tests(dependence: Dependence) -> Table:
     return Table.of("Hypotheses", rows, text=("not tested because",), notes=notes)
 
 
-def _pairs(dependence: Dependence, *, verbose: bool) -> Table:
+def _pairs(dependence: Dependence) -> Table:
     pairs = [pair for pair in dependence.pairs if pair.correlation is not None]
     order = sorted(pairs, key=_strength)
-    strongest = order if verbose else order[:STRONGEST]
     columns = ["", "", "together", "residual correlation", "p (Holm)"]
     if dependence.couplings is not None:
         columns += ["coupling W", "s.e.", "p W=0 (Holm)"]
@@ -232,13 +231,8 @@ def _pairs(dependence: Dependence, *, verbose: bool) -> Table:
             "W: log odds ratio given the truth and all other judges, interval by the bootstrap,"
             f" {method}"
         )
-    title = (
-        "Pairs"
-        if len(strongest) == len(order)
-        else f"The {len(strongest)} closest of {len(order)} pairs"
-    )
-    rows = [_pair(pair, with_coupling=dependence.couplings is not None) for pair in strongest]
-    return Table(title, columns, rows, frozenset(range(2, len(columns))), notes)
+    rows = [_pair(pair, with_coupling=dependence.couplings is not None) for pair in order]
+    return Table("Pairs", columns, rows, frozenset(range(2, len(columns))), notes)
 
 
 def _strength(pair: PairFinding) -> float:

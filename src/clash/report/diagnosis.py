@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from clash.report import psychometric_curves
-from clash.report.formats import DASH, estimate, money, number, percent, points
+from clash.report.formats import DASH, estimate, first_names, money, number, percent, points
 from clash.report.tables import Table, with_rows
 
 if TYPE_CHECKING:
@@ -22,13 +22,42 @@ if TYPE_CHECKING:
     from clash.stats.retest.repeats import FlipRate
 
 
-def tables(diagnosis: Diagnosis) -> list[Table]:
-    """The recommendations first, then the figures behind them."""
+_ACTIONS = ("replace", "down-weight", "keep")
+_MOST_NAMES = 8
+
+
+def headlines(diagnosis: Diagnosis) -> list[str]:
+    """How good the panel is, what to do with each judge, then what to beware of."""
+    answer, *others = diagnosis.summary
+    return [answer, *_advice(diagnosis), *others]
+
+
+def _advice(diagnosis: Diagnosis) -> list[str]:
+    """Such as: Replace a, b. Keep c. Judges of whom nothing is known are left out."""
+    sentences, known = [], [r for r in diagnosis.recommendations if r.sure and _is_known(r)]
+    for action in _ACTIONS:
+        names = [r.judge for r in known if r.action == action]
+        if names:
+            sentences.append(f"{action.capitalize()} {first_names(names, _MOST_NAMES)}.")
+    return [" ".join(sentences)] if sentences else []
+
+
+def _is_known(recommendation: Recommendation) -> bool:
+    return all(reason.code != "alone" for reason in recommendation.reasons)
+
+
+def tables(diagnosis: Diagnosis, *, verbose: bool = True) -> list[Table]:
+    """The recommendations first, then, with ``verbose``, the figures behind them."""
+    answers = [
+        psychometric_curves.curves_table(diagnosis),
+        psychometric_curves.hits_table(diagnosis),
+        _recommendations(diagnosis, verbose=verbose),
+    ]
+    if not verbose:
+        return with_rows(answers)
     return with_rows(
         [
-            psychometric_curves.curves_table(diagnosis),
-            psychometric_curves.hits_table(diagnosis),
-            _recommendations(diagnosis),
+            *answers,
             _judges(diagnosis),
             _agreements(diagnosis),
             _orders(diagnosis),
@@ -42,28 +71,29 @@ def tables(diagnosis: Diagnosis) -> list[Table]:
     )
 
 
-def _recommendations(diagnosis: Diagnosis) -> Table:
+def _recommendations(diagnosis: Diagnosis, *, verbose: bool) -> Table:
     # Where no judge has enough ballots, the recommendations say so.
     sure = [r for r in diagnosis.recommendations if r.sure] or list(diagnosis.recommendations)
-    order = {"replace": 0, "down-weight": 1, "keep": 2}
     rows = [
         {
             "judge": r.judge,
             "do": r.action,
             "weight": _weight(r),
-            "saves": _saving(r),
-            "because": _reason(r),
+            **({"saves": _saving(r)} if verbose else {}),
+            "because": _reason(r, verbose=verbose),
         }
-        for r in sorted(sure, key=lambda r: (order[r.action], r.judge))
+        for r in sorted(sure, key=lambda r: (_ACTIONS.index(r.action), r.judge))
     ]
     few = len(diagnosis.recommendations) - len(sure)
-    notes = [
+    weight = (
         "weight: what its decisive votes should count beside the best judge's (log-odds of being "
-        "right), with its interval; saves: runs in each of two conditions for a 10-point "
-        "difference (80% power), if a judge that decides 40% or more and errs like the median "
-        "judge replaced it",
-        *diagnosis.notes,
-    ]
+        "right), with its interval"
+    )
+    saves = (
+        "; saves: runs in each of two conditions for a 10-point difference (80% power), if a judge "
+        "that decides 40% or more and errs like the median judge replaced it"
+    )
+    notes = [weight + saves * verbose, *diagnosis.notes]
     if few:
         notes.append(f"{few} judge(s) have too few ballots to assess; --json has them all")
 
@@ -83,13 +113,18 @@ def _saving(recommendation: Recommendation) -> str:
     return f"{recommendation.saving.saves} of {recommendation.saving.now}"
 
 
-def _reason(recommendation: Recommendation) -> str:
-    """The reasons for the action; every reason where none names it."""
+def _reason(recommendation: Recommendation, *, verbose: bool) -> str:
+    """The reasons for the action; every reason where none names it.
+
+    Without ``verbose`` a judge that is kept is not praised for how many ballots it decides.
+    """
     speaking = [
         reason.text for reason in recommendation.reasons if reason.action == recommendation.action
     ]
     aside = [reason.text for reason in recommendation.reasons if reason.code == "side"]
     texts = speaking or [reason.text for reason in recommendation.reasons]
+    if recommendation.action == "keep" and not verbose:
+        texts = texts[-1:]
     return "; ".join(dict.fromkeys([*texts, *aside]))
 
 

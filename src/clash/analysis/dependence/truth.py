@@ -123,7 +123,7 @@ def _require_judges(rows: MethodTable) -> None:
     if voting < 3 and not rows.decisive.any():
         raise NotIdentifiedError(
             "two judges without labels: agreement about the truth and shared errors cannot be "
-            "distinguished; label some items, or ask a third judge"
+            "distinguished\n  fix: label some items, or ask a third judge"
         )
 
 
@@ -148,9 +148,12 @@ def _fit(
 def _fit_plain(patterns: Patterns, reason: str) -> tuple[LatentFit, str]:
     try:
         return dawid_skene(patterns), reason
-    except NotIdentifiedError:
+    except NotIdentifiedError as refusal:
         if not (patterns.labels != MISSING).all():
-            raise
+            raise NotIdentifiedError(
+                f"the truth cannot be estimated from these votes: {refusal}"
+                "\n  fix: label some items, or add judges that decide for both sides"
+            ) from None
         return majority(patterns), reason
 
 
