@@ -22,6 +22,14 @@ app.command()(simulate)
 runner = CliRunner()
 
 
+def test_a_simulation_without_figures_of_a_paper_says_what_it_is() -> None:
+    result = runner.invoke(app, ["sweep", "--replications", "2"], env={"COLUMNS": "160"})
+    assert result.exit_code == 0
+    assert result.stdout.startswith(
+        "Test accuracy without labels, by training items and by judges."
+    )
+
+
 def test_list_names_every_simulation() -> None:
     result = runner.invoke(app, ["--list"])
     assert result.exit_code == 0
@@ -35,6 +43,8 @@ def test_terminal_shows_ours_beside_the_papers() -> None:
     row = next(line for line in result.stdout.splitlines() if "Bayes at votes (0, 1, 1)" in line)
     assert row.count("0.0384") == 2
     assert "agrees" in row
+    answer = result.stdout.splitlines()[0]
+    assert answer == f"{result.stdout.count(' agrees')} of the paper's 8 figures reproduced."
 
 
 def test_json_is_one_object_with_everything() -> None:

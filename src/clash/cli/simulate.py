@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from clash.cli.common import print_json, print_line, print_tables, print_text, print_written
+from clash.cli.common import print_json, print_tables, print_text, print_written
 from clash.cli.options import AsJson, Judges, Ray, Seed, ray_cluster
 from clash.errors import ConfigError, one_of
 from clash.extras import require
@@ -150,9 +150,9 @@ def _print(results: list[Simulation], paths: list[str]) -> None:
     from clash.report import simulations as report
 
     for result in results:
-        print_tables([report.table(result)])
-        print_text(report.setting(result), style="dim", indent=2)
-        print_line()
+        print_text(report.headline(result))
         for finding in result.findings:
             print_text(f"• {finding}", indent=1)
+        print_tables([report.table(result)])
+        print_text(report.setting(result), style="dim", indent=2)
     print_written(paths)

@@ -8,6 +8,7 @@ from clash.analysis.serialize import to_dict
 from clash.report.plots import PlotCurve, curves, save
 from clash.report.regime_figures import map_json, regime_figure
 from clash.report.tables import Table
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,15 @@ def as_json(simulation: Simulation) -> dict[str, Any]:
         for map_plot in simulation.maps
     ]
     return {**to_dict(simulation), "maps": maps}
+
+
+def headline(simulation: Simulation) -> str:
+    """How many of the paper's figures are found again; without such figures, what was simulated."""
+    standings = [row.standing for row in simulation.rows if row.standing != "no figure"]
+    if not standings:
+        return f"{simulation.title}."
+    n_agreeing, figures = standings.count("agrees"), plural(len(standings), "figure")
+    return f"{n_agreeing} of the paper's {figures} reproduced."
 
 
 def table(simulation: Simulation) -> Table:
