@@ -63,23 +63,24 @@ def verify(
     if as_json:
         print_json(result.as_json())
         return AuditFailed.exit_code if result.failure else 0
+    if result.failure is None:
+        print_line(_success(result), "bold green")
+    if result.failure is None and result.signer:
+        print_line(f"signed by {result.signer}", "bold green")
     _print_findings([f for f in result.findings if not quiet or f.state != "ok"])
     if signers is None and run_files.is_file(folder.path / layout.SIGNATURE):
         say("the signature was not checked; --signers FILE checks it")
     if result.failure is not None:
         raise AuditFailed(f"{folder.path}: {result.failure}")
-    lines = [_success(result), *([f"signed by {result.signer}"] if result.signer else [])]
-    for line in lines:
-        print_line(line, "bold green")
     return 0
 
 
 def _print_findings(findings: Sequence[AuditFinding]) -> None:
-    """Print a line for each check."""
+    """Print a line for each check, those that failed first."""
     from clash.report.screens import blank_screen
 
-    screen = blank_screen(terminal_width())
-    for finding in findings:
+    screen, severity = blank_screen(terminal_width()), ("problem", "unchecked", "ok")
+    for finding in sorted(findings, key=lambda finding: severity.index(finding.state)):
         mark, style = _MARKS[finding.state]
         reason = finding.reason
         screen.hanging(f"{mark} ", finding.check + (f": {reason}" if reason else ""), style)
