@@ -105,3 +105,16 @@ def test_the_github_matrix_judges_and_merges(folder):
         assert run(command.split()[1:]) == 0
     assert jobs["merge"]["needs"] == "shard"
     assert (folder / "runs" / "night" / "report.md").exists()
+
+
+def test_a_shard_is_merged_next_and_the_merged_run_is_the_latest(folder, capsys):
+    for number in (1, 2):
+        words = ["prompts.yaml", "--shard", f"{number}/2", "--run-id", f"part-{number}", "--yes"]
+        assert run(["eval", *words]) == 0
+        screen = capsys.readouterr().out
+        assert f"Next    clash merge part-{number} …" in screen
+        assert f"join it with shard {3 - number} of 2" in screen
+    assert run(["merge", "part-1", "part-2", "--run-id", "night"]) == 0
+    assert "clash merge" not in capsys.readouterr().out
+    assert run(["report", "latest"]) == 0
+    assert "Report  runs/night/" in capsys.readouterr().out

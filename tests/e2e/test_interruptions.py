@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import re
@@ -187,6 +188,39 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, ref
     assert verdicts(run) == verdicts(reference_run)
     assert server.count(is_paid=True) == len(run.answered()) == CALLS
     assert server.paid_twice() == []
+
+
+def test_a_stopped_rerun_goes_on_to_the_answer_of_a_rerun(lab):
+    lay(lab)
+    lab.judged(*WORDS)
+    server = lab.server
+    n_calls = len(server.calls)
+    server.latency_s = 0.1
+    process = lab.start("rerun", "run", "--yes", "--concurrency", 4)
+    lab.wait_for(lambda: len(server.calls) >= n_calls * 3 // 2, process)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=240)
+    assert process.returncode == 130, err
+    assert "Not judged yet" in out
+    assert "Next    clash resume latest" in out
+
+    server.latency_s = 0.0
+    result = lab.here("resume", "run-r1")
+    assert result.code == 0, result.err
+    assert result.out.startswith("The panel repeats itself on ")
+    assert "Not judged yet" not in result.out
+    assert "clash resume" not in result.out
+    # What stands beside the run is of all items too.
+    assert lab.here("verify", "run-r1").code == 0
+
+
+def test_a_rerun_that_is_stopped_before_a_verdict_shows_how_it_ended(lab):
+    lay(lab)
+    lab.judged(*WORDS)
+    lab.server.misbehave(faults.unauthorized(), times=math.inf)
+    result = lab.here("rerun", "run", "--yes", "--json")
+    assert result.code
+    assert result.json["coverage"]["decided"] == 0
 
 
 def test_ctrl_c_does_not_wait_for_a_retry(lab):

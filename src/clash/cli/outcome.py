@@ -27,6 +27,7 @@ from clash.report.formats import money
 from clash.report.headline import NextStep
 from clash.report.terminal import print_report
 from clash.store import layout
+from clash.store.manifest import missing_shards, name_shards
 from clash.wording import plural
 
 if TYPE_CHECKING:
@@ -74,22 +75,26 @@ def print_result(
         steps: what else is worth typing next.
         lesson: sentences on what the run teaches, for its first screen.
     """
-    path = result.folder.path
-    cap = " --max-cost USD" if "budget" in (result.interrupted or "") else ""
     if output.as_json:
         print_json(summary(result))
     else:
         print_findings(
             result.findings,
-            path,
+            result.folder.path,
             result.manifest.wall_s,
             output,
-            steps=[_with_cap(step, cap) for step in _steps(result, steps)],
+            steps=_steps(result, steps),
             lesson=lesson,
         )
+    print_warnings(result, output)
+
+
+def print_warnings(result: RunResult, output: Output) -> None:
+    """Print why a run ended early, what was swapped or failed in it, and secrets in its folder."""
     lines = [*result.swaps, *_warnings(result), *_total_failure(result), *_reasons(result)]
     if result.exit_code in _RESUMABLE and (output.as_json or output.quiet or output.verbose):
-        lines.append(f"`clash resume {shlex.quote(str(path))}{cap}` goes on; nothing is paid twice")
+        command = f"clash resume {shlex.quote(str(result.folder.path))}{_cap(result)}"
+        lines.append(f"`{command}` goes on; nothing is paid twice")
     for line in lines if result.exit_code or not output.quiet else ():
         say(line, style="yellow")
     for line in _leaked_secrets(result):
@@ -102,18 +107,34 @@ _MOST_ERROR = 300
 """Characters of an error that are shown."""
 
 
-def _steps(result: RunResult, steps: Sequence[NextStep]) -> list[NextStep]:
+def _steps(result: RunResult, steps: Sequence[NextStep] = ()) -> list[NextStep]:
+    """What to type next, with room for more money where a run that is resumed ran out of it."""
     from clash.report.headline import run_headline
 
     headline = run_headline(result.findings, reference(result.folder.path))
-    return [*headline.next_steps, *steps]
+    proposed = [*headline.next_steps, *steps]
+    shard = result.manifest.shard
+    others = [] if shard is None else missing_shards([shard])
+    if shard is not None and others and not any(map(_is_resume, proposed)):
+        command = f"clash merge {shlex.quote(result.folder.path.name)} …"
+        return [NextStep(command, f"join it with {name_shards(others, shard.of)}")]
+    return [
+        NextStep(f"{step.command}{_cap(result)}", step.purpose) if _is_resume(step) else step
+        for step in proposed
+    ]
 
 
-def _with_cap(step: NextStep, cap: str) -> NextStep:
-    """A step that resumes a run, with room for more money where it ran out of it."""
-    if not step.command.startswith("clash resume"):
-        return step
-    return NextStep(f"{step.command}{cap}", step.purpose)
+def resume_steps(result: RunResult) -> list[NextStep]:
+    """The command that finishes a run; none where it is complete."""
+    return [step for step in _steps(result) if _is_resume(step)]
+
+
+def _is_resume(step: NextStep) -> bool:
+    return step.command.startswith("clash resume")
+
+
+def _cap(result: RunResult) -> str:
+    return " --max-cost USD" if "budget" in (result.interrupted or "") else ""
 
 
 def print_findings(

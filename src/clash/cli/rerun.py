@@ -2,18 +2,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from clash.cli.common import (
-    print_json,
-    print_line,
-    print_screen,
-    print_tables,
-    print_written,
-    terminal_width,
-)
 from clash.cli.option_groups import grouped
 from clash.cli.options import (
     Access,
@@ -28,12 +20,6 @@ from clash.cli.options import (
 )
 from clash.errors import ConfigError
 from clash.pipeline.options import RunOptions
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from clash.pipeline.finish import RunResult
-    from clash.store.folder import RunFolder
 
 _STABLE = 31
 
@@ -108,6 +94,7 @@ def rerun(
     `clash rerun RUN --keep criteria,shuffle` (only the judges' own noise is left)
     """
     from clash.cli.dry_run import print_dry_run
+    from clash.cli.retest import print_reruns, print_retest
     from clash.pipeline.prereg import read_plan
     from clash.pipeline.rerun import (
         RerunOptions,
@@ -128,7 +115,7 @@ def rerun(
     if compare:
         if len(folders) == 1:
             folders += reruns(parent)
-        _report(folders, output, to)
+        print_retest(folders, output, to)
         return
     if len(folders) > 1:
         raise ConfigError("one run at a time", field="RUN", hint="--compare takes several")
@@ -150,64 +137,5 @@ def rerun(
         return
     with observer, cluster_connection(cluster):
         results = execute_reruns(parent, times, changes, options)
-    coverage = results[-1].findings.coverage
-    if coverage.n_decided + coverage.n_tied:
-        runs_of_parent = [parent, *reruns(parent)]
-        _report(runs_of_parent, output, to, results)
+    print_reruns(parent, results, output, to)
     raise typer.Exit(max(result.exit_code for result in results))
-
-
-def _report(
-    folders: Sequence[RunFolder],
-    output: Output,
-    to: Path | None,
-    results: Sequence[RunResult] = (),
-) -> None:
-    """Print how far the runs agree, and write it beside the newest rerun and to ``to``."""
-    from clash.analysis.retest import retest
-    from clash.analysis.rundata import RunData
-    from clash.analysis.serialize import to_dict
-    from clash.cli.outcome import print_next, reference
-    from clash.cli.text_comparison import print_text_comparison
-    from clash.pipeline.rerun import write_retest
-    from clash.report.headline import retest_headline, retest_step
-    from clash.report.report_file import write_report
-    from clash.report.retest import tables, title_of
-    from clash.report.screens import retest_screen
-
-    runs = [RunData.load(folder) for folder in folders]
-    if any(run.text_votes is not None for run in runs):
-        names = [folder.path.name for folder in folders]
-        print_text_comparison(
-            list(zip(names, runs, strict=True)),
-            [str(folder.path) for folder in folders],
-            output,
-            to,
-        )
-        return
-    findings = retest(runs)
-    paths = [str(folder.path) for folder in folders]
-    files = []
-    if to is not None:
-        # Names, not paths: a folder is read elsewhere too.
-        names = [folder.path.name for folder in folders]
-        write_report(to, title_of(names), to_dict(findings), tables(findings), names)
-        files.append(str(to))
-    if results:
-        files += map(str, write_retest(results[-1].folder, folders, findings))
-    if output.as_json:
-        record = {"run": paths[0], "folders": paths, **to_dict(findings), "written": files}
-        cost = sum(result.manifest.cost_usd or 0.0 for result in results)
-        print_json({**record, "cost_usd": cost} if results else record)
-        return
-    if output.quiet:
-        print_line(retest_headline(findings).text)
-        return
-    print_screen(retest_screen(findings, terminal_width()))
-    if output.verbose:
-        print_tables(tables(findings))
-    print_line()
-    print_written(files)
-    newest = folders[-1].path
-    step = retest_step(findings, reference(newest))
-    print_next([step])

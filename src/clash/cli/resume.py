@@ -34,11 +34,13 @@ def resume(
     """Finish an interrupted run; calls that were answered are not paid again.
 
     Waits for batches that a provider still has. A run with a stopping rule (`eval --until`)
-    continues under it. Of a complete run nothing is asked; -q, -v and --json compute its result
+    continues under it. A rerun ends with what `clash rerun` prints. Of a complete run nothing is asked; -q, -v and --json compute its result
     again, which takes as long as `clash report`.
     """
     from clash.cli.outcome import print_next, print_result, reference
+    from clash.cli.retest import print_reruns
     from clash.pipeline.finish import is_settled
+    from clash.pipeline.rerun import parent_of
     from clash.pipeline.sequential_run import resume_run
     from clash.pipeline.sources import open_run
     from clash.providers.ray_cluster import cluster_connection
@@ -67,5 +69,9 @@ def resume(
             limits,
             cancel_batches=cancel_batches,
         )
-    print_result(result, output)
+    parent = parent_of(folder)
+    if parent is None:
+        print_result(result, output)
+    else:
+        print_reruns(parent, [result], output)
     raise typer.Exit(result.exit_code)

@@ -204,6 +204,7 @@ def _manifest(group: RunGroup, plan: Plan, run_id: str | None) -> Manifest:
             "cost_usd": None,
             "cost_is_lower_bound": False,
             "origin": keys.joint_tag(name, manifests, joint.destinations),
+            "started": max(manifest.started for manifest in manifests),
             "ended": None,
             "shard": None,
         }

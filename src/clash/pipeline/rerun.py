@@ -132,6 +132,17 @@ def reruns(parent: RunFolder) -> list[RunFolder]:
     return [run for run, _ in sorted(pairs, key=lambda pair: (_number(pair[1]), pair[1].started))]
 
 
+def parent_of(folder: RunFolder) -> RunFolder | None:
+    """The run beside ``folder`` that it is an ended rerun of; null where there is none."""
+    name = folder.manifest().parent
+    if name is None:
+        return None
+    for run, manifest in manifests(folder.path.parent):
+        if manifest.run == name and any(rerun.path == folder.path for rerun in reruns(run)):
+            return run
+    return None
+
+
 def _number(manifest: Manifest) -> int:
     return manifest.seeds.get("number", 0)
 

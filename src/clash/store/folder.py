@@ -525,7 +525,8 @@ def _journals_in(path: Path) -> list[str]:
 def _latest(out: Path, on_skip: OnSkip | None) -> Path:
     readable = manifests(out, on_skip)
     if readable:
-        run, _ = max(readable, key=lambda pair: pair[1].started)
+        # A merged run has the start of its last shard, and hides it.
+        run, _ = max(readable, key=lambda pair: (pair[1].started, pair[1].shard is None))
         return run.path
     if runs(out):
         raise RunFolderError(
