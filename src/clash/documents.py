@@ -30,6 +30,14 @@ MAX_YAML = 64 << 20
 """Bytes of a YAML file."""
 
 _QUOTE_HINT = 'write it in quotes: "…"'
+_PLAIN_MESSAGES = {
+    "missing": "is missing",
+    "string_type": "expected text",
+    "list_type": "expected a list",
+    "dict_type": "expected keys and values",
+}
+"""What is wrong, by pydantic's name of it, where pydantic's own words are those of a programmer."""
+
 _SECRET_FIELD = re.compile(r"key|secret|password|auth|headers", re.IGNORECASE)
 _KEY = re.compile(r"\b(?:sk-|AIza|gsk_|xai-|hf_)[\w-]{6,}")
 
@@ -243,24 +251,24 @@ def _explain(
     errors = [e for e in errors if not _is_no_name(e["type"], e.get("input"))] or errors
     # A misspelt key is missing under its right name too: the misspelling is the one to mend.
     first, *remaining = sorted(errors, key=lambda e: e["type"] != "extra_forbidden")
-    loc = tuple(step for step in first["loc"] if not _is_variant(step, document, first["loc"]))
+    loc = _file_loc(first, document)
+    n_remaining = len({_file_loc(e, document) for e in remaining} - {loc})
     line = document.line(loc)
-    message = first["msg"].removeprefix("Value error, ")
+    message = _PLAIN_MESSAGES.get(first["type"], first["msg"].removeprefix("Value error, "))
     hint = first.get("ctx", {}).get("hint")
     if first["type"] == "extra_forbidden":
         message = f'unknown key "{loc[-1]}"'
         loc, hint = loc[:-1], _nearest_key(model, loc)
     elif first["type"] == "model_type" and not loc:
         message, hint = "expected keys and values", f"keys are {', '.join(_keys_at(model, ()))}"
-    elif first["type"] != "missing" and not isinstance(first.get("input"), dict | list):
-        quote = _quote_value(first["input"], loc)
+    elif not isinstance(first.get("input"), dict | list):
         if first["type"] == "string_type":
-            message, hint = "expected text", _QUOTE_HINT
+            hint = _QUOTE_HINT
         elif choices := _texts_allowed(first):
             message, hint = "is none of the choices", one_of(str(first["input"]), choices)
-        message += quote
-    if remaining:
-        message += f" (and {len(remaining)} more)"
+        message += _quote_value(first["input"], loc)
+    if n_remaining:
+        message += f" (and {n_remaining} more)"
     return error(
         message,
         path=document.path,
@@ -318,12 +326,20 @@ def _quote_value(value: object, loc: Loc) -> str:
     return f" (found {as_written})"
 
 
+def _file_loc(problem: ErrorDetails, document: Document) -> Loc:
+    """Where a problem is in the file: pydantic names members of unions on the way, too."""
+    loc = problem["loc"]
+    return tuple(step for step in loc if not _is_variant(step, document, loc))
+
+
 def _is_variant(step: int | str, document: Document, loc: Loc) -> bool:
     """Whether ``step`` is pydantic's name for a member of a union, not a place in the file."""
     value = document.value
     for loc_step in loc:
         if loc_step is step:
-            return isinstance(value, dict) and step not in value and step != loc[-1]
+            if isinstance(value, dict):
+                return step not in value and step != loc[-1]
+            return not (isinstance(value, list) and isinstance(step, int))
         try:
             value = value[loc_step]
         except (KeyError, IndexError, TypeError):

@@ -146,9 +146,29 @@ def test_an_address_that_is_missing_is_asked_for(capsys, monkeypatch):
         ("[]\n", "prompts.yaml", "holds no prompt"),
         ("just a text\n", "prompts.yaml:1", "expected a list of prompts"),
         ("- prompt: 2026-01-02\n", "prompt: expected text (found 2026-01-02)", 'quotes: "…"'),
-        ("- prompt: Hi\n  responses: {a: 1, b: x}\n", "expected text (found 1)", "in quotes"),
+        (
+            "- prompt: Hi\n  responses: {a: 1, b: x}\n",
+            "responses.a: expected text (found 1)\n",
+            "in quotes",
+        ),
+        ("- turns: [x]\n  responses: {a: 1, b: 2}\n", "(found 1) (and 1 more)\n", "in quotes"),
+        ("- prompt: Hi\n  tags: {a: 1}\n", "prompts.yaml:2: tags: expected a list\n", ""),
+        ("- messages: [{role: user}]\n", "messages[0].content: is missing\n", ""),
     ],
-    ids=["key", "empty", "id twice", "one response", "label", "none", "no list", "date", "number"],
+    ids=[
+        "key",
+        "empty",
+        "id twice",
+        "one response",
+        "label",
+        "none",
+        "no list",
+        "date",
+        "number",
+        "numbers",
+        "no list of tags",
+        "no text of a turn",
+    ],
 )
 def test_wrong_prompts_are_named_by_line_and_field(capsys, text, where, what):
     Path("prompts.yaml").write_text(text, encoding="utf-8")

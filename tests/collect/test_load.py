@@ -97,7 +97,7 @@ def test_a_conversation_keeps_its_turns(tmp_path):
         ("- prompt: a\n- prompt: '  '\n", 2, None, "empty"),
         ("- prompt: a\n- promt: b\n", 2, None, "unknown key"),
         ("- prompt: a\n  messages: []\n", 1, None, "either prompt or messages"),
-        ("- prompt: a\n  responses: [x]\n", 2, "responses", "dictionary"),
+        ("- prompt: a\n  responses: [x]\n", 2, "responses", "expected keys and values"),
         ("- prompt: a\n  responses: {x: 'y'}\n  label: z\n", 1, None, "label 'z'"),
         ("- prompt: a\n- prompt: a\n", 2, None, "same as item 'q1'"),
         ("- prompt: a\n  prompt: b\n", 2, "prompt", "twice"),
