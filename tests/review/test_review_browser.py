@@ -97,6 +97,17 @@ def progress(browser):
     return browser.find_element(By.ID, "progress").text
 
 
+@pytest.mark.parametrize(("sides", "words"), [("ab", "is better"), ("abc", "is best")])
+def test_the_first_of_two_is_better_and_of_three_is_best(browser, tmp_path, sides, words):
+    responses = {side: f"{side} says {side}." for side in sides}
+    folder = judged(tmp_path, [{"id": "q", "prompt": "Which letter?", "responses": responses}])
+    with reviewing(folder) as (url, _):
+        start(browser, url, "Ann")
+        buttons = browser.find_elements(By.CSS_SELECTOR, "#choices .choose")
+        assert len(buttons) == len(sides)
+        assert all(words in button.text for button in buttons)
+
+
 def test_a_session_by_keyboard_with_a_reload_in_the_middle(browser, folder):
     with reviewing(folder) as (url, process):
         start(browser, url, "Ann")

@@ -95,7 +95,7 @@
       return turns ? dialogue(`Response ${side}`, turns) : quote(`Response ${side}`, item.responses[side], "response");
     }));
     $("choices").replaceChildren(
-      ...sides.map((side) => button(side.toLowerCase(), `${side} is better`, side, "choose")),
+      ...sides.map((side) => button(side.toLowerCase(), `${side} is ${sides.length > 2 ? "best" : "better"}`, side, "choose")),
       button("t", "Tie", "tie"), button("x", sides.length > 2 ? "All bad" : "Both bad", "both bad"), button("s", "Skip", "skip"));
     if (undo) {
       const back = el("button", { type: "button", id: "undo" }, "Undo ", el("kbd", {}, "u"));
