@@ -252,6 +252,15 @@ def test_a_calibrator_whose_patterns_cannot_be_is_refused(fitted_files, capsys, 
     assert "patterns" in capsys.readouterr().err
 
 
+def test_a_plan_with_a_number_as_text_is_refused(fitted_files, capsys):
+    """Text that reads as the same number has the same hash once it is read."""
+    value = json.loads((fitted_files / "plan.json").read_text("utf-8"))
+    value["plan"]["panel"][0]["weight"] = "1"
+    (fitted_files / "changed.json").write_text(json.dumps(value), encoding="utf-8")
+    assert run(["prereg", "--check", str(fitted_files / "changed.json")]) == 2
+    assert "is not a registration" in capsys.readouterr().err
+
+
 @settings(max_examples=30, suppress_health_check=PATIENT)
 @given(data=st.data())
 def test_a_changed_plan_is_refused(fitted_files, capsys, data):

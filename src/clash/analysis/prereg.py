@@ -25,7 +25,7 @@ OUTCOMES: tuple[Outcome, ...] = ("points", "wins", "concordance")
 class Seat(BaseModel):
     """A judge of the registered panel."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     id: str
     model: str
@@ -48,7 +48,7 @@ class Registration(BaseModel):
         both_orders: shown to each judge; ``per_judge`` a shuffle for each, as configured.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     v: int = 1
     panel: list[Seat] = Field(min_length=1)
