@@ -276,6 +276,24 @@ def test_a_gain_is_told_from_one_that_is_not_significant(tmp_path: Path) -> None
     assert "The difference is not significant: +2.0" in answers[1]
 
 
+def test_auto_alone_may_select_a_model_that_was_not_named(tmp_path: Path) -> None:
+    path, rng = tmp_path / "v.jsonl", np.random.default_rng(1)
+    sides = rng.integers(0, 2, 300).tolist()
+    rows = [
+        VoteRow(f"q{i}", f"j{j}", side if rng.random() < share else 1 - side, label=side)
+        for i, side in enumerate(sides)
+        for j, share in enumerate((0.95, 0.9, 0.6, 0.55, 0.5))
+    ]
+    write_votes(path, rows)
+    words = [path, "--method", "auto", "--no-labels"]
+    output = output_of(*words)
+    assert output["selected"] == "one-coin"
+    assert set(output["methods"]) == {"auto", "majority"}
+    text = runner.invoke(app, [*map(str, words)]).stdout
+    assert text.startswith("auto is right on ")
+    assert "Use one-coin: no model of dependence" in text
+
+
 def test_without_labels_the_answer_is_the_advice_and_how_it_decides(tmp_path: Path) -> None:
     path = tmp_path / "v.jsonl"
     write_votes(

@@ -55,8 +55,9 @@ def headlines(aggregation: Aggregation) -> list[str]:
 
     Without labels: why it is selected, and how it decides the items.
     """
-    selected = aggregation.result(aggregation.selected)
-    advice = f"Use {selected.method}: {aggregation.reason}."
+    selected = aggregation.selected_result
+    reason = aggregation.reason.removeprefix(f"{aggregation.selected}: ")
+    advice = f"Use {aggregation.selected}: {reason}."
     score = selected.score
     if score is None:
         return [advice, *_verdict_counts(selected)]

@@ -140,6 +140,12 @@ class Aggregation:
         """One method by name."""
         return next(m for m in self.methods if m.method == name)
 
+    @property
+    def selected_result(self) -> MethodResult:
+        """The method whose verdicts to use; ``auto`` where it selects one that was not named."""
+        names = [m.method for m in self.methods]
+        return self.result(self.selected if self.selected in names else "auto")
+
 
 def aggregate(
     votes: Votes,
