@@ -132,3 +132,17 @@ def test_votes_that_all_say_the_same_are_refused_with_a_fix(tmp_path: Path) -> N
     refusal = str(runner.invoke(app, [str(path)]).exception)
     assert refusal.startswith("the truth cannot be estimated from these votes: dawid-skene needs 3")
     assert "fix: label some items" in refusal
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_judges_that_only_tie_have_no_accuracy(tmp_path: Path) -> None:
+    path = tmp_path / "v.jsonl"
+    lines = [
+        {"item": f"q{i}", "judge": f"j{j}", "vote": "tie" if i == 0 else None, "label": "A"}
+        for i in range(5)
+        for j in range(3)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = runner.invoke(app, [str(path), "--bootstrap", "20"])
+    assert result.exception is None
+    assert "is unknown" in result.stdout.partition("\n\n")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -114,7 +115,7 @@ def effective(estimate: TruthEstimate, correlations: ErrorCorrelations) -> Effec
         by_spectrum,
         None if no_end else by_accuracy,
         r,
-        float(np.nanmean(accuracy.judges)),
+        _mean_rate(accuracy.judges),
         accuracy.majority,
     )
 
@@ -140,7 +141,13 @@ def alternatives(estimate: TruthEstimate) -> tuple[Alternative, ...]:
 
 def _effective(estimate: TruthEstimate, matrix: Floats, counts: Floats | None) -> EffectiveNumbers:
     accuracy = accuracies(estimate.patterns, estimate.p, counts)
-    return effective_number(matrix, float(np.nanmean(accuracy.judges)), accuracy.majority)
+    return effective_number(matrix, _mean_rate(accuracy.judges), accuracy.majority)
+
+
+def _mean_rate(rates: Floats) -> float:
+    """Of the judges that decided something; NaN where none did, as a replicate of few rows may be."""
+    known_rates = rates[~np.isnan(rates)]
+    return float(known_rates.mean()) if len(known_rates) else math.nan
 
 
 def percentiles(

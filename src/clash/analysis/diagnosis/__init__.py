@@ -100,7 +100,10 @@ def diagnose(
             "\n  fix: give a run folder, or votes that are A, B or tie"
         )
     if np.isnan(votes.matrix).all():
-        raise StatisticsError("every judge failed on every item: there is nothing to diagnose")
+        raise StatisticsError(
+            "every judge failed on every item: there is nothing to diagnose"
+            "\n  fix: `clash resume` asks the failed calls of a run again"
+        )
     facts, edges = judge_facts(votes), judge_edges(votes, seed)
     icc = _icc(votes)
     icc_is_known = not math.isnan(icc.estimate)

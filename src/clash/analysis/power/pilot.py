@@ -220,14 +220,19 @@ class _Ballots:
         if outcome == "agreement":
             usable = votes.take(np.isin(votes.labels, (0.0, 1.0)))
             if not usable.n_rows:
-                raise StatisticsError("agreement needs labels that are a side")
+                raise StatisticsError(
+                    "agreement needs labels that are a side\n  fix: label some items, or --outcome wins"
+                )
             matrix = np.where(usable.labels[:, None] == 1, usable.matrix, 1 - usable.matrix)
         else:
             usable, matrix = votes, votes.matrix
         row, judge = np.nonzero(~np.isnan(matrix))
         scores = 2 * matrix[row, judge] - 1
         if not np.any(scores):
-            raise StatisticsError("every ballot is a tie, so a sample size cannot be planned")
+            raise StatisticsError(
+                "every ballot is a tie, so a sample size cannot be planned"
+                "\n  fix: name votes with decisions, or give rates with --panel instead of --from"
+            )
         clusters = np.unique(usable.groups[row], return_inverse=True)[1].astype(np.intp)
         return cls(scores, clusters, judge.astype(np.intp), int(clusters.max()) + 1)
 
