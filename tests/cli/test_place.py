@@ -175,3 +175,14 @@ def test_init_where_nothing_may_be_written_names_the_file(capsys, monkeypatch):
     message = capsys.readouterr().err
     assert "new/clash.yaml: cannot be read or written (Read-only file system)" in message
     assert "choose a folder that you may write to" in message
+
+
+def test_the_report_of_a_folder_that_cannot_be_written_is_shown(capsys, monkeypatch):
+    page = Path("runs/r/report.html")
+    page.write_text("as it was", encoding="utf-8")
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    assert clash(["report", "r"]) == 0
+    streams = capsys.readouterr()
+    assert "Panel vs. people" in streams.out
+    assert "cannot be written to, so its report files are left as they are" in streams.err
+    assert page.read_text(encoding="utf-8") == "as it was"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,7 +40,7 @@ def report(
         typer.Option(
             "--write/--no-write",
             help="Rebuild report.json, report.md and report.html; default: unless the run is "
-            "signed.",
+            "signed, or its folder cannot be written to.",
             show_default=False,
         ),
     ] = None,
@@ -206,7 +207,8 @@ def _is_rewritten(folder: RunFolder, manifest: Manifest, write: bool | None) -> 
     """Whether the files of the report are written.
 
     Unless told to, not where a signature holds for what is there, nor where the records are no
-    longer those that were sealed: a new seal would hide it.
+    longer those that were sealed: a new seal would hide it. A folder that cannot be written to can
+    be read all the same.
     """
     from clash.store import layout
     from clash.store.audit import changes_since_seal
@@ -230,5 +232,8 @@ def _is_rewritten(folder: RunFolder, manifest: Manifest, write: bool | None) -> 
         return False
     if run_files.is_file(folder.path / layout.SIGNATURE):
         say("the run is signed, so its report files are left as they are: --write replaces them")
+        return False
+    if not os.access(folder.path, os.W_OK):
+        say("the folder cannot be written to, so its report files are left as they are")
         return False
     return True
