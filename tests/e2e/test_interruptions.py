@@ -190,6 +190,26 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, ref
     assert server.paid_twice() == []
 
 
+def test_a_run_that_is_stopped_before_it_has_criteria_is_verified(lab):
+    lay(lab)
+    server = lab.server
+    server.misbehave(faults.hang(60), model="writer", times=math.inf)
+    process = lab.start("eval", *WORDS, "--run-id", "run", "--concurrency", 4)
+    lab.wait_for(lambda: server.count(model="writer") == 4, process)
+    process.send_signal(signal.SIGINT)
+    assert process.stderr is not None
+    while "Ctrl-C again" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=240)
+    assert process.returncode == 130
+    run = lab.folder()
+    assert run.lines("responses")
+    assert run.lines("criteria") == []
+    result = lab.here("verify", "run")
+    assert result.code == 0, result.out
+
+
 def test_a_stopped_rerun_goes_on_to_the_answer_of_a_rerun(lab):
     lay(lab)
     lab.judged(*WORDS)

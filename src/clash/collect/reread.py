@@ -212,6 +212,8 @@ class _Repetition:
             if judgment is None:
                 if self.manifest.status == "complete":
                     yield f"{title}: the run is complete, but this judgment is missing"
+            elif prompt is None:
+                yield f"{title}: there is a judgment, but no criteria to judge by"
             elif judgment.judge not in judges:
                 yield f"{title}: {judgment.judge} is not a judge of the panel"
             else:
@@ -225,12 +227,18 @@ class _Repetition:
         judgment, _ = await ask_judge(slot, prompt, self.plan, self.record)
         return judgment
 
-    def _slots(self) -> Iterator[tuple[JudgmentSlot, JudgePrompt]]:
-        """Page by page, so that each is rendered once."""
+    def _slots(self) -> Iterator[tuple[JudgmentSlot, JudgePrompt | None]]:
+        """Page by page, so that each is rendered once; no prompt where criteria are missing.
+
+        A run that is stopped while responses are written has pages before it has criteria.
+        """
         rubric = rubrics_of(self.plan, self.folder)
+        judged_by = {record.item_id for record in self.folder.records(Criteria)}
         duties = Duties(self.plan.excluded_candidates)
         for item, presentation in self.shown_pages:
-            prompt = prompt_of(item, rubric(item.item_id), presentation, self.plan)
+            prompt = None
+            if item.item_id in judged_by:
+                prompt = prompt_of(item, rubric(item.item_id), presentation, self.plan)
             for judge in self.plan.judges:
                 for slot in duties.slots(judge, [(item, presentation)]):
                     yield slot, prompt
