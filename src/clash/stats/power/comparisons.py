@@ -27,6 +27,7 @@ def _spread(effect: float, middle: float) -> float:
     if not (0 <= second <= first <= 1):
         raise StatisticsError(
             f"a difference of {effect:g} around {middle:g} is outside the range of a proportion"
+            "\n  fix: plan for a smaller effect"
         )
     return first * (1 - first) + second * (1 - second)
 
