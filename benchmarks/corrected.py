@@ -278,7 +278,7 @@ def panels(folder: Path, runs: int, seed: int) -> None:
         "variance left at 50 labels, by the mean", "by each judge", "bound, by the mean", "by each judge",
     )  # fmt: skip
     print(f"| {' | '.join(columns)} |\n| --- |{' ---: |' * (len(columns) - 1)}")
-    ratios = []
+    summaries = []
     for name, options in PANELS.items():
         label, votes = read_panel(folder / f"{name}.votes.jsonl.gz", **options)
         rng = np.random.default_rng(seed)
@@ -287,15 +287,19 @@ def panels(folder: Path, runs: int, seed: int) -> None:
         ratio = float(np.median([line.stops[0] / line.stops[1] for line in lines]))
         by_votes, by_mean = np.median([line.left for line in lines], axis=0)
         least, least_mean = np.median([line.least for line in lines], axis=0)
-        ratios.append(ratio)
         share = (1 - least) / (1 - min(PLANNED_LABELS, len(label) // 2) / len(label))
         bound = (1 - share) / (1 - share * alone / len(label))
+        summaries.append((ratio, first / alone, bound))
         print(
             f"| {name} | {len(label)} | {votes.shape[1]} | {first:.0f} | {alone:.0f} | {ratio:.2f}"
             f" | {bound:.2f} | {by_mean:.2f} | {by_votes:.2f} | {least_mean:.2f} | {least:.2f} |",
             flush=True,
         )
-    print(f"\nMedian ratio over panels: {np.median(ratios):.2f}")
+    ratio, of_medians, bound = np.median(summaries, axis=0)
+    print(
+        f"\nMedians over panels: ratio {ratio:.2f}, labels with the panel over labels alone "
+        f"{of_medians:.2f}, bound {bound:.2f}"
+    )
 
 
 def main() -> None:
