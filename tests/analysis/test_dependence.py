@@ -199,7 +199,9 @@ def test_few_labels_enter_the_fit_and_many_replace_it() -> None:
     labels = few.labels.copy()
     labels[40:] = np.nan
     object.__setattr__(few, "labels", labels)
-    assert diagnose(few, DependenceOptions(bootstrap=20)).truth.method == "factor"
+    by_few = diagnose(few, DependenceOptions(bootstrap=20))
+    assert by_few.truth.method == "factor"
+    assert any("From 40 labels it is unknown who is right" in line for line in by_few.conclusions)
     diagnosis = diagnose(votes, DependenceOptions(bootstrap=20))
     assert diagnosis.truth.method == "labels"
 

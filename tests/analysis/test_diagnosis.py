@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -241,6 +242,18 @@ def test_few_ballots_are_not_enough_to_say() -> None:
     diagnosis = diagnose(_votes(10, {"a": (0.0, 0.2), "b": (0.0, 0.9)}))
     assert not any(recommendation.sure for recommendation in diagnosis.recommendations)
     assert set(_do(diagnosis).values()) == {"keep"}
+
+
+@pytest.mark.parametrize(("n_labels", "by"), [(29, "agreement"), (30, "labels")])
+def test_labels_that_measure_no_judge_are_not_called_used(n_labels: int, by: str) -> None:
+    votes = _votes(60, dict.fromkeys("xyz", (0.0, 0.8)), labels=True)
+    labels = np.where(np.arange(60) < n_labels, votes.labels, np.nan)
+    diagnosis = diagnose(replace(votes, labels=labels))
+    assert diagnosis.edges.source == by
+    line = diagnosis.summary[-1]
+    assert f"{n_labels} of 60 rows have a label" in line
+    assert ("the labels are used" in line) == (by == "labels")
+    assert ("no judge has the 30 decisive votes" in line) == (by == "agreement")
 
 
 def test_scores_and_nothing_are_refused() -> None:

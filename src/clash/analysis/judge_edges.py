@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clash.stats.typing import Codes, Floats
-    from clash.votes import Votes
+    from clash.votes import LabelUse, Votes
 
 ENOUGH_LABELS = 30
 """Decisive ballots with a label from which on a judge is measured by labels."""
@@ -82,6 +82,16 @@ class PanelEdges:
     def is_dependent(self) -> bool:
         """Whether the agreement is not that of judges that err independently."""
         return self.p_independent is not None and self.p_independent < DEPENDENT
+
+    def label_use(self, labels: LabelUse) -> str:
+        """What becomes of the labels, for a screen: where they are few, no judge is measured by them."""
+        if not labels.used or not labels.labelled or any(j.source == "labels" for j in self.judges):
+            return labels.sentence
+        have, _, _ = labels.sentence.partition(";")
+        return (
+            f"{have}; no judge has the {ENOUGH_LABELS} decisive votes on decisive labels that would"
+            " measure it"
+        )
 
 
 def judge_edges(votes: Votes, seed: int = 0) -> PanelEdges:

@@ -168,8 +168,9 @@ def pilot_power(
         pooling = f"{votes.n_met} pairs of candidates, pooled: most were compared on few prompts;"
         note = f"{pooling} --pair a,b asks about two"
         findings = replace(findings, notes=(*findings.notes, note))
-    labels = f"labels: {votes.votes.label_use.sentence}"
-    findings = replace(findings, notes=(*findings.notes, labels))
+    use = votes.votes.label_use
+    labels = use.sentence if measure == "agreement" else edges.label_use(use)
+    findings = replace(findings, notes=(*findings.notes, f"labels: {labels}"))
     other_pilots: tuple[Pilot, ...] = ()
     if candidates is not None and pair is None:
         pairs = other_pairs(votes.pairs(), candidates)

@@ -10,6 +10,7 @@ import numpy as np
 from clash.errors import InputError
 from clash.stats.selection.blocks import FEWEST_GROUPS
 from clash.stats.selection.panel import PanelVotes
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from clash.stats.selection.panel import Target
@@ -52,9 +53,10 @@ class ScoreFrame:
         where = votes.source or None
         labels = votes.labels[votes.labelled]
         if len(labels) < fewest:
+            verb = "has" if len(labels) == 1 else "have"
             raise InputError(
-                f"{len(labels)} rows{_of_items(votes)} have a label, at least {fewest} are needed"
-                " to calibrate",
+                f"{plural(len(labels), 'row')}{_of_items(votes)} {verb} a label, at least {fewest}"
+                " are needed to calibrate",
                 path=where,
                 field="label",
                 hint="label more items (clash review; clash calibrate --plan suggests which), or "

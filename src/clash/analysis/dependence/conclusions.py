@@ -108,8 +108,10 @@ def _blocs(dependence: Dependence) -> Iterator[str]:
             )
         yield text
     if dependence.blocs and not dependence.truth.from_labels:
+        n = dependence.truth.labelled
+        known = f"From {plural(n, 'label')}" if n else "Without labels"
         yield (
-            "Without labels it is unknown who is right: either these judges share errors, or "
+            f"{known} it is unknown who is right: either these judges share errors, or "
             "they agree on the truth and the others' errors were mistaken for it."
         )
 

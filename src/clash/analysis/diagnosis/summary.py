@@ -58,7 +58,8 @@ def summary(
             " items may be hard, or a judge may point the wrong way; the accuracies tell which."
         )
     note = " They do not measure people, of whose votes labels are made." if has_people else ""
-    yield f"Labels: {labels.sentence}.{note}"
+    use = labels.sentence if has_people else edges.label_use(labels)
+    yield f"Labels: {use}.{note}"
 
 
 def _panel_sentence(edges: PanelEdges, panel: PanelFacts) -> str:
