@@ -110,8 +110,8 @@ def test_lines_in_another_order_and_a_judge_that_never_voted_change_nothing():
     first = aggregate(encode(rows), names)
     assert first.selected == "expert-pool"
     for other in (aggregate(encode(more), names) for more in (shuffled_rows, [*rows, *silent])):
-        place = {item: row for row, item in enumerate(other.items)}
-        order = [place[item] for item in first.items]
+        row_of = {item: row for row, item in enumerate(other.items)}
+        order = [row_of[item] for item in first.items]
         for result in first.methods:
             p = other.result(result.method).p
             np.testing.assert_allclose(p[order], result.p, atol=1e-6)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from analysis.made import run_data
+from analysis.simulated_runs import run_data
 from clash.analysis.calibration_change import (
     CalibratedResult,
     CalibrationChange,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.made import run_data
+from analysis.simulated_runs import run_data
 from clash.analysis.choice import ChoiceLimits, choose
 from clash.errors import ClashError, ConfigError, InputError
 from clash.pipeline.amounts import assignments, seconds_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.made import run_data
+from analysis.simulated_runs import run_data
 from clash.analysis.corrected import correction
 from clash.analysis.findings import compute_findings, figures
 from clash.analysis.label_sample import draw_order, label_sample

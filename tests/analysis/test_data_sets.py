@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.made import run_data
+from analysis.simulated_runs import run_data
 from clash.analysis.compare import compare
 from clash.analysis.compare.data_sets import DataSetRule
 from clash.errors import ConfigError, StatisticsError

@@ -11,7 +11,7 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.made import NAMES, grouped, run_data
+from analysis.simulated_runs import NAMES, grouped, run_data
 from clash.analysis import leaderboard
 from clash.analysis.coverage import coverage
 from clash.analysis.decision import ALPHA, decide

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.labelled import pairs, run
-from analysis.made import run_data
+from analysis.simulated_runs import run_data
 from analysis.test_leaderboard import runs
 from clash.analysis.explanation import explain
 from clash.analysis.explanation.flips import (

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.made import grouped, run_data
+from analysis.simulated_runs import grouped, run_data
 from clash.analysis.findings import compute_findings
 from clash.analysis.labelled import concordance_with_labels
 from clash.analysis.serialize import to_dict

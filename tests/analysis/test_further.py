@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.made import run_data
+from analysis.simulated_runs import run_data
 from clash.analysis.further import further, longer
 from clash.analysis.retest import Retest
 from clash.analysis.rundata import RunData

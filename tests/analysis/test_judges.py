@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import pytest
 
-from analysis.made import rules, run_data
+from analysis.simulated_runs import rules, run_data
 from clash import baselines
 from clash.analysis.coverage import cause
 from clash.analysis.judges import baseline_reports, judge_reports, pairs, position, self_reports

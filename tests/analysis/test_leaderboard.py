@@ -8,7 +8,7 @@ import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.made import NAMES, grouped, run_data
+from analysis.simulated_runs import NAMES, grouped, run_data
 from clash.analysis.coverage import coverage, unanimity
 from clash.analysis.leaderboard import duels, points_table, standings
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clash
-from analysis.made import records, rules, run_data
+from analysis.simulated_runs import records, rules, run_data
 from clash.analysis.findings import compute_findings
 from clash.analysis.method_verdicts import FEWEST
 from clash.analysis.run_verdicts import decide_verdicts

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.made import run_data
+from analysis.simulated_runs import run_data
 from clash.analysis.leaderboard import standings
 from clash.analysis.pareto import economies, trades
 from clash.analysis.rundata import Usage

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import clash
-from analysis.made import NAMES, decided, grouped, records, rules
+from analysis.simulated_runs import NAMES, decided, grouped, records, rules
 from clash.analysis.run_verdicts import decide_verdicts, verdicts
 from clash.analysis.verdicts import VerdictRules, verdict
 from clash.errors import RunFolderError

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.made import run_data
+from analysis.simulated_runs import run_data
 from clash.analysis.compare import compare
 from clash.analysis.compare.win_rate_changes import win_rate_changes
 from clash.analysis.leaderboard import standings

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from analysis.made import run_data
+from analysis.simulated_runs import run_data
 from clash.analysis.corrected import correction
 from clash.analysis.leaderboard import standings
 from clash.analysis.preference import preference

@@ -46,7 +46,7 @@ def test_every_stage_comes_to_the_same_as_live_at_half_the_price(pipeline):
         in (result.err)
     )
     # One batch for each model and purpose; only OpenRouter is asked over the live wire.
-    assert len(lab.server.batches.made) == 2 + 1 + 3 + 2
+    assert len(lab.server.batches.submitted) == 2 + 1 + 3 + 2
     whole(lab, run)
 
     price = {c["call_id"]: c["cost_usd"] for c in first_run.lines("calls")}
@@ -58,7 +58,7 @@ def test_every_stage_comes_to_the_same_as_live_at_half_the_price(pipeline):
             assert call["cost_source"] == "config, half for a batch"
             assert call["latency_s"] is call["ttft_s"] is None
             assert call["request"]["batch"] in {
-                new_batch.id for new_batch in lab.server.batches.made
+                new_batch.id for new_batch in lab.server.batches.submitted
             }
             assert call["request"]["custom_id"].startswith(call["call_id"])
             assert call["request"]["body"]
@@ -74,7 +74,7 @@ def test_every_stage_comes_to_the_same_as_live_at_half_the_price(pipeline):
 def test_a_batch_is_said_to_the_provider_in_hashes_only(lab):
     lay(lab, "openai/o")
     lab.judged(*WORDS, "--batch")
-    (batch,) = lab.server.batches.made
+    (batch,) = lab.server.batches.submitted
     assert batch.about["metadata"]["clash_run"] == "run"
     for row in batch.rows:
         assert row.key.startswith("judge-")
@@ -107,12 +107,12 @@ def test_a_dry_run_prices_a_batch_at_half(lab):
 def test_a_batch_can_be_ordered_in_the_file_and_by_the_environment(lab):
     lay(lab, "openai/o", n=1, batch=True)
     lab.judged(*WORDS)
-    assert len(lab.server.batches.made) == 1
+    assert len(lab.server.batches.submitted) == 1
     lab.judged(*WORDS, "--live", run="other")
-    assert len(lab.server.batches.made) == 1
+    assert len(lab.server.batches.submitted) == 1
     lay(lab, "openai/o", n=1)
     lab.judged(*WORDS, run="third", CLASH_BATCH="1")
-    assert len(lab.server.batches.made) == 2
+    assert len(lab.server.batches.submitted) == 2
 
 
 def test_a_rerun_and_a_validation_can_go_by_batch_and_a_run_go_over_to_it(lab):
@@ -121,11 +121,11 @@ def test_a_rerun_and_a_validation_can_go_by_batch_and_a_run_go_over_to_it(lab):
     lab.server.misbehave(faults.server_error(), nth=1)
     lab.judged(*WORDS, code=3, CLASH_BATCH="0")
     run = lab.resumed("--batch")
-    assert [len(batch.rows) for batch in lab.server.batches.made] == [1]
+    assert [len(batch.rows) for batch in lab.server.batches.submitted] == [1]
     whole(lab, run)
     assert lab.here("rerun", "run", "--batch").code == 0
     assert lab.here("validate", *WORDS, "--batch").code == 0
-    assert [len(batch.rows) for batch in lab.server.batches.made] == [1, 2, 2]
+    assert [len(batch.rows) for batch in lab.server.batches.submitted] == [1, 2, 2]
 
 
 def test_a_live_run_has_no_file_of_batches(lab):
@@ -140,7 +140,7 @@ def test_what_is_asked_a_second_time_goes_into_a_second_batch(lab):
     lab.server.conduct("a", answer=lambda request: next(odd, None) or lab.server.answer(request))
     run = lab.judged(*WORDS, "--batch")
     lab.server.conduct("a")
-    first, second = lab.server.batches.made
+    first, second = lab.server.batches.submitted
     assert [len(batch.rows) for batch in (first, second)] == [3, 1]
     assert "-reask-" in second.rows[0].key
     assert sum(bool(j["repairs"]) for j in run.judgments()) == 1
@@ -154,7 +154,7 @@ def test_what_a_model_refuses_is_left_out_of_the_next_batch(lab, vendor):
     lab.server.conduct("m", refuses=(refused_field,))
     run = lab.judged(*WORDS, "--batch")
     lab.server.conduct("m")
-    assert [len(batch.rows) for batch in lab.server.batches.made] == [3, 3]
+    assert [len(batch.rows) for batch in lab.server.batches.submitted] == [3, 3]
     outcomes = sorted((c["attempt"], c["outcome"], c["error_class"]) for c in run.attempts("m"))
     assert outcomes == [(1, "error", "unsupported")] * 3 + [(2, "ok", None)] * 3
     whole(lab, run)
@@ -164,14 +164,14 @@ def test_a_batch_is_split_where_the_provider_takes_no_more(lab, monkeypatch):
     lay(lab, "openai/o", n=10)
     monkeypatch.setattr(OpenAIBatches, "most_rows", 4)
     run = lab.judged(*WORDS, "--batch")
-    assert sorted(len(batch.rows) for batch in lab.server.batches.made) == [2, 4, 4]
+    assert sorted(len(batch.rows) for batch in lab.server.batches.submitted) == [2, 4, 4]
     size = max(len(file) for file in lab.server.batches.files.values()) / 4
     lab.server.clear()
     monkeypatch.setattr(OpenAIBatches, "most_rows", 100)
     monkeypatch.setattr(OpenAIBatches, "most_bytes", round(3.9 * size))
     other_run = lab.judged(*WORDS, "--batch", run="other")
     assert all(len(file) <= 3.9 * size for file in lab.server.batches.files.values())
-    assert len(lab.server.batches.made) == 4
+    assert len(lab.server.batches.submitted) == 4
     assert said(other_run) == said(run)
 
 
@@ -201,7 +201,7 @@ def test_a_row_without_an_answer_is_a_failure_and_is_asked_again(lab, vendor, lo
 
     lab.server.batches.fate = lambda n: "answered"
     run = lab.resumed()
-    assert [len(batch.rows) for batch in lab.server.batches.made] == [6, 3]
+    assert [len(batch.rows) for batch in lab.server.batches.submitted] == [6, 3]
     assert all(j["ranking"] is not None for j in run.judgments())
     assert run.manifest["cost_is_lower_bound"] == (loss == "missing")
     whole(lab, run)
@@ -225,7 +225,7 @@ def test_a_model_of_the_responses_api_alone_goes_into_a_batch_of_that_api(lab):
     lab.server.batches.refuse = {"object": "list", "data": [error]}
     lab.server.batches.refuses_endpoint = "/v1/chat/completions"
     run = lab.judged(*WORDS, "--batch")
-    endpoints = [batch.about["endpoint"] for batch in lab.server.batches.made]
+    endpoints = [batch.about["endpoint"] for batch in lab.server.batches.submitted]
     assert endpoints == ["/v1/chat/completions", "/v1/responses"]
     assert [c["cost_usd"] == 0.0 for c in run.attempts("o")] == [True, True, False, False]
     whole(lab, run)
@@ -238,7 +238,7 @@ def test_a_wrong_key_is_refused_before_anything_is_handed_in(lab, vendor):
     lab.server.batches.trouble("POST", ending[vendor], 401)
     run = lab.judged(*WORDS, "--batch", code=4)
     assert "auth" in run.manifest["stopped"][f"{vendor}/m"]
-    assert lab.server.batches.made == []
+    assert lab.server.batches.submitted == []
     whole(lab, lab.resumed())
 
 
@@ -251,7 +251,7 @@ def test_an_answer_that_is_lost_is_looked_for_and_not_ordered_again(lab, vendor,
     lay(lab, f"{vendor}/m")
     lab.server.batches.trouble("POST", SUBMIT[vendor], problem)
     run = lab.judged(*WORDS, "--batch")
-    assert len(lab.server.batches.made) == 1
+    assert len(lab.server.batches.submitted) == 1
     whole(lab, run)
 
 
@@ -263,7 +263,7 @@ def test_a_line_that_breaks_while_a_batch_is_on_is_no_harm(lab, vendor):
         ending = "_2" if vendor == "openai" else "1"
         lab.server.batches.trouble("GET", ending, problem)
     run = lab.judged(*WORDS, "--batch")
-    assert len(lab.server.batches.made) == 1
+    assert len(lab.server.batches.submitted) == 1
     whole(lab, run)
 
 
@@ -277,7 +277,7 @@ def test_a_batch_that_cannot_be_looked_after_is_left_and_fetched_later(lab):
     assert run.lines("judgments") == []
     assert run.manifest["cost_is_lower_bound"] is True
     run = lab.resumed()
-    assert len(lab.server.batches.made) == 1
+    assert len(lab.server.batches.submitted) == 1
     whole(lab, run)
 
 
@@ -305,7 +305,7 @@ def test_a_cap_is_reserved_before_a_batch_is_handed_in(lab):
     assert result.code == 3, result.err
     assert "does not pay for another call" in result.err
     assert 0 < bill(lab) <= cap
-    assert len(lab.server.batches.made) > 1  # what one left over paid for the next
+    assert len(lab.server.batches.submitted) > 1  # what one left over paid for the next
     run = lab.folder()
     assert run.manifest["cost_usd"] == pytest.approx(bill(lab))
     run = lab.resumed("--max-cost", 1)
@@ -319,10 +319,10 @@ def test_the_cap_holds_for_a_batch_that_is_still_on(lab):
     worst = lab.here("eval", *WORDS, "--dry-run", "--json", "--batch").json["worst_usd"]
     lab.server.batches.hold = True
     process = begun(lab, "--max-cost", worst * 1.05)
-    lab.wait_for(lambda: any(batch.polls for batch in lab.server.batches.made), process)
+    lab.wait_for(lambda: any(batch.polls for batch in lab.server.batches.submitted), process)
     killed(process)
     lab.server.batches.hold = False
     run = lab.resumed()
-    assert [len(batch.rows) for batch in lab.server.batches.made] == [10]
+    assert [len(batch.rows) for batch in lab.server.batches.submitted] == [10]
     assert run.manifest["cost_usd"] == pytest.approx(bill(lab))
     whole(lab, run)

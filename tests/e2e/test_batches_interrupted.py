@@ -22,11 +22,11 @@ def test_killed_between_handing_in_and_writing_it_down_nothing_is_ordered_twice(
     batches = lab.server.batches
     batches.trouble("POST", SUBMIT[vendor], HUNG)
     process = begun(lab)
-    lab.wait_for(lambda: bool(batches.made), process)
+    lab.wait_for(lambda: bool(batches.submitted), process)
     killed(process)
     assert [line["state"] for line in lab.folder().lines("batches")] == ["submitting"]
     run = lab.resumed()
-    assert len(batches.made) == 1
+    assert len(batches.submitted) == 1
     assert [c["attempt"] for c in run.attempts("m")] == [1] * 6
     assert run.manifest["cost_is_lower_bound"] is False
     states = [line["state"] for line in run.lines("batches")]
@@ -40,7 +40,7 @@ def test_batches_of_one_size_are_told_apart_though_their_provider_knows_no_names
     batches = lab.server.batches
     batches.trouble("POST", "/batches", LOST)
     run = lab.judged(*WORDS, "--batch")
-    assert len(batches.made) == 2
+    assert len(batches.submitted) == 2
     whole(lab, run)
 
 
@@ -51,9 +51,9 @@ def test_killed_before_handing_in_the_rows_cost_nothing_and_are_asked(lab):
     process = begun(lab, "--max-cost", 1)
     lab.wait_for(lambda: any(r == "POST /openai/v1/batches" for r in batches.requests), process)
     killed(process)
-    assert batches.made == []
+    assert batches.submitted == []
     run = lab.resumed()
-    assert len(batches.made) == 1
+    assert len(batches.submitted) == 1
     first = [call for call in run.attempts("o") if call["attempt"] == 1]
     assert {(c["error_class"], c["cost_usd"]) for c in first} == {("interrupted", 0.0)}
     assert run.manifest["cost_is_lower_bound"] is False
@@ -65,11 +65,11 @@ def test_killed_while_it_waits_a_run_goes_on_with_the_batch_it_has(lab):
     batches = lab.server.batches
     batches.hold = True
     process = begun(lab)
-    lab.wait_for(lambda: sum(batch.polls > 0 for batch in batches.made) == 2, process)
+    lab.wait_for(lambda: sum(batch.polls > 0 for batch in batches.submitted) == 2, process)
     killed(process)
     batches.hold = False
     run = lab.resumed()
-    assert len(batches.made) == 2
+    assert len(batches.submitted) == 2
     whole(lab, run)
 
 
@@ -96,7 +96,7 @@ def test_ctrl_c_leaves_the_batch_with_the_provider_and_a_resume_fetches_it(lab):
     batches = lab.server.batches
     batches.hold = True
     process = begun(lab)
-    lab.wait_for(lambda: any(batch.polls for batch in batches.made), process)
+    lab.wait_for(lambda: any(batch.polls for batch in batches.submitted), process)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=240)
     assert process.returncode == 130, err
@@ -109,7 +109,7 @@ def test_ctrl_c_leaves_the_batch_with_the_provider_and_a_resume_fetches_it(lab):
     assert lab.here("verify", "runs/run").code == 0
     batches.hold = False
     run = lab.resumed()
-    assert len(batches.made) == 1
+    assert len(batches.submitted) == 1
     assert run.manifest["cost_is_lower_bound"] is False
     whole(lab, run)
 
@@ -120,7 +120,7 @@ def waiting(lab: Lab) -> Lab:
     lay(lab, "openai/a", "openai/b")
     lab.server.batches.hold = True
     process = begun(lab)
-    lab.wait_for(lambda: sum(m.polls > 0 for m in lab.server.batches.made) == 2, process)
+    lab.wait_for(lambda: sum(m.polls > 0 for m in lab.server.batches.submitted) == 2, process)
     killed(process)
     return lab
 
@@ -130,18 +130,18 @@ def test_cancelled_batches_keep_the_rows_that_are_through(waiting):
     result = lab.here("resume", "runs/run", "--cancel-batches")
     assert result.code == 3, result.err
     assert "6 failed (6 interrupted)" in result.out
-    assert {batch.ended for batch in batches.made} == {"cancelled"}
+    assert {batch.ended for batch in batches.submitted} == {"cancelled"}
     run = lab.folder()
     assert len(run.answered()) == 6
     calls = [call for call in run.lines("calls") if call["outcome"] == "error"]
     assert {(c["error_class"], c["cost_usd"]) for c in calls} == {("interrupted", 0.0)}
-    assert len(batches.made) == 2
+    assert len(batches.submitted) == 2
     assert lab.here("verify", "runs/run").code == 0
     again = lab.here("resume", "runs/run", "--cancel-batches")
     assert (again.code, again.err) == (0, "no batch of this run is with a provider\n")
 
     run = lab.resumed("--live")
-    assert len(batches.made) == 2
+    assert len(batches.submitted) == 2
     assert sorted(c["attempt"] for c in run.lines("calls") if c["outcome"] == "ok") == (
         [1] * 6 + [2] * 6
     )
@@ -152,6 +152,6 @@ def test_a_run_that_goes_on_live_still_fetches_what_was_handed_in(waiting):
     lab, batches = waiting, waiting.server.batches
     batches.hold = False
     run = lab.resumed("--live")
-    assert len(batches.made) == 2
+    assert len(batches.submitted) == 2
     assert len(lab.server.calls) == 12
     whole(lab, run)

@@ -98,9 +98,9 @@ def test_a_folder_whose_name_is_markup_is_named_as_it_is(hostile_run, tmp_path, 
 def test_the_log_of_a_ci_obeys_no_name_and_no_response(tmp_path, capsys, monkeypatch, words):
     """A name that leads the headline stood at the start of a line, as a command does."""
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    entry = {"id": "one", "prompt": "Hi\n  ::add-mask::a\nsee ##[group]b"}
-    entry["responses"] = {"::error::owned": "a long response\n::stop-commands::x", "b": "short"}
-    (tmp_path / "p.jsonl").write_text(json.dumps(entry) + "\n", encoding="utf-8")
+    prompt = {"id": "one", "prompt": "Hi\n  ::add-mask::a\nsee ##[group]b"}
+    prompt["responses"] = {"::error::owned": "a long response\n::stop-commands::x", "b": "short"}
+    (tmp_path / "p.jsonl").write_text(json.dumps(prompt) + "\n", encoding="utf-8")
     words_of_run = [
         "eval",
         str(tmp_path / "p.jsonl"),

@@ -187,7 +187,7 @@ def test_a_batch_whose_answer_was_lost_is_found(desk, vendor):
     with pytest.raises(ProviderError) as error:
         batch_desk.handed_in(2)
     assert error.value.maybe_billed
-    (batch,) = batches.made
+    (batch,) = batches.submitted
     assert batch_desk.do(lambda api: api.find(batch_desk.lot(2))) == batch.id
 
 

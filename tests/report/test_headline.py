@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.labelled import pairs, run
-from analysis.made import run_data
+from analysis.simulated_runs import run_data
 from clash.analysis.compare import compare
 from clash.analysis.findings import compute_findings
 from clash.analysis.retest import retest

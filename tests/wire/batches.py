@@ -80,7 +80,7 @@ class Batches:
         self.clear()
 
     def clear(self) -> None:
-        self.made: list[VendorBatch] = []
+        self.submitted: list[VendorBatch] = []
         self.files: dict[str, bytes] = {}
         self.requests: list[str] = []
         self.polls = 1
@@ -98,7 +98,7 @@ class Batches:
         self._troubles.append((method, ending, problem))
 
     def rows(self, model: str | None = None) -> list[Row]:
-        actual_rows = [row for batch in self.made for row in batch.rows]
+        actual_rows = [row for batch in self.submitted for row in batch.rows]
         return [row for row in actual_rows if model in (None, _model(row))]
 
     # -- the wire -------------------------------------------------------------------------------
@@ -132,13 +132,13 @@ class Batches:
             await line.json(200, answer)
 
     def _named(self, path: str) -> VendorBatch | None:
-        return next((m for m in self.made if re.search(rf"{re.escape(m.id)}\b", path)), None)
+        return next((m for m in self.submitted if re.search(rf"{re.escape(m.id)}\b", path)), None)
 
     def _make(
         self, vendor: str, name: str, rows: list[Row], prefix: str, **subject: Any
     ) -> VendorBatch:
         batch = VendorBatch(f"{prefix}{next(self._ids)}", vendor, name, rows, about=subject)
-        self.made.append(batch)
+        self.submitted.append(batch)
         return batch
 
     def _look(self, batch: VendorBatch, line: Line) -> None:
@@ -196,7 +196,7 @@ class Batches:
             case "POST", ["batches"]:
                 return self._openai_batch(self._openai_new(json.loads(data)))
             case "GET", ["batches"]:
-                batches = [m for m in reversed(self.made) if m.vendor == "openai"]
+                batches = [m for m in reversed(self.submitted) if m.vendor == "openai"]
                 rows = [self._openai_batch(m) for m in batches]
                 return {"object": "list", "data": rows, "has_more": False}
             case "GET", ["batches", _] if batch is not None:
@@ -278,7 +278,7 @@ class Batches:
                 )  # fmt: skip
                 return self._anthropic_batch(batch)
             case "GET", [""]:
-                batches = [m for m in reversed(self.made) if m.vendor == "anthropic"]
+                batches = [m for m in reversed(self.submitted) if m.vendor == "anthropic"]
                 batch_rows = [self._anthropic_batch(m) for m in batches]
                 return {"data": batch_rows, "has_more": False, "first_id": None, "last_id": None}
             case "GET", [_] if batch is not None:
@@ -330,7 +330,7 @@ class Batches:
             )
             return self._google_batch(made)
         if method == "GET" and path.endswith("/batches"):
-            batches = [m for m in reversed(self.made) if m.vendor == "google"]
+            batches = [m for m in reversed(self.submitted) if m.vendor == "google"]
             return {"operations": [self._google_batch(m) for m in batches]}
         if made is None:
             return None

@@ -186,7 +186,7 @@ def _judgments(run: RunData, *, observers: bool) -> Iterator[dict[str, Any]]:
         if judgment.role != "voting" and not observers:
             continue
         labels = run.blinds.labels(judgment)
-        places = {
+        ranks = {
             name: position
             for position, group in enumerate(unblind(judgment, labels) or [], start=1)
             for name in group
@@ -201,7 +201,7 @@ def _judgments(run: RunData, *, observers: bool) -> Iterator[dict[str, Any]]:
                 "weight": judgment.weight,
                 "candidate": candidate,
                 "label": label,
-                "place": places.get(candidate),
+                "place": ranks.get(candidate),
                 "mean_score": sum(scores.values()) / len(scores) if scores else None,
                 "parse": judgment.parse,
                 "error": judgment.error,

@@ -98,11 +98,11 @@ def _height(value: float, up: Axis) -> float:
 
 def _sides(points: Sequence[ScatterPoint], across: Axis, up: Axis) -> list[int] | None:
     """For each point, whether its name stands right (1) or left (-1) of it, so that none collide."""
-    places = [(_percent(p, across) * NARROW / 100, _height(p.y, up)) for p in points]
-    dots = [_Box(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in places]
+    centres = [(_percent(p, across) * NARROW / 100, _height(p.y, up)) for p in points]
+    dots = [_Box(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y in centres]
     labels: list[_Box] = []
     sides: list[int] = []
-    for index, (x, y) in enumerate(places):
+    for index, (x, y) in enumerate(centres):
         width = _LETTER * max(len(points[index].name), len(points[index].caption))
         obstacles = [*labels, *dots[:index], *dots[index + 1 :]]
         for side in (1, -1):

@@ -124,12 +124,12 @@ def sign(manifest: Manifest, refs: Iterable[ModelRef], environ: Mapping[str, str
     The settings of engines are among them, so that a changed one is not taken for one's own.
     """
     refs = list(refs)
-    engines = {where for ref in refs if (where := engine_destination(ref, environ)) is not None}
-    places = sorted({*destinations(refs, environ), *engines})
+    engines = {target for ref in refs if (target := engine_destination(ref, environ)) is not None}
+    targets = sorted({*destinations(refs, environ), *engines})
     return manifest.model_copy(
         update={
-            "destinations": [KeyDestination(variable=d.variable, server=d.server) for d in places],
-            "origin": run_tag(manifest.run, places) if places else None,
+            "destinations": [KeyDestination(variable=d.variable, server=d.server) for d in targets],
+            "origin": run_tag(manifest.run, targets) if targets else None,
         }
     )
 

@@ -222,10 +222,18 @@ def _variable_source(ref: ModelRef) -> Source:
 
 def not_confirmed(refs: Iterable[ModelRef], environ: Mapping[str, str]) -> ConfigError:
     """The error for models that would send a key to a server that its owner has not confirmed."""
-    places = {where: ref for ref in refs if (where := destination(ref, environ)) is not None}
-    pairs = ", ".join(f"{where} (set by {_BY[ref.source]})" for where, ref in places.items())
-    commands = "; ".join(f"clash trust {where.variable} {where.host}" for where in places)
-    hosts = " ".join(f"--trust-host {server}" for server in {where.host: 0 for where in places})
+    refs_by_target = {
+        target: ref for ref in refs if (target := destination(ref, environ)) is not None
+    }
+    pairs = ", ".join(
+        f"{target} (set by {_BY[ref.source]})" for target, ref in refs_by_target.items()
+    )
+    commands = "; ".join(
+        f"clash trust {target.variable} {target.host}" for target in refs_by_target
+    )
+    hosts = " ".join(
+        f"--trust-host {server}" for server in {target.host: 0 for target in refs_by_target}
+    )
     return ConfigError(
         f"a key would be sent to a server that you have not confirmed for it: {pairs}",
         hint=f"if you mean it: {commands}; for this command only: {hosts}",

@@ -283,11 +283,11 @@ def _shares(
     shares, games = np.full((b, k, k), np.nan), np.zeros((b, k, k))
     # K rotations of one order and their reverses: each pair stands either way in half of them.
     orders = [np.roll(np.arange(k), shift)[::step] for shift in range(k) for step in (1, -1)]
-    places = np.argsort(orders, axis=1)
+    ranks = np.argsort(orders, axis=1)
     prior = size * rng.gamma(1 / len(orders), size=(b, len(orders)))
     for pair in pairs:
         share, weight = pair.share(weights)
-        above = prior @ (places[:, pair.first] < places[:, pair.second])
+        above = prior @ (ranks[:, pair.first] < ranks[:, pair.second])
         total = weight + prior.sum(axis=1)
         value = (share * weight + above) / total
         shares[:, pair.first, pair.second] = value

@@ -492,11 +492,11 @@ def _pair_traits(
     column = {name: k for k, name in enumerate(candidates)}
     families = {j: f for j, f in zip(names["judge"], names["family"], strict=True) if f}
     traits = np.full((len(lines), len(candidates), len(STYLES)), np.nan)
-    places = {"swap": (1.0, 0.0), "orig": (0.0, 1.0)}
+    positions = {"swap": (1.0, 0.0), "orig": (0.0, 1.0)}
     for at, (item, judge, first, second, order, _) in enumerate(zip(*names.values(), strict=True)):
         pair = (first, second)
         source = StyleSource({item: dict(zip(pair, texts.get(item, ()), strict=False))}, families)
-        page_order = places.get(order, (np.nan, np.nan))
+        page_order = positions.get(order, (np.nan, np.nan))
         traits[at, [column[first], column[second]]] = source.traits(item, judge, pair, page_order)
     return traits
 

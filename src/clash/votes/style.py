@@ -63,8 +63,8 @@ class StyleSource:
 
     def of_page(self, judge: str, names: Sequence[str], page_order: Sequence[float]) -> Floats:
         """Where each response stands on a page, and whether it is by the judge's maker, (m, 2)."""
-        places = zip(names, page_order, strict=True)
-        return np.array([(position, self._is_own(judge, name)) for name, position in places])
+        positions = zip(names, page_order, strict=True)
+        return np.array([(position, self._is_own(judge, name)) for name, position in positions])
 
     def _is_own(self, judge: str, candidate: str) -> float:
         family = self.families.get(judge) or organisation(judge)

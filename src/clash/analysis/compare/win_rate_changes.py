@@ -115,11 +115,11 @@ def _shared_tables(
         Two tables, shape (n, K), NaN in both where one has no verdict; and the rows of these n
         items in the first run.
     """
-    places = {item.item_id: (row, item.turns) for row, item in enumerate(second.items)}
+    rows_and_turns = {item.item_id: (row, item.turns) for row, item in enumerate(second.items)}
     pairs = [
-        (row, places[item.item_id][0])
+        (row, rows_and_turns[item.item_id][0])
         for row, item in enumerate(first.items)
-        if item.item_id in places and places[item.item_id][1] == item.turns
+        if item.item_id in rows_and_turns and rows_and_turns[item.item_id][1] == item.turns
     ]
     rows = np.array(pairs, dtype=np.intp).reshape(-1, 2)
     tables = [

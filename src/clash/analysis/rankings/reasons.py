@@ -91,13 +91,13 @@ def _compare_scores(
 
 def _orders(usable: Sequence[MethodRanking]) -> Iterator[str]:
     """Which methods give one and the same order."""
-    places = {
+    ranks_by_method = {
         m.method: {position.candidate: position.rank for position in m.places} for m in usable
     }
     groups: list[list[str]] = []
-    for name, order in places.items():
+    for name, order in ranks_by_method.items():
         for group in groups:
-            if places[group[0]] == order:
+            if ranks_by_method[group[0]] == order:
                 group.append(name)
                 break
         else:

@@ -1,4 +1,4 @@
-"""Runs that are made up: what each judge said of each item, as the records of a run folder."""
+"""Simulated runs: what each judge says of each item, as the records of a run folder."""
 
 from __future__ import annotations
 
