@@ -170,6 +170,8 @@ def test_few_labels_are_said_and_none_are_silent():
     truth, data = judged_data(60, rng)
     assert correction(data, TWO) is None
     assert "too few (10)" in correction(with_labels(data, truth, range(5)), TWO).refusal
+    one_label = correction(with_labels(data, truth, range(1)), TWO)
+    assert one_label.refusal.startswith("1 labelled prompt is too few (10)")
 
 
 def test_all_labelled_is_the_labels():

@@ -40,6 +40,18 @@ def judged_run(tmp_path, *reply, in_file=None, candidates="abc"):
     return RunFolder(path)
 
 
+def test_a_label_of_an_item_that_the_run_does_not_have_counts_nowhere(tmp_path):
+    folder = judged_run(tmp_path, "b")
+    with (folder.path / "labels.jsonl").open("a", encoding="utf-8") as file:
+        for name in ("other", "further", "other"):
+            line = Label(item_id=name, annotator="ann", winner="a")
+            file.write(line.model_dump_json() + "\n")
+    run, labels = RunData.load(RunFolder(folder.path)).by_label_rule(use_labels=True)
+    assert run.truth == {"q": "b"}
+    assert (labels.rows, labels.labelled) == (1, 1)
+    assert labels.sentence.endswith("labels of 2 items that the run does not have are left out")
+
+
 @pytest.mark.parametrize(
     ("reply", "winner", "sides"),
     [

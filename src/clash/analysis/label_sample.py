@@ -21,6 +21,7 @@ from clash.labels import ItemLabel
 from clash.records import LabelDraw
 from clash.stats.hypothesis_tests import two_sided
 from clash.stats.selection.corrected_share import FEWEST
+from clash.wording import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -97,7 +98,9 @@ def label_sample(run: RunData) -> LabelSample:
     n = len(set(run.cluster_codes[has_label].tolist()))
     if n < FEWEST:
         return LabelSample(
-            has_label, refusal=f"{n} labelled prompts are too few ({FEWEST}); {MEND}"
+            has_label,
+            refusal=f"{plural(n, 'labelled prompt')} {'is' if n == 1 else 'are'} too few ({FEWEST});"
+            f" {MEND}",
         )
     if has_label.all():
         return LabelSample(has_label)

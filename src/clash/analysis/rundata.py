@@ -472,10 +472,14 @@ class RunData:
 
     @cached_property
     def truths(self) -> dict[str, Truth]:
-        """What the labels of each item that has one come to; of single texts: ``people_votes``."""
+        """What the labels of each item that has one come to; of single texts: ``people_votes``.
+
+        A label of an item that the run does not have is left out; ``verify`` names it.
+        """
         if self.text_votes is not None:
             return {}
-        return truths(parts(self.items, _Labelled), self.labels)
+        labels = (label for label in self.labels if label.item_id in self.rows)
+        return truths(parts(self.items, _Labelled), labels)
 
     def wins(self, item: str, first: str, second: str) -> float:
         """Of a pair, by the labels: 1 or 0 where the first or the second is better, else NaN."""
@@ -531,7 +535,8 @@ class RunData:
         if self.text_votes is not None:
             n_labelled = sum(bool(opinions) for opinions in self.people_votes.values())
             return run, LabelUse(len(self.text_votes.texts), n_labelled, use_labels, "text")
-        return run, LabelUse(len(self.items), len(self.truths), use_labels, "item")
+        strange = len({label.item_id for label in self.labels} - self.rows.keys())
+        return run, LabelUse(len(self.items), len(self.truths), use_labels, "item", strange)
 
     def panelist(self, judge: str) -> Panelist:
         """A judge by id."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from clash.errors import InputError
 from clash.files.inputs import matches_any
-from clash.wording import plural
+from clash.wording import part, plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,25 +72,36 @@ class LabelUse:
         labelled: rows that have a label, used or not.
         used: whether the labels that are there are used.
         noun: what a row is.
+        strange: labelled items that the run does not have; their labels are not used.
     """
 
-    json_omits: ClassVar[tuple[str, ...]] = ("noun",)
+    json_omits: ClassVar[tuple[str, ...]] = ("noun", "strange")
 
     rows: int
     labelled: int
     used: bool
     noun: str = "row"
+    strange: int = 0
 
     @property
     def sentence(self) -> str:
         """What happens to the labels, for a screen."""
         if not self.labelled:
-            return f"no {self.noun} has a label"
-        have = f"{self.labelled} of {plural(self.rows, self.noun)} "
-        have += "has a label" if self.labelled == 1 else "have a label"
+            return f"no {self.noun} has a label{self._strange_items}"
+        have = f"{part(self.labelled, self.rows, self.noun)} a label"
         if self.used:
-            return f"{have}; the labels are used (--no-labels leaves them out)"
-        return f"{have}; --no-labels leaves the labels out"
+            use = "the labels are used (--no-labels leaves them out)"
+        else:
+            use = "--no-labels leaves the labels out"
+        return f"{have}; {use}{self._strange_items}"
+
+    @property
+    def _strange_items(self) -> str:
+        if not self.strange:
+            return ""
+        return (
+            f"; labels of {plural(self.strange, self.noun)} that the run does not have are left out"
+        )
 
 
 @dataclass(frozen=True)
