@@ -298,3 +298,13 @@ def test_a_resumed_run_asks_again_what_may_be_mended_and_nothing_else(storm):
     assert left == {row.id for row in ROWS if row.failed and row.id not in again}
     assert run.manifest["stopped"] == {}
     assert lab.here("verify", "runs/run").code == 0
+
+
+def test_the_commonest_error_of_responses_is_shown(lab: Lab, server: WireServer) -> None:
+    lab.prompts(4, candidates=("ada",))
+    server.misbehave(faults.too_long(), model="bob", times=1)
+    server.misbehave(faults.status(400, "not today"), model="bob", times=3)
+    words = ("prompts.yaml", "--models", "compatible/bob", "--panel", "baseline", "--yes")
+    result = lab.here("eval", *words, "--criteria", "none", "--concurrency", 1)
+    assert result.code == 3
+    assert "4 responses failed, 3 of them with bad_request: not today" in result.err

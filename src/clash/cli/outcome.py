@@ -21,7 +21,7 @@ from clash.cli.common import (
 from clash.errors import ClashError
 from clash.escape import clip
 from clash.pipeline.finish import summary
-from clash.records import Judgment
+from clash.records import Judgment, Response
 from clash.report.costs import usage_warning
 from clash.report.formats import money
 from clash.report.headline import NextStep
@@ -91,7 +91,7 @@ def print_result(
 
 def print_warnings(result: RunResult, output: Output) -> None:
     """Print why a run ended early, what was swapped or failed in it, and secrets in its folder."""
-    lines = [*result.swaps, *_warnings(result), *_total_failure(result), *_reasons(result)]
+    lines = [*result.swaps, *_warnings(result), *_failures(result), *_reasons(result)]
     if result.exit_code in _RESUMABLE and (output.as_json or output.quiet or output.verbose):
         command = f"clash resume {shlex.quote(str(result.folder.path))}{_cap(result)}"
         lines.append(f"`{command}` goes on; nothing is paid twice")
@@ -320,16 +320,25 @@ def _warnings(result: RunResult) -> list[str]:
     return [*lines, *(f"warning: {usage_warning(doubt)}" for doubt in result.findings.usage_doubts)]
 
 
-def _total_failure(result: RunResult) -> list[str]:
-    """The commonest error of a run without one usable judgment: what to mend."""
+def _failures(result: RunResult) -> list[str]:
+    """The commonest error of responses, and that of judgments where none is usable: what to mend."""
     counts = result.findings.coverage
-    if counts.n_clean + counts.n_repaired or not counts.failures:
-        return []
-    errors = Counter(j.error for j in result.folder.records(Judgment) if j.error)
+    lines = []
+    if counts.responses_failed and not result.manifest.stopped:
+        lines += _commonest_error("response", result.folder.records(Response))
+    if counts.failures and not counts.n_clean + counts.n_repaired:
+        lines += _commonest_error("judgment", result.folder.records(Judgment))
+    return lines
+
+
+def _commonest_error(noun: str, records: Iterable[Response] | Iterable[Judgment]) -> list[str]:
+    """How many records failed, and the error of most of them; nothing where none did."""
+    errors = Counter(record.error for record in records if record.error)
     if not errors:
         return []
-    (error, n), *_ = errors.most_common(1)
-    return [f"{n:,} of {plural(errors.total(), 'judgment')} failed with {clip(error, _MOST_ERROR)}"]
+    (error, n), *others = errors.most_common()
+    share = f", {n:,} of them" if others else ""
+    return [f"{plural(errors.total(), noun)} failed{share} with {clip(error, _MOST_ERROR)}"]
 
 
 def _open_batches(folder: RunFolder) -> list[str]:
