@@ -34,6 +34,8 @@ MISSING_REASON = "a low score without a reason"
 """Flags of the judgment itself; all other flags are of the responses that the judge read."""
 Dollars = Annotated[float, Field(ge=0), msgspec.Meta(ge=0)]
 """US dollars of a record. A negative cost would add to what a resumed run may spend."""
+Seconds = Annotated[float, Field(ge=0), msgspec.Meta(ge=0)]
+"""A duration."""
 
 
 class Record(BaseModel):
@@ -183,8 +185,8 @@ class AnsweredTurn(BaseModel):
     text: str
     tokens: Tokens | None = None
     cost_usd: Dollars | None = None
-    latency_s: float | None = None
-    ttft_s: float | None = None
+    latency_s: Seconds | None = None
+    ttft_s: Seconds | None = None
     finish_reason: str | None = None
     call_id: str | None = None
     user_call_id: str | None = None
@@ -206,8 +208,8 @@ class Response(Record):
     model: str | None = None
     tokens: Tokens | None = None
     cost_usd: Dollars | None = None
-    latency_s: float | None = None
-    ttft_s: float | None = None
+    latency_s: Seconds | None = None
+    ttft_s: Seconds | None = None
     finish_reason: str | None = None
     error: str | None = None
     call_id: str | None = None
@@ -301,8 +303,8 @@ class Call(Record):
     cost_bound_usd: Dollars | None = None
     cost_source: str | None = None
     usage_doubt: str | None = None
-    latency_s: float | None = None
-    ttft_s: float | None = None
+    latency_s: Seconds | None = None
+    ttft_s: Seconds | None = None
     structured: JsonMode | None = None
     degraded: list[str] = []
     address: str | None = Field(default=None, exclude_if=lambda address: address is None)
@@ -336,8 +338,8 @@ class CallSummary(msgspec.Struct, frozen=True):
     cost_usd: Dollars | None = None
     cost_bound_usd: Dollars | None = None
     usage_doubt: str | None = None
-    latency_s: float | None = None
-    ttft_s: float | None = None
+    latency_s: Seconds | None = None
+    ttft_s: Seconds | None = None
 
     @property
     def actor(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -221,6 +222,25 @@ def test_leftovers_of_a_killed_process_are_removed_by_the_next_writer(run):
     (run / ".report.json.0123456789abcdef.part").write_bytes(b"half")
     RunFolder(run).write().close()
     assert not [path for path in run.iterdir() if path.name.endswith(".part")]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "number", "where"),
+    [
+        ("manifest.json", "cost_usd", "NaN", "manifest.json: is not a manifest (cost_usd: "),
+        ("manifest.json", "cost_usd", "-5", "manifest.json: is not a manifest (cost_usd: "),
+        ("manifest.json", "wall_s", "Infinity", "manifest.json: is not a manifest (wall_s: "),
+        ("calls.jsonl", "latency_s", "-1", "calls.jsonl:1: is not a valid call record (latency_s"),
+    ],
+)
+def test_no_cost_and_no_time_is_negative_or_without_end(capsys, run, name, field, number, where):
+    text = (run / name).read_text(encoding="utf-8")
+    text = re.sub(rf'("{field}": ?)[\d.e-]+', rf"\g<1>{number}", text)
+    (run / name).write_text(text, encoding="utf-8")
+    for command in ("report", "resume"):
+        code, streams = clash(capsys, command, run)
+        assert code == 2
+        assert where in streams
 
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "manifest.json", "report.json", "items.jsonl"])

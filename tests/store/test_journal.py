@@ -103,7 +103,11 @@ def test_a_first_record_that_was_torn_leaves_an_empty_file(tmp_path):
     assert journal.repair_tail(tmp_path / "none.jsonl") == 0
 
 
-@pytest.mark.parametrize("tail", [b"nul\n", b"[1]\n", b"12\n", b"\n", b"\xff\xfe\n", b'"text"\n'])
+@pytest.mark.parametrize(
+    "tail",
+    [b"nul\n", b"[1]\n", b"12\n", b"\n", b"\xff\xfe\n", b'"text"\n', b"[" * 100_000 + b"\n"],
+    ids=["word", "list", "number", "empty", "no UTF-8", "text", "deep"],
+)
 def test_a_last_line_that_is_no_record_is_cut_though_it_ends(tmp_path, tail):
     path = tmp_path / "items.jsonl"
     line = journal.encode(Item(item_id="q", prompt="?"))

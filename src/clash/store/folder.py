@@ -115,8 +115,9 @@ class RunFolder:
             raise RunFolderError(f"{self.path}: is not a run folder (no manifest.json)") from None
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
+            reason = ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
             raise RunFolderError(
-                f"{file}: is not a manifest ({first['msg']})\n  fix: {_manifest_hint(self.path)}"
+                f"{file}: is not a manifest ({reason})\n  fix: {_manifest_hint(self.path)}"
             ) from None
         unknown = {*manifest.codecs.values()} - {CODEC}
         if unknown:

@@ -305,5 +305,5 @@ def _is_record(line: bytes) -> bool:
     """Whether ``line`` is complete: a prefix of a JSON object is never a JSON object."""
     try:
         return not line or isinstance(json.loads(line), dict)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False

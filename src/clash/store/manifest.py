@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from clash.files import run_files
-from clash.records import SCHEMA_VERSION, Kind, Status
+from clash.records import SCHEMA_VERSION, Dollars, Kind, Seconds, Status
 from clash.version import __version__
 from clash.wording import plural
 
@@ -147,7 +147,7 @@ class Manifest(BaseModel):
         seal: SHA-256 of this object without the seal.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
     v: int = SCHEMA_VERSION
     run: str
@@ -167,13 +167,13 @@ class Manifest(BaseModel):
     versions: dict[str, str] = {}
     git: dict[str, Any] | None = None
     counts: dict[str, int] = {}
-    cost_usd: float | None = None
+    cost_usd: Dollars | None = None
     cost_is_lower_bound: bool = False
     max_cost: float | None = Field(default=None, ge=0, allow_inf_nan=False)
     forecast: dict[str, Any] | None = None
     started: str = ""
     ended: str | None = None
-    wall_s: float = 0.0
+    wall_s: Seconds = 0.0
     stopped: dict[str, str] = {}
     replaced: list[str] = []
     notes: list[str] = []
