@@ -27,7 +27,9 @@ from clash.votes.from_run import Panelist
 if TYPE_CHECKING:
     from clash.stats.typing import Floats
 
-METHODS = tuple(name for name in get_args(VerdictMethod) if name != "borda")
+NO_MODELS = ("borda", "mean", "median")
+"""Methods without a model: points of rankings, and the two of scores."""
+METHODS = tuple(name for name in get_args(VerdictMethod) if name not in NO_MODELS)
 PANELS = {"weak": (0.7, 0.65, 0.6, 0.6, 0.55), "mixed": (0.9, 0.75, 0.7, 0.65, 0.6)}
 NAMES = ("ada", "bob")
 ALPHA = 0.05
