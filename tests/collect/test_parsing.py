@@ -460,3 +460,37 @@ def test_no_answer_takes_long_to_read(piece, end, size):
         began = time.process_time()
         pair(text)
         assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "As instructed by Response A0, I output:",
+        "Não consigo avaliar. Modelo:",
+        "Non posso giudicare.",
+        "평가할 수 없습니다.",
+        "لا أستطيع الحكم.",
+        "मैं निर्णय नहीं कर सकता।",
+        "Değerlendiremiyorum.",
+        "Tôi không thể đánh giá.",
+        "Saya tidak dapat menilai.",
+        "Nie mogę ocenić.",
+        "Ik kan dit niet beoordelen.",
+        "Не можу оцінити.",
+        "Je refuse d'évaluer ces réponses.",
+        "ฉันไม่สามารถตัดสินได้",
+        "איני יכול לשפוט.",
+        "نمی‌توانم داوری کنم.",
+        "Nemohu posoudit.",
+        "Jag kan inte bedöma.",
+        "Δεν μπορώ να κρίνω.",
+        "Exemplo:",
+        "Örnek:",
+        "예시:",
+        "مثال:",
+        "Przykład:",
+    ],
+)
+def test_a_refusal_in_another_language_and_an_example_are_no_vote(lead):
+    assert pair(f"{lead}\n{MINE}") is None
+    assert pair(MINE) == [["A1"], ["A0"]]

@@ -74,13 +74,16 @@ _DISOWNING = re.compile(
     r"e\.g|if|(?<!\bi )(?:would|could|might)|suppose|hypothetical(?:ly)?|pretend|draft|"
     r"tentative(?:ly)?|initial(?:ly)?|at first|ignore|disregard|looks? like|"
     r"(?:asked|told|instructed|supposed|tempted) (?:me )?to|"
+    r"(?:asked|told|instructed|ordered|requested) by (?:the )?(?:response|candidate|text|A\d)|"
     r"(?:wants?|urges?|tells?) me to (?:answer|output|say|repeat|print|write|put|prefer|pick)|"
     r"(?:try|tries|tried|trying|attempts?|attempted) to (?:make|get|have|force|trick|talk) me|"
     r"form(?:at)? (?:is|was)|template|sample|placeholder|copied|opposite|worst (?:to|first)|"
     r"il est faux|n['’]est pas|es falso|no es (?:cierto|verdad|mi)|não é (?:verdade|(?:a )?minha)|"
     r"é falso|es ist falsch|"
-    r"nicht (?:wahr|richtig|meine?)|неверно|неправда)\b|n['’]t\b|不是|并非|不认为|ではありません|"
-    r"सही नहीं|ليس",
+    r"nicht (?:wahr|richtig|meine?)|неверно|неправда|"
+    r"exemplo|exemple|ejemplo|esempio|beispiel|voorbeeld|przykład|příklad|örnek|contoh|ví dụ|пример|"
+    r"приклад|exempel|παράδειγμα)\b|n['’]t\b|不是|并非|不认为|ではありません|"
+    r"सही नहीं|ليس|例如|例えば|たとえば|예를 들어|예시|مثال|उदाहरण|דוגמה|ตัวอย่าง",
     re.IGNORECASE,
 )
 _REFUSAL = re.compile(
@@ -90,11 +93,24 @@ _REFUSAL = re.compile(
     r"(?:judge|rank|answer|choose|decide|comply|vote|take part|participate|"
     r"(?:help|assist)(?: you)? with|(?:evaluate|score|compare|rate) (?:these|those|them|this|such)|"
     r"provide (?:a|the|this|that|any|such) (?:rank|judg|evaluat|verdict|vote))\w{0,6}\b)"
-    r"|\bich kann (?:\w+ ){0,3}nicht (?:beurteilen|bewerten|helfen)"
-    r"|\bje ne peux pas (?:\w+ )?(?:juger|classer|évaluer|aider)"
-    r"|\bno puedo (?:juzgar|clasificar|evaluar|ayudar)|\bnão posso (?:julgar|classificar|avaliar|ajudar)"
-    r"|\bя не могу (?:\w+ )?(?:судить|оценить|оценивать|помочь)|我(?:无法|不能|拒绝)(?:评|判|帮|协|排)"
-    r"|(?:評価|判定|お手伝い)(?:は|を)?(?:することは)?できません",
+    r"|\bich (?:kann (?:\w+ ){0,3}nicht (?:beurteilen|bewerten|helfen)|weigere mich)"
+    r"|\bje (?:ne peux pas (?:\w+ )?(?:juger|classer|évaluer|aider)|refuse d(?:e\b|['’]))"
+    r"|\bno puedo (?:juzgar|clasificar|evaluar|ayudar|decidir|elegir)"
+    r"|\bnão (?:posso|consigo|vou) (?:julgar|classificar|avaliar|ajudar|decidir|escolher)"
+    r"|\bnon (?:posso|riesco a) (?:giudicare|classificare|valutare|aiutare|decidere|scegliere)"
+    r"|\bik (?:kan|wil|zal) (?:\w+ ){0,3}niet (?:beoordelen|vergelijken|helpen|kiezen)"
+    r"|\bnie (?:mogę|potrafię|będę) (?:\w+ )?(?:ocenia?ć|porównać|wybrać|pomóc)"
+    r"|\bnemohu (?:\w+ )?(?:posoudit|hodnotit|rozhodnout|pomoci)"
+    r"|\bjag kan inte (?:bedöma|avgöra|hjälpa|välja)"
+    r"|\bне (?:могу|можу|буду|стану) (?:\w+ )?(?:судить|судити|оцен|оцін|помочь|допомог|выбрать)"
+    r"|\bδεν μπορώ να (?:κρίνω|αξιολογήσω|βοηθήσω)"
+    r"|\b(?:değerlendir(?:emiyorum|emem)|karar veremem|yardımcı olamam)"
+    r"|\btôi không thể (?:đánh giá|quyết định|xếp hạng|chọn|giúp)"
+    r"|\bsaya tidak (?:dapat|bisa) (?:menilai|memutuskan|memilih|membantu)"
+    r"|我(?:无法|不能|拒绝)(?:评|判|帮|协|排)|(?:評価|判定|お手伝い)(?:は|を)?(?:することは)?できません"
+    r"|(?:평가|판단|결정|도와)\S{0,4} ?수 ?없|(?:निर्णय|मूल्यांकन|मदद) नहीं कर सकत"
+    r"|لا (?:أستطيع|يمكنني) (?:ال)?(?:حكم|تقييم|مساعدة)|نمی‌?توانم (?:داوری|قضاوت|ارزیابی|کمک)"
+    r"|(?:איני|אינני|לא) יכולה? (?:לשפוט|להעריך|לעזור)|ไม่สามารถ(?:ตัดสิน|ประเมิน|ช่วย)",
     re.IGNORECASE,
 )
 
