@@ -270,7 +270,8 @@ def test_a_gain_is_told_from_one_that_is_not_significant(tmp_path: Path) -> None
         write_votes(path, rows)
         words = [str(path), "--method", "weighted-majority,majority", "--weights"]
         (tmp_path / "w.json").write_text('{"j0": 5, "j1": 1, "j2": 1}')
-        answers.append(runner.invoke(app, [*words, str(tmp_path / "w.json")]).stdout)
+        text = runner.invoke(app, [*words, str(tmp_path / "w.json")]).stdout
+        answers.append(" ".join(text.split()))
     assert "is right on 100% [96, 100] of 100 labelled items, the majority on 40%" in answers[0]
     assert "The difference is +60.0" in answers[0]
     assert "The difference is not significant: +2.0" in answers[1]

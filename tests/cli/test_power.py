@@ -44,10 +44,12 @@ def test_precision_questions_need_no_panel(question: str, capsys) -> None:
     assert report["cells"][0]["needed"] > 10
 
 
-def test_the_answer_comes_before_the_table(capsys) -> None:
+def test_the_answer_comes_before_the_table(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     assert run(["power", "--for", "compare", "--panel", "0.9", "--panel", "0.5"]) == 0
     answer, _, table = capsys.readouterr().out.partition("\n\n")
-    sizes = [int(number) for number in re.findall(r"(\d+) to (\d+) with panel A", answer)[0]]
+    ends = re.findall(r"(\d+) to (\d+) with panel A", " ".join(answer.split()))[0]
+    sizes = [int(number) for number in ends]
     column = [line.split()[3] for line in table.splitlines() if re.match(r" *0\.\d+ ", line)]
     assert [str(size) for size in sizes] == [column[0], column[-1]]
 
