@@ -48,6 +48,25 @@ def test_the_first_screen_answers_first_and_is_short(judged_run, capsys, monkeyp
     assert len(quiet.out.splitlines()) <= 2
 
 
+def test_what_is_of_the_panel_alone_says_so_where_labels_decide(tmp_path, capsys):
+    prompts = [
+        {
+            "id": f"q{n}",
+            "prompt": f"Question {n} about tides?",
+            "responses": {"long": f"{TIDES} Day {n}.", "short": f"Ask {n}."},
+            "label": "long" if n % 3 else "short",
+        }
+        for n in range(12)
+    ]
+    votes = clash.evaluate(prompts, panel="baseline", criteria="none", out=tmp_path, run_id="one")
+    _, output = explain(votes, capsys)
+    text = " ".join(output.out.split())
+    assert "eople would prefer" in text.partition(".")[0]
+    assert "By the panel alone: changed verdicts on " in text
+    _, output = explain(votes, capsys, "-v")
+    assert "By the panel alone: changed verdicts on " in " ".join(output.out.split())
+
+
 def test_the_library_returns_what_the_command_prints(judged_run, capsys):
     result = clash.explain(judged_run)
     code, output = explain(judged_run, capsys, "--json")

@@ -218,7 +218,7 @@ def _promise(curve: RiskByLabels) -> list[str]:
         if step.labels == curve.labels and math.isclose(step.max_risk, _USUAL_RISK):
             answer = f"it can answer {step.on_average:.0%} of the items"
             if step.on_average < _LEAST_SHARE:
-                answer = "it can answer hardly an item"
+                answer = "it can answer almost no item"
             return [f"With at most {_USUAL_RISK:.0%} of its answers wrong on average, {answer}."]
     return []
 

@@ -39,7 +39,7 @@ def headlines(explanation: Explanation | TextExplanation, headline: Headline) ->
     if isinstance(explanation, TextExplanation):
         return text_explanation.headlines(explanation, headline)
     lines = [headline.text, headline.contradiction or headline.evidence]
-    lines += _change_sentences(explanation)
+    lines += _panel_sentences(_change_sentences(explanation), headline)
     return [line for line in lines if line]
 
 
@@ -77,7 +77,7 @@ def explanation_screen(
         parts = _screen_parts(explanation)
     screen = blank_screen(width)
     screen.headline(replace(headline, evidence="", notes=()))
-    for sentence in parts.sentences:
+    for sentence in _panel_sentences(parts.sentences, headline):
         screen.sentence(sentence)
     screen.add()
     for label, text in parts.facts:
@@ -141,6 +141,13 @@ def _change_sentences(explanation: Explanation) -> list[str]:
     items = plural(explanation.n_labelled, "item")
     consequence = "make the panel no better than picking the longest answer"
     return [f"Wrong instead of right on {n} of {items} would {consequence}."]
+
+
+def _panel_sentences(sentences: Sequence[str], headline: Headline) -> list[str]:
+    """Sentences about verdicts, which say whose they are where the answer is people's."""
+    if not headline.by_people:
+        return list(sentences)
+    return [f"By the panel alone: {text[0].lower()}{text[1:]}" for text in sentences]
 
 
 def _flip_sentences(explanation: Explanation) -> list[str]:

@@ -64,6 +64,7 @@ class Headline:
         contradiction: what human labels, or a plain rule, say against it; null where nothing does.
         notes: what a reader must know beside it, such as candidates that were never judged.
         next_steps: the most useful first.
+        by_people: it is what people would decide, by their labels; else what the panel decides.
     """
 
     shape: Shape
@@ -72,6 +73,7 @@ class Headline:
     contradiction: str | None = None
     notes: tuple[str, ...] = ()
     next_steps: tuple[NextStep, ...] = ()
+    by_people: bool = False
 
     def sentences(self) -> tuple[str, ...]:
         """The answer, what speaks against it, the evidence and the notes, as a screen has them."""
@@ -113,13 +115,10 @@ def run_headline(findings: Findings, run: str | None = None) -> Headline:
         headline = _agreement(findings.concordance)
     else:
         headline = _decision(findings)
-    return Headline(
-        headline.shape,
-        headline.text,
-        headline.evidence,
-        headline.contradiction,
-        (*headline.notes, *_notes(findings)),
-        tuple(_next_steps(findings, headline, name)),
+    return replace(
+        headline,
+        notes=(*headline.notes, *_notes(findings)),
+        next_steps=tuple(_next_steps(findings, headline, name)),
     )
 
 
@@ -193,6 +192,7 @@ def _decision(findings: Findings) -> Headline:
         answer,
         f"{basis}{'by' if basis else 'By'} the panel alone, {_panel_alone(findings, names)}.",
         _panel_against(findings, people, names),
+        by_people=True,
     )
 
 
