@@ -103,6 +103,12 @@ def test_quiet_statistics_are_one_line(screens, words, answer):
     assert quiet.startswith(answer)
 
 
+def test_a_quiet_gate_is_one_line_whether_it_passes_or_fails(screens, capsys):
+    for share, code, outcome in (("0.1", 0, "passed"), ("0.9", 1, "failed: 1 of 2 rules")):
+        assert run(["gate", "demo", "--min", f"unanimity={share}", "-q"]) == code
+        assert capsys.readouterr().out == f"Gate on demo: {outcome}\n"
+
+
 def test_the_demo_says_that_labels_contradict_the_panel(screens):
     assert "The panel puts birch first; labels prefer aspen" in screens["demo"]
     assert "clash init" in screens["demo"]

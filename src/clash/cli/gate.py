@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from clash.cli.common import print_json, print_tables
-from clash.cli.options import AsJson, Out, RunArgument, UseLabels
+from clash.cli.common import print_json, print_line, print_tables
+from clash.cli.options import AsJson, Out, Quiet, RunArgument, UseLabels
 from clash.cli.sources import open_run
 from clash.pipeline.options import DEFAULT_DROP
 from clash.version import __version__
@@ -78,6 +78,7 @@ def gate(
     out: Out = Path("runs"),
     use_labels: UseLabels = True,
     as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
     """Check a run against thresholds: exit code 0 if all hold, 1 if one fails.
 
@@ -116,6 +117,8 @@ def gate(
         _annotate(result, to_stderr=as_json)
     if as_json:
         print_json(result.as_json())
+    elif quiet:
+        print_line(report.headline(result.run.manifest.run, result.checks))
     else:
         print_tables([report.table(result.run.manifest.run, result.checks, result.labels)])
     raise typer.Exit(0 if result.passed else 1)

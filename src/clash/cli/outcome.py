@@ -321,7 +321,7 @@ def _warnings(result: RunResult) -> list[str]:
 
 
 def _failures(result: RunResult) -> list[str]:
-    """The commonest error of responses, and that of judgments where none is usable: what to mend."""
+    """The commonest error of responses, and that of judgments where none is usable: what to fix."""
     counts = result.findings.coverage
     lines = []
     if counts.responses_failed and not result.manifest.stopped:

@@ -21,12 +21,17 @@ _SIGN = {"min": "≥", "max": "≤", "max-drop": "falls ≤", "max-rise": "rises
 _DIGITS = ".4g"
 
 
-def table(run: str, checks: Sequence[GateCheck], labels: LabelUse | None = None) -> Table:
-    """A row for each rule, and what became of the labels."""
+def headline(run: str, checks: Sequence[GateCheck]) -> str:
+    """Whether a run passes, and how many rules it breaks."""
     n_failed = sum(not check.passed for check in checks)
     outcome = "passed" if not n_failed else f"failed: {n_failed} of {len(checks)} rules"
+    return f"Gate on {run}: {outcome}"
+
+
+def table(run: str, checks: Sequence[GateCheck], labels: LabelUse | None = None) -> Table:
+    """A row for each rule, and what became of the labels."""
     return Table(
-        f"Gate on {run}: {outcome}",
+        headline(run, checks),
         ["", "figure", "rule", "value", "95% interval", "tested", ""],
         [
             [
