@@ -104,8 +104,11 @@ def test_quiet_statistics_are_one_line(screens, words, answer):
 
 
 def test_a_quiet_gate_is_one_line_whether_it_passes_or_fails(screens, capsys):
-    for share, code, outcome in (("0.1", 0, "passed"), ("0.9", 1, "failed: 1 of 2 rules")):
-        assert run(["gate", "demo", "--min", f"unanimity={share}", "-q"]) == code
+    for rule, code, outcome in (
+        ("coverage=0.1", 0, "passed"),
+        ("unanimity=0.9", 1, "failed: 1 of 2 rules"),
+    ):
+        assert run(["gate", "demo", "--min", rule, "-q"]) == code
         assert capsys.readouterr().out == f"Gate on demo: {outcome}\n"
 
 
