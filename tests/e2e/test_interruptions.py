@@ -20,6 +20,8 @@ from e2e.lab import PRICE, Folder, Lab
 from wire import faults
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
     from wire import WireServer
 
 WORDS = ("prompts.yaml", "--models", "compatible/ada,compatible/bob", "--panel", "panel.yaml")
@@ -190,12 +192,8 @@ def test_ctrl_c_once_finishes_what_is_in_flight_and_begins_nothing_more(lab, ref
     assert server.paid_twice() == []
 
 
-def test_a_run_that_is_stopped_before_it_has_criteria_is_verified(lab):
-    lay(lab)
-    server = lab.server
-    server.misbehave(faults.hang(60), model="writer", times=math.inf)
-    process = lab.start("eval", *WORDS, "--run-id", "run", "--concurrency", 4)
-    lab.wait_for(lambda: server.count(model="writer") == 4, process)
+def stop_at_once(process: Popen[str]) -> None:
+    """Press Ctrl-C, and again once the process has answered."""
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
     while "Ctrl-C again" not in process.stderr.readline():
@@ -203,6 +201,15 @@ def test_a_run_that_is_stopped_before_it_has_criteria_is_verified(lab):
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=240)
     assert process.returncode == 130
+
+
+def test_a_run_that_is_stopped_before_it_has_criteria_is_verified(lab):
+    lay(lab)
+    server = lab.server
+    server.misbehave(faults.hang(60), model="writer", times=math.inf)
+    process = lab.start("eval", *WORDS, "--run-id", "run", "--concurrency", 4)
+    lab.wait_for(lambda: server.count(model="writer") == 4, process)
+    stop_at_once(process)
     run = lab.folder()
     assert run.lines("responses")
     assert run.lines("criteria") == []
@@ -265,14 +272,7 @@ def test_ctrl_c_twice_stops_at_once_and_the_run_can_be_resumed(lab, reference_ru
     lab.server.latency_s = 60
     process = lab.start("eval", *WORDS, "--run-id", "run", "--concurrency", 4)
     lab.wait_for(lambda: lab.server.in_work == 4, process)
-    process.send_signal(signal.SIGINT)
-    # Until it has said that it heard.
-    assert process.stderr is not None
-    while "Ctrl-C again" not in process.stderr.readline():
-        assert process.poll() is None
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=240)
-    assert process.returncode == 130
+    stop_at_once(process)
     assert lab.folder().lines("calls") == []
     lab.server.latency_s = 0.0
     assert verdicts(lab.resumed()) == verdicts(reference_run)

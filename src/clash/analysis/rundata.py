@@ -535,8 +535,8 @@ class RunData:
         if self.text_votes is not None:
             n_labelled = sum(bool(opinions) for opinions in self.people_votes.values())
             return run, LabelUse(len(self.text_votes.texts), n_labelled, use_labels, "text")
-        strange = len({label.item_id for label in self.labels} - self.rows.keys())
-        return run, LabelUse(len(self.items), len(self.truths), use_labels, "item", strange)
+        n_unknown = len({label.item_id for label in self.labels} - self.rows.keys())
+        return run, LabelUse(len(self.items), len(self.truths), use_labels, "item", n_unknown)
 
     def panelist(self, judge: str) -> Panelist:
         """A judge by id."""

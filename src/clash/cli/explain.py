@@ -53,7 +53,7 @@ def explain(
         for line in report.headlines(result.explanation, headline):
             print_text(line)
         print_tables(report.tables(result.explanation))
-        if result.labels.labelled or result.labels.strange:
+        if result.labels.labelled or result.labels.n_unknown_items:
             print_text(f"labels: {result.labels.sentence}")
     else:
         width = terminal_width()

@@ -114,10 +114,10 @@ def _steps(result: RunResult, steps: Sequence[NextStep] = ()) -> list[NextStep]:
     headline = run_headline(result.findings, reference(result.folder.path))
     proposed = [*headline.next_steps, *steps]
     shard = result.manifest.shard
-    others = [] if shard is None else missing_shards([shard])
-    if shard is not None and others and not any(map(_is_resume, proposed)):
+    other_shards = [] if shard is None else missing_shards([shard])
+    if shard is not None and other_shards and not any(map(_is_resume, proposed)):
         command = f"clash merge {shlex.quote(result.folder.path.name)} …"
-        return [NextStep(command, f"join it with {name_shards(others, shard.of)}")]
+        return [NextStep(command, f"join it with {name_shards(other_shards, shard.of)}")]
     return [
         NextStep(f"{step.command}{_cap(result)}", step.purpose) if _is_resume(step) else step
         for step in proposed
@@ -336,8 +336,8 @@ def _commonest_error(noun: str, records: Iterable[Response] | Iterable[Judgment]
     errors = Counter(record.error for record in records if record.error)
     if not errors:
         return []
-    (error, n), *others = errors.most_common()
-    share = f", {n:,} of them" if others else ""
+    (error, n), *other_errors = errors.most_common()
+    share = f", {n:,} of them" if other_errors else ""
     return [f"{plural(errors.total(), noun)} failed{share} with {clip(error, _MOST_ERROR)}"]
 
 

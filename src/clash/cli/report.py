@@ -110,7 +110,7 @@ def report(
         print_findings(findings, first.path, None, output, steps=steps, has_page=False)
     else:
         print_findings(findings, folder.path, data.manifest.wall_s, output)
-    is_worth_a_line = labels.strange or (labels.labelled and not use_labels)
+    is_worth_a_line = labels.n_unknown_items or (labels.labelled and not use_labels)
     if is_worth_a_line and not output.quiet:
         print_line(f"labels: {labels.sentence}")
     if paths:

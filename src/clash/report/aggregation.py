@@ -151,10 +151,10 @@ def _details(aggregation: Aggregation) -> list[str]:
 
 def _remarks(aggregation: Aggregation) -> list[str]:
     """What a reader of the short table needs."""
-    refused = [result for result in aggregation.methods if result.status == "refused"]
-    refusals = [f"refused: {', '.join(r.method for r in refused)}; -v says why"]
-    if len(refused) < 2:
-        refusals = [f"{r.method} refused: {note}" for r in refused for note in r.notes]
+    results = [result for result in aggregation.methods if result.status == "refused"]
+    refusals = [f"refused: {', '.join(r.method for r in results)}; -v says why"]
+    if len(results) < 2:
+        refusals = [f"{r.method} refused: {note}" for r in results for note in r.notes]
     if aggregation.n_labelled:
         return refusals
     return ["differs: rows whose verdict differs from majority's", *refusals]

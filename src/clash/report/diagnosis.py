@@ -28,21 +28,23 @@ _MOST_NAMES = 8
 
 def headlines(diagnosis: Diagnosis) -> list[str]:
     """How good the panel is, what to do with each judge, then what to beware of."""
-    answer, *others = diagnosis.summary
-    return [answer, *_advice(diagnosis), *others]
+    answer, *remarks = diagnosis.summary
+    return [answer, *_advice(diagnosis), *remarks]
 
 
 def _advice(diagnosis: Diagnosis) -> list[str]:
     """Such as: Replace a, b. Keep c. Judges of whom nothing is known are left out."""
-    sentences, known = [], [r for r in diagnosis.recommendations if r.sure and _is_known(r)]
+    sentences = []
+    recommendations = [r for r in diagnosis.recommendations if r.sure and _is_measured(r)]
     for action in _ACTIONS:
-        names = [r.judge for r in known if r.action == action]
+        names = [r.judge for r in recommendations if r.action == action]
         if names:
             sentences.append(f"{action.capitalize()} {first_names(names, _MOST_NAMES)}.")
     return [" ".join(sentences)] if sentences else []
 
 
-def _is_known(recommendation: Recommendation) -> bool:
+def _is_measured(recommendation: Recommendation) -> bool:
+    """Whether something is known of how good the judge is."""
     return all(reason.code != "alone" for reason in recommendation.reasons)
 
 

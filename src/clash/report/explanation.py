@@ -82,7 +82,7 @@ def explanation_screen(
     screen.add()
     for label, text in parts.facts:
         screen.fact(label, text)
-    if labels is not None and (labels.labelled or labels.strange):
+    if labels is not None and (labels.labelled or labels.n_unknown_items):
         screen.fact("Labels", labels.sentence)
     command = f"clash explain {run} -v"
     if parts.telling:

@@ -62,15 +62,15 @@ def headlines(rankings: CandidateRankings) -> list[str]:
     methods = [method for method in rankings.methods if method.places]
     if not methods:
         return ["No method ranks the candidates."]
-    leaders, *others = dict.fromkeys(method.first for method in methods)
+    leaders, *other_leaders = dict.fromkeys(method.first for method in methods)
     verb = "is" if len(leaders) == 1 else "are level and"
-    by = methods[0].method if others or len(methods) == 1 else f"all {len(methods)} methods"
+    by = methods[0].method if other_leaders or len(methods) == 1 else f"all {len(methods)} methods"
     answer = f"{first_names(leaders, _MOST_NAMES)} {verb} first by {by}"
-    close = methods[0].places[0].close
-    if others:
+    rivals = methods[0].places[0].close
+    if other_leaders:
         answer += "; other methods put others first"
-    elif close:
-        answer += f", but not significantly ahead of {first_names(close, _MOST_NAMES)}"
+    elif rivals:
+        answer += f", but not significantly ahead of {first_names(rivals, _MOST_NAMES)}"
     return [f"{answer}.", *rankings.differences]
 
 

@@ -72,36 +72,34 @@ class LabelUse:
         labelled: rows that have a label, used or not.
         used: whether the labels that are there are used.
         noun: what a row is.
-        strange: labelled items that the run does not have; their labels are not used.
+        n_unknown_items: labelled items that the run does not have; their labels are not used.
     """
 
-    json_omits: ClassVar[tuple[str, ...]] = ("noun", "strange")
+    json_omits: ClassVar[tuple[str, ...]] = ("noun", "n_unknown_items")
 
     rows: int
     labelled: int
     used: bool
     noun: str = "row"
-    strange: int = 0
+    n_unknown_items: int = 0
 
     @property
     def sentence(self) -> str:
         """What happens to the labels, for a screen."""
         if not self.labelled:
-            return f"no {self.noun} has a label{self._strange_items}"
+            return f"no {self.noun} has a label{self._unknown_items}"
         have = f"{part(self.labelled, self.rows, self.noun)} a label"
         if self.used:
             use = "the labels are used (--no-labels leaves them out)"
         else:
             use = "--no-labels leaves the labels out"
-        return f"{have}; {use}{self._strange_items}"
+        return f"{have}; {use}{self._unknown_items}"
 
     @property
-    def _strange_items(self) -> str:
-        if not self.strange:
+    def _unknown_items(self) -> str:
+        if not self.n_unknown_items:
             return ""
-        return (
-            f"; labels of {plural(self.strange, self.noun)} that the run does not have are left out"
-        )
+        return f"; labels of {plural(self.n_unknown_items, self.noun)} that the run does not have are left out"
 
 
 @dataclass(frozen=True)

@@ -109,9 +109,9 @@ def _blocs(dependence: Dependence) -> Iterator[str]:
         yield text
     if dependence.blocs and not dependence.truth.from_labels:
         n = dependence.truth.labelled
-        known = f"From {plural(n, 'label')}" if n else "Without labels"
+        basis = f"From {plural(n, 'label')}" if n else "Without labels"
         yield (
-            f"{known} it is unknown who is right: either these judges share errors, or "
+            f"{basis} it is unknown who is right: either these judges share errors, or "
             "they agree on the truth and the others' errors were mistaken for it."
         )
 
