@@ -79,12 +79,11 @@ def _print(findings: Dependence, paths: list[str], *, verbose: bool) -> None:
 
     answer, *conclusions = findings.conclusions
     print_text(answer)
+    for caveat in findings.caveats:
+        print_text(f"note: {caveat}", style="yellow")
     print_text(report.headline(findings), style="dim")
     print_line()
     for sentence in conclusions:
         print_text(f"• {sentence}", indent=1)
     print_tables(report.tables(findings, verbose=verbose))
-    print_line()
-    for caveat in findings.caveats:
-        print_text(f"note: {caveat}", style="yellow")
     print_written(paths)
